@@ -1,0 +1,2 @@
+//! Measures Russet next to a peer and a floor.
+fn main() {}

@@ -1,0 +1,3 @@
+//! The stored types, one room each. Only a type's room knows its encodings.
+
+pub mod blob;

@@ -1,0 +1,1 @@
+//! What the integration tests share: starting servers, talking RESP, running wire files.
