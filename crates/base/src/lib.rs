@@ -3,6 +3,11 @@
 //! It knows nothing of commands, sockets or storage.
 
 pub mod args;
+pub mod clock;
+pub mod hash;
 pub mod limits;
+pub mod random;
 
 pub use args::{Args, OwnedArgs, Span};
+pub use clock::{Clock, ManualClock, SystemClock, UnixMillis};
+pub use random::Random;
