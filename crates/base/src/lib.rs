@@ -4,9 +4,11 @@
 
 pub mod args;
 pub mod clock;
+pub mod glob;
 pub mod hash;
 pub mod limits;
 pub mod random;
+pub mod text;
 
 pub use args::{Args, OwnedArgs, Span};
 pub use clock::{Clock, ManualClock, SystemClock, UnixMillis};
