@@ -22,7 +22,7 @@ pub fn eq_ignore_case(a: &[u8], b: &[u8]) -> bool {
 /// Splits a line of a configuration file or an inline request into words. `"..."` knows the
 /// escapes `\n \r \t \b \a \xHH` (any other escaped byte stands for itself), `'...'` only `\'`.
 /// COMPAT: the line ends at a NUL byte; vertical tab and form feed are skipped between words but
-/// don't end one.
+/// don't end one. Valkey 9.1 goes on with a word behind its closing quote; Redis refuses it.
 pub fn split_words(line: &[u8]) -> Result<Vec<Vec<u8>>, UnbalancedQuotes> {
     let end = memchr::memchr(0, line).unwrap_or(line.len());
     let mut rest = &line[..end];
