@@ -1,6 +1,8 @@
 //! Doubles as text, laid out as Redis lays them out: in scores, in RESP3 and in scripts.
 
-use std::io::Write;
+mod grisu;
+
+use grisu::Decimal;
 
 /// Integers up to this size are written in full; beyond it, the layout of other numbers holds.
 const INTEGER_MAX: f64 = (1u64 << 62) as f64;
@@ -10,8 +12,6 @@ const TRAILING_ZEROS_MAX: i32 = 7;
 const FRACTION_DIGITS_MAX: i32 = 7;
 /// Numbers below 10 to this power keep the point however many digits follow it.
 const POINT_EXPONENT_MAX: i32 = 4;
-/// Seventeen digits, a point, a sign, and an exponent of four bytes.
-const SCIENTIFIC_BYTES_MAX: usize = 32;
 
 /// Adds the text of `value` to `out`: the digits that read back as the same double, whole numbers
 /// without a point, `inf`, `-inf`, `nan`.
@@ -29,8 +29,7 @@ pub fn format_f64(value: f64, out: &mut Vec<u8>) {
     if magnitude <= INTEGER_MAX && magnitude.trunc() == magnitude {
         return write_integer(magnitude as u64, out);
     }
-    let decimal = Decimal::shortest(magnitude);
-    decimal.lay_out(out);
+    lay_out(&Decimal::new(magnitude), out);
 }
 
 fn write_integer(value: u64, out: &mut Vec<u8>) {
@@ -47,56 +46,19 @@ fn write_integer(value: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// Significant digits and the power of ten of the first one.
-struct Decimal {
-    digits: [u8; SCIENTIFIC_BYTES_MAX],
-    len: usize,
-    exponent: i32,
-}
-
-impl Decimal {
-    /// The fewest digits that read back as `magnitude`, which is finite and above zero.
-    fn shortest(magnitude: f64) -> Decimal {
-        let mut text = [0; SCIENTIFIC_BYTES_MAX];
-        let mut room = &mut text[..];
-        // The longest text has 23 bytes (17 digits, a point, `e-` and three digits more).
-        write!(room, "{magnitude:e}").expect("the room is longer than any double in this form");
-        let written = SCIENTIFIC_BYTES_MAX - room.len();
-        let mut decimal = Decimal { digits: [0; SCIENTIFIC_BYTES_MAX], len: 0, exponent: 0 };
-        let mut bytes = text[..written].iter();
-        for &byte in bytes.by_ref().take_while(|&&byte| byte != b'e') {
-            if byte != b'.' {
-                decimal.digits[decimal.len] = byte;
-                decimal.len += 1;
-            }
-        }
-        let mut is_negative = false;
-        for &byte in bytes {
-            match byte {
-                b'-' => is_negative = true,
-                digit => decimal.exponent = decimal.exponent * 10 + i32::from(digit - b'0'),
-            }
-        }
-        if is_negative {
-            decimal.exponent = -decimal.exponent;
-        }
-        decimal
-    }
-
-    fn lay_out(&self, out: &mut Vec<u8>) {
-        let digits = &self.digits[..self.len];
-        // The power of ten of the last digit: below zero, so many digits follow the point.
-        let last = self.exponent - (self.len as i32 - 1);
-        if last >= 0 && self.exponent.abs() < self.len as i32 + TRAILING_ZEROS_MAX {
-            out.extend_from_slice(digits);
-            out.resize(out.len() + last as usize, b'0');
-        } else if last < 0
-            && (-last < FRACTION_DIGITS_MAX || self.exponent.abs() < POINT_EXPONENT_MAX)
-        {
-            lay_out_with_point(digits, self.exponent, out);
-        } else {
-            lay_out_with_exponent(digits, self.exponent, out);
-        }
+fn lay_out(decimal: &Decimal, out: &mut Vec<u8>) {
+    let digits = decimal.digits();
+    let len = digits.len() as i32;
+    // The power of ten of the first digit; that of the last says how many follow the point.
+    let exponent = decimal.last + len - 1;
+    let keeps_point = decimal.last > -FRACTION_DIGITS_MAX || exponent.abs() < POINT_EXPONENT_MAX;
+    if decimal.last >= 0 && exponent < len + TRAILING_ZEROS_MAX {
+        out.extend_from_slice(digits);
+        out.resize(out.len() + decimal.last as usize, b'0');
+    } else if decimal.last < 0 && keeps_point {
+        lay_out_with_point(digits, exponent, out);
+    } else {
+        lay_out_with_exponent(digits, exponent, out);
     }
 }
 
