@@ -5,7 +5,7 @@
 use russet_base::Args;
 
 use crate::command::{Command, SPECS};
-use crate::spec::{Access, Begin, Find, KeySpec};
+use crate::spec::{Access, Begin, Find, KeySpec, Spec};
 
 /// One key of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +65,43 @@ const fn plan(specs: &[KeySpec]) -> Plan {
         at += 1;
     }
     Plan::None
+}
+
+/// The three numbers that COMMAND prints for clients that know no key specs: a range that covers
+/// every key whose place is fixed. Zeros if there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct LegacyRange {
+    pub first: i64,
+    /// Negative counts back from the end of the call.
+    pub last: i64,
+    pub step: i64,
+    /// The range doesn't tell all: some keys lie outside it, or some words inside are none.
+    pub is_partial: bool,
+}
+
+impl Spec {
+    pub fn legacy_range(&self) -> LegacyRange {
+        let mut range = LegacyRange::default();
+        for spec in self.key_specs {
+            let (Begin::Index(begin), Find::Range { last, step, limit }) = (spec.begin, spec.find)
+            else {
+                range.is_partial = true;
+                continue;
+            };
+            let (begin, last) = (i64::from(begin), i64::from(last));
+            let last = if last < 0 { last } else { begin + last };
+            // A gap between two specs holds words that are no keys.
+            range.is_partial |= limit > 1 || (range.last != 0 && range.last != begin - 1);
+            range.first = if range.first == 0 { begin } else { range.first.min(begin) };
+            range.last = if last < 0 || range.last < 0 {
+                last.min(range.last)
+            } else {
+                last.max(range.last)
+            };
+            range.step = if range.step == 0 { i64::from(step) } else { 1 };
+        }
+        range
+    }
 }
 
 /// Whether calls of this command name keys at all; shard channels are none.

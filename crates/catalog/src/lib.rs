@@ -11,6 +11,9 @@ mod lookup;
 pub mod spec;
 
 pub use command::Command;
-pub use keys::{KeyAt, KeysError, has_keys, keys};
+pub use keys::{KeyAt, KeysError, LegacyRange, has_keys, keys};
 pub use lookup::{Unknown, lookup, lookup_full, lookup_subcommand, resolve};
 pub use spec::Spec;
+
+#[cfg(test)]
+mod tests;

@@ -171,10 +171,161 @@ pub const CLIENT_INFO: Spec = Spec::new(Group::Connection, "client|info")
     .reply(Shape::Verbatim);
 
 pub const CLIENT_LIST: Spec = Spec::new(Group::Connection, "client|list")
-.summary("Describes each open connection in a line").complexity("O(N) for N connections").since("2.4.0").arity(AtLeast(2)).flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE)).categories(Categories::CONNECTION).tips(&["nondeterministic_output"]).args(&[arg::one_of("client-type", CLIENT_TYPES).token("TYPE").since("5.0.0").optional(), arg::integer("client-id").token("ID").since("6.2.0").optional().multiple(), arg::string("username").token("USER").since("8.1.0").optional(), arg::string("addr").token("ADDR").display("ip:port").since("8.1.0").optional(), arg::string("laddr").token("LADDR").display("ip:port").since("8.1.0").optional(), arg::one_of("skipme", YES_OR_NO).token("SKIPME").since("8.1.0").optional(), arg::integer("maxage").token("MAXAGE").since("8.1.0").optional(), arg::string("name").token("NAME").since("9.0.0").optional(), arg::integer("idle").token("IDLE").since("9.0.0").optional(), arg::string("flags").token("FLAGS").since("9.0.0").optional(), arg::string("lib-name").token("LIB-NAME").since("9.0.0").optional(), arg::string("lib-ver").token("LIB-VER").since("9.0.0").optional(), arg::integer("db").token("DB").since("9.0.0").optional(), arg::string("capa").token("CAPA").since("9.0.0").optional(), arg::string("ip").token("IP").since("9.0.0").optional(), arg::one_of("not-client-type", CLIENT_TYPES).token("NOT-TYPE").since("9.0.0").optional(), arg::integer("not-client-id").token("NOT-ID").since("9.0.0").optional().multiple(), arg::string("not-username").token("NOT-USER").since("9.0.0").optional(), arg::string("not-addr").token("NOT-ADDR").display("ip:port").since("9.0.0").optional(), arg::string("not-laddr").token("NOT-LADDR").display("ip:port").since("9.0.0").optional(), arg::string("not-name").token("NOT-NAME").since("9.0.0").optional(), arg::string("not-flags").token("NOT-FLAGS").since("9.0.0").optional(), arg::string("not-lib-name").token("NOT-LIB-NAME").since("9.0.0").optional(), arg::string("not-lib-ver").token("NOT-LIB-VER").since("9.0.0").optional(), arg::integer("not-db").token("NOT-DB").since("9.0.0").optional(), arg::string("not-capa").token("NOT-CAPA").since("9.0.0").optional(), arg::string("not-ip").token("NOT-IP").since("9.0.0").optional()]).reply(Shape::Verbatim).history(&[change("2.8.12", "Lines carry the connection's id."), change("5.0.0", "TYPE filter."), change("6.0.0", "Lines carry the user."), change("6.2.0", "ID filter; lines carry argv-mem, tot-mem, laddr and redir."), change("7.0.0", "Lines carry resp, multi-mem, rbs and rbp."), change("7.0.3", "Lines carry ssub."), change("8.0.0", "TYPE takes primary; master stays as another name for it."), change("8.1.0", "USER, ADDR, LADDR, SKIPME and MAXAGE filters."), change("9.0.0", "Filters by name, idle time, flags, library, database, capability and IP, and a NOT- form of most.")]);
+    .summary("Describes each open connection in a line")
+    .complexity("O(N) for N connections")
+    .since("2.4.0")
+    .arity(AtLeast(2))
+    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE))
+    .categories(Categories::CONNECTION)
+    .tips(&["nondeterministic_output"])
+    .args(&[
+        arg::one_of("client-type", CLIENT_TYPES).token("TYPE").since("5.0.0").optional(),
+        arg::integer("client-id").token("ID").since("6.2.0").optional().multiple(),
+        arg::string("username").token("USER").since("8.1.0").optional(),
+        arg::string("addr").token("ADDR").display("ip:port").since("8.1.0").optional(),
+        arg::string("laddr").token("LADDR").display("ip:port").since("8.1.0").optional(),
+        arg::one_of("skipme", YES_OR_NO).token("SKIPME").since("8.1.0").optional(),
+        arg::integer("maxage").token("MAXAGE").since("8.1.0").optional(),
+        arg::string("name").token("NAME").since("9.0.0").optional(),
+        arg::integer("idle").token("IDLE").since("9.0.0").optional(),
+        arg::string("flags").token("FLAGS").since("9.0.0").optional(),
+        arg::string("lib-name").token("LIB-NAME").since("9.0.0").optional(),
+        arg::string("lib-ver").token("LIB-VER").since("9.0.0").optional(),
+        arg::integer("db").token("DB").since("9.0.0").optional(),
+        arg::string("capa").token("CAPA").since("9.0.0").optional(),
+        arg::string("ip").token("IP").since("9.0.0").optional(),
+        arg::one_of("not-client-type", CLIENT_TYPES).token("NOT-TYPE").since("9.0.0").optional(),
+        arg::integer("not-client-id").token("NOT-ID").since("9.0.0").optional().multiple(),
+        arg::string("not-username").token("NOT-USER").since("9.0.0").optional(),
+        arg::string("not-addr").token("NOT-ADDR").display("ip:port").since("9.0.0").optional(),
+        arg::string("not-laddr").token("NOT-LADDR").display("ip:port").since("9.0.0").optional(),
+        arg::string("not-name").token("NOT-NAME").since("9.0.0").optional(),
+        arg::string("not-flags").token("NOT-FLAGS").since("9.0.0").optional(),
+        arg::string("not-lib-name").token("NOT-LIB-NAME").since("9.0.0").optional(),
+        arg::string("not-lib-ver").token("NOT-LIB-VER").since("9.0.0").optional(),
+        arg::integer("not-db").token("NOT-DB").since("9.0.0").optional(),
+        arg::string("not-capa").token("NOT-CAPA").since("9.0.0").optional(),
+        arg::string("not-ip").token("NOT-IP").since("9.0.0").optional(),
+    ])
+    .reply(Shape::Verbatim)
+    .history(&[
+        change("2.8.12", "Lines carry the connection's id."),
+        change("5.0.0", "TYPE filter."),
+        change("6.0.0", "Lines carry the user."),
+        change("6.2.0", "ID filter; lines carry argv-mem, tot-mem, laddr and redir."),
+        change("7.0.0", "Lines carry resp, multi-mem, rbs and rbp."),
+        change("7.0.3", "Lines carry ssub."),
+        change("8.0.0", "TYPE takes primary; master means the same."),
+        change("8.1.0", "USER, ADDR, LADDR, SKIPME and MAXAGE filters."),
+        change(
+            "9.0.0",
+            "Filters by name, idle time, flags, library, database and IP, most with a NOT- form.",
+        ),
+    ]);
 
 pub const CLIENT_KILL: Spec = Spec::new(Group::Connection, "client|kill")
-.summary("Closes connections chosen by address or by filters").complexity("O(N) for N connections").since("2.4.0").arity(AtLeast(3)).flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE)).categories(Categories::CONNECTION).args(&[arg::one_of("filter", &[arg::string("old-format").display("ip:port").deprecated("2.8.12"), arg::one_of("new-format", &[arg::integer("client-id").token("ID").since("2.8.12").optional().multiple(), arg::one_of("client-type", &[arg::flag("normal").token("NORMAL"), arg::flag("master").token("MASTER").since("3.2.0"), arg::flag("primary").token("PRIMARY").since("8.0.0"), arg::flag("slave").token("SLAVE"), arg::flag("replica").token("REPLICA").since("5.0.0"), arg::flag("pubsub").token("PUBSUB")]).token("TYPE").since("2.8.12").optional(), arg::string("username").token("USER").optional(), arg::string("addr").token("ADDR").display("ip:port").optional(), arg::string("laddr").token("LADDR").display("ip:port").since("6.2.0").optional(), arg::one_of("skipme", YES_OR_NO).token("SKIPME").optional(), arg::integer("maxage").token("MAXAGE").since("8.0.0").optional(), arg::string("name").token("NAME").since("9.0.0").optional(), arg::integer("idle").token("IDLE").since("9.0.0").optional(), arg::string("flags").token("FLAGS").since("9.0.0").optional(), arg::string("lib-name").token("LIB-NAME").since("9.0.0").optional(), arg::string("lib-ver").token("LIB-VER").since("9.0.0").optional(), arg::integer("db").token("DB").since("9.0.0").optional(), arg::string("capa").token("CAPA").since("9.0.0").optional(), arg::string("ip").token("IP").since("9.0.0").optional(), arg::one_of("not-client-type", &[arg::flag("normal").token("NORMAL"), arg::flag("master").token("MASTER"), arg::flag("primary").token("PRIMARY"), arg::flag("slave").token("SLAVE"), arg::flag("replica").token("REPLICA"), arg::flag("pubsub").token("PUBSUB")]).token("NOT-TYPE").since("9.0.0").optional(), arg::integer("not-client-id").token("NOT-ID").since("9.0.0").optional().multiple(), arg::string("not-username").token("NOT-USER").since("9.0.0").optional(), arg::string("not-addr").token("NOT-ADDR").display("ip:port").since("9.0.0").optional(), arg::string("not-laddr").token("NOT-LADDR").display("ip:port").since("9.0.0").optional(), arg::string("not-name").token("NOT-NAME").since("9.0.0").optional(), arg::string("not-flags").token("NOT-FLAGS").since("9.0.0").optional(), arg::string("not-lib-name").token("NOT-LIB-NAME").since("9.0.0").optional(), arg::string("not-lib-ver").token("NOT-LIB-VER").since("9.0.0").optional(), arg::integer("not-db").token("NOT-DB").since("9.0.0").optional(), arg::string("not-capa").token("NOT-CAPA").since("9.0.0").optional(), arg::string("not-ip").token("NOT-IP").since("9.0.0").optional()]).multiple()])]).reply(Shape::OneOf(&[Shape::Ok, Shape::Integer])).history(&[change("2.8.12", "Filters by name and value."), change("2.8.12", "ID filter."), change("3.2.0", "TYPE takes master."), change("5.0.0", "TYPE takes replica; slave stays as another name for it."), change("6.2.0", "LADDR filter."), change("8.0.0", "MAXAGE filter."), change("8.0.0", "TYPE takes primary; master stays as another name for it."), change("8.1.0", "ID takes several numbers."), change("9.0.0", "Filters by name, idle time, flags, library, database, capability and IP, and a NOT- form of most.")]);
+    .summary("Closes connections chosen by address or by filters")
+    .complexity("O(N) for N connections")
+    .since("2.4.0")
+    .arity(AtLeast(3))
+    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE))
+    .categories(Categories::CONNECTION)
+    .args(&[arg::one_of(
+        "filter",
+        &[
+            arg::string("old-format").display("ip:port").deprecated("2.8.12"),
+            arg::one_of(
+                "new-format",
+                &[
+                    arg::integer("client-id").token("ID").since("2.8.12").optional().multiple(),
+                    arg::one_of(
+                        "client-type",
+                        &[
+                            arg::flag("normal").token("NORMAL"),
+                            arg::flag("master").token("MASTER").since("3.2.0"),
+                            arg::flag("primary").token("PRIMARY").since("8.0.0"),
+                            arg::flag("slave").token("SLAVE"),
+                            arg::flag("replica").token("REPLICA").since("5.0.0"),
+                            arg::flag("pubsub").token("PUBSUB"),
+                        ],
+                    )
+                    .token("TYPE")
+                    .since("2.8.12")
+                    .optional(),
+                    arg::string("username").token("USER").optional(),
+                    arg::string("addr").token("ADDR").display("ip:port").optional(),
+                    arg::string("laddr")
+                        .token("LADDR")
+                        .display("ip:port")
+                        .since("6.2.0")
+                        .optional(),
+                    arg::one_of("skipme", YES_OR_NO).token("SKIPME").optional(),
+                    arg::integer("maxage").token("MAXAGE").since("8.0.0").optional(),
+                    arg::string("name").token("NAME").since("9.0.0").optional(),
+                    arg::integer("idle").token("IDLE").since("9.0.0").optional(),
+                    arg::string("flags").token("FLAGS").since("9.0.0").optional(),
+                    arg::string("lib-name").token("LIB-NAME").since("9.0.0").optional(),
+                    arg::string("lib-ver").token("LIB-VER").since("9.0.0").optional(),
+                    arg::integer("db").token("DB").since("9.0.0").optional(),
+                    arg::string("capa").token("CAPA").since("9.0.0").optional(),
+                    arg::string("ip").token("IP").since("9.0.0").optional(),
+                    arg::one_of(
+                        "not-client-type",
+                        &[
+                            arg::flag("normal").token("NORMAL"),
+                            arg::flag("master").token("MASTER"),
+                            arg::flag("primary").token("PRIMARY"),
+                            arg::flag("slave").token("SLAVE"),
+                            arg::flag("replica").token("REPLICA"),
+                            arg::flag("pubsub").token("PUBSUB"),
+                        ],
+                    )
+                    .token("NOT-TYPE")
+                    .since("9.0.0")
+                    .optional(),
+                    arg::integer("not-client-id")
+                        .token("NOT-ID")
+                        .since("9.0.0")
+                        .optional()
+                        .multiple(),
+                    arg::string("not-username").token("NOT-USER").since("9.0.0").optional(),
+                    arg::string("not-addr")
+                        .token("NOT-ADDR")
+                        .display("ip:port")
+                        .since("9.0.0")
+                        .optional(),
+                    arg::string("not-laddr")
+                        .token("NOT-LADDR")
+                        .display("ip:port")
+                        .since("9.0.0")
+                        .optional(),
+                    arg::string("not-name").token("NOT-NAME").since("9.0.0").optional(),
+                    arg::string("not-flags").token("NOT-FLAGS").since("9.0.0").optional(),
+                    arg::string("not-lib-name").token("NOT-LIB-NAME").since("9.0.0").optional(),
+                    arg::string("not-lib-ver").token("NOT-LIB-VER").since("9.0.0").optional(),
+                    arg::integer("not-db").token("NOT-DB").since("9.0.0").optional(),
+                    arg::string("not-capa").token("NOT-CAPA").since("9.0.0").optional(),
+                    arg::string("not-ip").token("NOT-IP").since("9.0.0").optional(),
+                ],
+            )
+            .multiple(),
+        ],
+    )])
+    .reply(Shape::OneOf(&[Shape::Ok, Shape::Integer]))
+    .history(&[
+        change("2.8.12", "Filters by name and value."),
+        change("2.8.12", "ID filter."),
+        change("3.2.0", "TYPE takes master."),
+        change("5.0.0", "TYPE takes replica; slave means the same."),
+        change("6.2.0", "LADDR filter."),
+        change("8.0.0", "MAXAGE filter."),
+        change("8.0.0", "TYPE takes primary; master means the same."),
+        change("8.1.0", "ID takes several numbers."),
+        change(
+            "9.0.0",
+            "Filters by name, idle time, flags, library, database and IP, most with a NOT- form.",
+        ),
+    ]);
 
 pub const CLIENT_NO_EVICT: Spec = Spec::new(Group::Connection, "client|no-evict")
     .summary("Shields this connection from being closed when memory is short")
