@@ -40,6 +40,9 @@ const REMOVES: Access = Access::RM.and(Access::DELETE);
 /// Not a key: a shard channel, routed like one.
 const CHANNEL: Access = Access::NOT_KEY;
 
+/// Runs while the data is being loaded, and on a replica that has lost its primary.
+const ANYTIME: Flags = Flags::LOADING.and(Flags::STALE);
+
 const fn change(version: &'static str, note: &'static str) -> Change {
     Change { version, note }
 }

@@ -31,7 +31,7 @@ impl Folded {
     }
 
     #[inline]
-    const fn slot(self) -> usize {
+    const fn slot(&self) -> usize {
         // An odd constant with well spread bits; the high half of the product depends on all bits.
         const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
         let mixed = (self.head ^ self.tail.rotate_left(29) ^ self.len as u64).wrapping_mul(SPREAD);
@@ -39,7 +39,7 @@ impl Folded {
     }
 
     #[inline]
-    const fn equals(self, other: Folded) -> bool {
+    const fn equals(&self, other: &Folded) -> bool {
         self.head == other.head && self.tail == other.tail && self.len == other.len
     }
 }
@@ -86,7 +86,6 @@ const fn lower(word: u64) -> u64 {
 /// Slots are eight times the names or more, so that almost every probe ends where it starts.
 const SLOTS_LOG2: u32 = 10;
 const SLOTS: usize = 1 << SLOTS_LOG2;
-const EMPTY: u16 = u16::MAX;
 
 static FOLDED: [Folded; Command::COUNT] = {
     let mut folded = [Folded { head: 0, tail: 0, len: 0 }; Command::COUNT];
@@ -98,18 +97,19 @@ static FOLDED: [Folded; Command::COUNT] = {
     folded
 };
 
-/// Positions in [`Command::ALL`], by hash, the next slot taking what finds its own full. Never more
+/// Commands by the hash of their names, the next slot taking what finds its own full. Never more
 /// than half full, so that a search for a name that isn't there ends.
-static TABLE: [u16; SLOTS] = {
-    let mut table = [EMPTY; SLOTS];
+static TABLE: [Option<Command>; SLOTS] = {
+    let mut table = [None; SLOTS];
     let (mut at, mut filled) = (0, 0);
     while at < Command::COUNT {
-        if Command::ALL[at].parent().is_none() {
+        let command = Command::ALL[at];
+        if command.parent().is_none() {
             let mut slot = FOLDED[at].slot();
-            while table[slot] != EMPTY {
+            while table[slot].is_some() {
                 slot = (slot + 1) % SLOTS;
             }
-            table[slot] = at as u16;
+            table[slot] = Some(command);
             filled += 1;
         }
         at += 1;
@@ -124,18 +124,18 @@ pub fn lookup(name: &[u8]) -> Option<Command> {
     let wanted = Folded::new(name);
     let mut slot = wanted.slot();
     loop {
-        let at = TABLE[slot] as usize;
-        let found = *FOLDED.get(at)?;
-        if found.equals(wanted) && (name.len() <= FOLDED_BYTES_MAX || is_named(at, name)) {
-            return Some(Command::ALL[at]);
+        let command = TABLE[slot]?;
+        let is_it = FOLDED[command as usize].equals(&wanted);
+        if is_it && (name.len() <= FOLDED_BYTES_MAX || is_named(command, name)) {
+            return Some(command);
         }
         slot = (slot + 1) % SLOTS;
     }
 }
 
 #[cold]
-fn is_named(at: usize, name: &[u8]) -> bool {
-    SPECS[at].name.as_bytes().eq_ignore_ascii_case(name)
+fn is_named(command: Command, name: &[u8]) -> bool {
+    command.spec().name.as_bytes().eq_ignore_ascii_case(name)
 }
 
 /// The subcommand of this name in any letter case.

@@ -17,14 +17,7 @@ pub const HELLO: Spec = Spec::new(Group::Connection, "hello")
     .summary("Switches the protocol version and may log in at once")
     .since("6.0.0")
     .arity(AtLeast(1))
-    .flags(
-        Flags::NOSCRIPT
-            .and(Flags::LOADING)
-            .and(Flags::STALE)
-            .and(Flags::FAST)
-            .and(Flags::NO_AUTH)
-            .and(Flags::ALLOW_BUSY),
-    )
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::FAST).and(Flags::NO_AUTH).and(Flags::ALLOW_BUSY))
     .categories(Categories::CONNECTION)
     .args(&[arg::block(
         "arguments",
@@ -47,14 +40,7 @@ pub const AUTH: Spec = Spec::new(Group::Connection, "auth")
     .summary("Logs the connection in")
     .complexity("O(N) for N passwords of the user")
     .arity(AtLeast(2))
-    .flags(
-        Flags::NOSCRIPT
-            .and(Flags::LOADING)
-            .and(Flags::STALE)
-            .and(Flags::FAST)
-            .and(Flags::NO_AUTH)
-            .and(Flags::ALLOW_BUSY),
-    )
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::FAST).and(Flags::NO_AUTH).and(Flags::ALLOW_BUSY))
     .categories(Categories::CONNECTION)
     .args(&[arg::string("username").since("6.0.0").optional(), arg::string("password")])
     .reply(Shape::Ok)
@@ -72,7 +58,7 @@ pub const PING: Spec = Spec::new(Group::Connection, "ping")
 pub const ECHO: Spec = Spec::new(Group::Connection, "echo")
     .summary("Sends the message back")
     .arity(Exactly(2))
-    .flags(Flags::LOADING.and(Flags::STALE).and(Flags::FAST))
+    .flags(ANYTIME.and(Flags::FAST))
     .categories(Categories::CONNECTION)
     .args(&[arg::string("message")])
     .reply(Shape::Bulk);
@@ -80,14 +66,7 @@ pub const ECHO: Spec = Spec::new(Group::Connection, "echo")
 pub const QUIT: Spec = Spec::new(Group::Connection, "quit")
     .summary("Answers, then closes the connection")
     .arity(AtLeast(1))
-    .flags(
-        Flags::NOSCRIPT
-            .and(Flags::LOADING)
-            .and(Flags::STALE)
-            .and(Flags::FAST)
-            .and(Flags::NO_AUTH)
-            .and(Flags::ALLOW_BUSY),
-    )
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::FAST).and(Flags::NO_AUTH).and(Flags::ALLOW_BUSY))
     .categories(Categories::CONNECTION)
     .reply(Shape::Ok)
     .deprecated(Deprecation { since: "7.2.0", replaced_by: "closing the connection" });
@@ -96,21 +75,14 @@ pub const RESET: Spec = Spec::new(Group::Connection, "reset")
     .summary("Puts the connection back as it was when it was opened")
     .since("6.2.0")
     .arity(Exactly(1))
-    .flags(
-        Flags::NOSCRIPT
-            .and(Flags::LOADING)
-            .and(Flags::STALE)
-            .and(Flags::FAST)
-            .and(Flags::NO_AUTH)
-            .and(Flags::ALLOW_BUSY),
-    )
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::FAST).and(Flags::NO_AUTH).and(Flags::ALLOW_BUSY))
     .categories(Categories::CONNECTION)
     .reply(Shape::Status);
 
 pub const SELECT: Spec = Spec::new(Group::Connection, "select")
     .summary("Chooses the database that the connection works on")
     .arity(Exactly(2))
-    .flags(Flags::LOADING.and(Flags::STALE).and(Flags::FAST).and(Flags::ALLOW_BUSY))
+    .flags(ANYTIME.and(Flags::FAST).and(Flags::ALLOW_BUSY))
     .categories(Categories::CONNECTION)
     .args(&[arg::integer("index")])
     .reply(Shape::Ok);
@@ -126,7 +98,7 @@ pub const CLIENT_ID: Spec = Spec::new(Group::Connection, "client|id")
     .summary("Tells the number of this connection")
     .since("5.0.0")
     .arity(Exactly(2))
-    .flags(Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE).and(Flags::ALLOW_BUSY))
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY))
     .categories(Categories::CONNECTION)
     .reply(Shape::Integer);
 
@@ -134,7 +106,7 @@ pub const CLIENT_GETNAME: Spec = Spec::new(Group::Connection, "client|getname")
     .summary("Tells the name given to this connection")
     .since("2.6.9")
     .arity(Exactly(2))
-    .flags(Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE).and(Flags::ALLOW_BUSY))
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY))
     .categories(Categories::CONNECTION)
     .reply(Shape::OneOf(&[Shape::Bulk, Shape::Null]));
 
@@ -142,7 +114,7 @@ pub const CLIENT_SETNAME: Spec = Spec::new(Group::Connection, "client|setname")
     .summary("Names this connection")
     .since("2.6.9")
     .arity(Exactly(3))
-    .flags(Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE).and(Flags::ALLOW_BUSY))
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY))
     .categories(Categories::CONNECTION)
     .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
     .args(&[arg::string("connection-name")])
@@ -152,7 +124,7 @@ pub const CLIENT_SETINFO: Spec = Spec::new(Group::Connection, "client|setinfo")
     .summary("Records which library and version the client is built on")
     .since("7.2.0")
     .arity(Exactly(4))
-    .flags(Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE).and(Flags::ALLOW_BUSY))
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY))
     .categories(Categories::CONNECTION)
     .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
     .args(&[arg::one_of(
@@ -165,7 +137,7 @@ pub const CLIENT_INFO: Spec = Spec::new(Group::Connection, "client|info")
     .summary("Describes this connection in one line")
     .since("6.2.0")
     .arity(Exactly(2))
-    .flags(Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE))
+    .flags(Flags::NOSCRIPT.and(ANYTIME))
     .categories(Categories::CONNECTION)
     .tips(&["nondeterministic_output"])
     .reply(Shape::Verbatim);
@@ -175,7 +147,7 @@ pub const CLIENT_LIST: Spec = Spec::new(Group::Connection, "client|list")
     .complexity("O(N) for N connections")
     .since("2.4.0")
     .arity(AtLeast(2))
-    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE))
+    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(ANYTIME))
     .categories(Categories::CONNECTION)
     .tips(&["nondeterministic_output"])
     .args(&[
@@ -228,7 +200,7 @@ pub const CLIENT_KILL: Spec = Spec::new(Group::Connection, "client|kill")
     .complexity("O(N) for N connections")
     .since("2.4.0")
     .arity(AtLeast(3))
-    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE))
+    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(ANYTIME))
     .categories(Categories::CONNECTION)
     .args(&[arg::one_of(
         "filter",
@@ -331,13 +303,7 @@ pub const CLIENT_NO_EVICT: Spec = Spec::new(Group::Connection, "client|no-evict"
     .summary("Shields this connection from being closed when memory is short")
     .since("7.0.0")
     .arity(Exactly(3))
-    .flags(
-        Flags::ADMIN
-            .and(Flags::NOSCRIPT)
-            .and(Flags::LOADING)
-            .and(Flags::STALE)
-            .and(Flags::ALLOW_BUSY),
-    )
+    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(ANYTIME).and(Flags::ALLOW_BUSY))
     .categories(Categories::CONNECTION)
     .args(&[arg::one_of("enabled", ON_OR_OFF)])
     .reply(Shape::Ok);
@@ -346,7 +312,7 @@ pub const CLIENT_NO_TOUCH: Spec = Spec::new(Group::Connection, "client|no-touch"
     .summary("Makes reads by this connection leave no trace in key ages")
     .since("7.2.0")
     .arity(Exactly(3))
-    .flags(Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE).and(Flags::ALLOW_BUSY))
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY))
     .categories(Categories::CONNECTION)
     .args(&[arg::one_of("enabled", ON_OR_OFF)])
     .reply(Shape::Ok);
@@ -355,13 +321,7 @@ pub const CLIENT_REPLY: Spec = Spec::new(Group::Connection, "client|reply")
     .summary("Turns replies off or on, or skips the next one")
     .since("3.2.0")
     .arity(Exactly(3))
-    .flags(
-        Flags::NOSCRIPT
-            .and(Flags::LOADING)
-            .and(Flags::STALE)
-            .and(Flags::NO_MULTI)
-            .and(Flags::ALLOW_BUSY),
-    )
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::NO_MULTI).and(Flags::ALLOW_BUSY))
     .categories(Categories::CONNECTION)
     .args(&[arg::one_of(
         "action",
@@ -377,7 +337,7 @@ pub const CLIENT_PAUSE: Spec = Spec::new(Group::Connection, "client|pause")
     .summary("Holds back clients' commands for a while")
     .since("3.0.0")
     .arity(AtLeast(3))
-    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE))
+    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(ANYTIME))
     .categories(Categories::CONNECTION)
     .args(&[
         arg::integer("timeout"),
@@ -393,7 +353,7 @@ pub const CLIENT_UNPAUSE: Spec = Spec::new(Group::Connection, "client|unpause")
     .complexity("O(N) for N held connections")
     .since("6.2.0")
     .arity(Exactly(2))
-    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE))
+    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(ANYTIME))
     .categories(Categories::CONNECTION)
     .reply(Shape::Ok);
 
@@ -402,7 +362,7 @@ pub const CLIENT_UNBLOCK: Spec = Spec::new(Group::Connection, "client|unblock")
     .complexity("O(log N) for N connections")
     .since("5.0.0")
     .arity(AtLeast(3))
-    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE))
+    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(ANYTIME))
     .categories(Categories::CONNECTION)
     .args(&[
         arg::integer("client-id"),
@@ -418,7 +378,7 @@ pub const CLIENT_HELP: Spec = Spec::new(Group::Connection, "client|help")
     .summary("Lists the subcommands")
     .since("5.0.0")
     .arity(Exactly(2))
-    .flags(Flags::LOADING.and(Flags::STALE))
+    .flags(ANYTIME)
     .categories(Categories::CONNECTION)
     .reply(Shape::Array);
 
@@ -426,7 +386,7 @@ pub const CLIENT_CACHING: Spec = Spec::new(Group::Connection, "client|caching")
     .summary("Says whether the next command's keys are tracked")
     .since("6.0.0")
     .arity(Exactly(3))
-    .flags(Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE).and(Flags::ALLOW_BUSY))
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY))
     .categories(Categories::CONNECTION)
     .args(&[arg::one_of("mode", YES_OR_NO)])
     .reply(Shape::Ok);
@@ -435,7 +395,7 @@ pub const CLIENT_GETREDIR: Spec = Spec::new(Group::Connection, "client|getredir"
     .summary("Tells which connection gets this one's invalidations")
     .since("6.0.0")
     .arity(Exactly(2))
-    .flags(Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE).and(Flags::ALLOW_BUSY))
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY))
     .categories(Categories::CONNECTION)
     .reply(Shape::Integer);
 
@@ -444,7 +404,7 @@ pub const CLIENT_TRACKING: Spec = Spec::new(Group::Connection, "client|tracking"
     .complexity("O(1), more with some options")
     .since("6.0.0")
     .arity(AtLeast(3))
-    .flags(Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE))
+    .flags(Flags::NOSCRIPT.and(ANYTIME))
     .categories(Categories::CONNECTION)
     .args(&[
         arg::one_of("status", ON_OR_OFF),
@@ -461,7 +421,7 @@ pub const CLIENT_TRACKINGINFO: Spec = Spec::new(Group::Connection, "client|track
     .summary("Tells how this connection tracks keys")
     .since("6.2.0")
     .arity(Exactly(2))
-    .flags(Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE))
+    .flags(Flags::NOSCRIPT.and(ANYTIME))
     .categories(Categories::CONNECTION)
     .reply(Shape::Map);
 
@@ -470,7 +430,7 @@ pub const CLIENT_MAINT_NOTIFICATIONS: Spec =
         .summary("Asks for, or declines, notices of planned maintenance")
         .since("8.4.0")
         .arity(AtLeast(3))
-        .flags(Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE))
+        .flags(Flags::NOSCRIPT.and(ANYTIME))
         .categories(Categories::CONNECTION)
         .args(&[
             arg::one_of("status", ON_OR_OFF),

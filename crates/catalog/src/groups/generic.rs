@@ -311,6 +311,6 @@ pub const OBJECT_HELP: Spec = Spec::new(Group::Generic, "object|help")
     .summary("Lists the subcommands")
     .since("6.2.0")
     .arity(Exactly(2))
-    .flags(Flags::LOADING.and(Flags::STALE))
+    .flags(ANYTIME)
     .categories(Categories::KEYSPACE)
     .reply(Shape::Array);

@@ -28,6 +28,6 @@ pub const FUNCTION_HELP: Spec = Spec::new(Group::Scripting, "function|help")
     .summary("Lists the subcommands")
     .since("7.0.0")
     .arity(Exactly(2))
-    .flags(Flags::LOADING.and(Flags::STALE))
+    .flags(ANYTIME)
     .categories(Categories::SCRIPTING)
     .reply(Shape::Array);

@@ -7,12 +7,7 @@ pub const MULTI: Spec = Spec::new(Group::Transactions, "multi")
     .since("1.2.0")
     .arity(Exactly(1))
     .flags(
-        Flags::NOSCRIPT
-            .and(Flags::LOADING)
-            .and(Flags::STALE)
-            .and(Flags::FAST)
-            .and(Flags::NO_MULTI)
-            .and(Flags::ALLOW_BUSY),
+        Flags::NOSCRIPT.and(ANYTIME).and(Flags::FAST).and(Flags::NO_MULTI).and(Flags::ALLOW_BUSY),
     )
     .categories(Categories::TRANSACTION)
     .reply(Shape::Ok);
@@ -22,7 +17,7 @@ pub const EXEC: Spec = Spec::new(Group::Transactions, "exec")
     .complexity("Depends on the queued commands.")
     .since("1.2.0")
     .arity(Exactly(1))
-    .flags(Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE).and(Flags::SKIP_SLOWLOG))
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::SKIP_SLOWLOG))
     .categories(Categories::TRANSACTION)
     .reply(Shape::OneOf(&[Shape::Array, Shape::Null]));
 
@@ -31,13 +26,7 @@ pub const DISCARD: Spec = Spec::new(Group::Transactions, "discard")
     .complexity("O(N) for N queued commands")
     .since("2.0.0")
     .arity(Exactly(1))
-    .flags(
-        Flags::NOSCRIPT
-            .and(Flags::LOADING)
-            .and(Flags::STALE)
-            .and(Flags::FAST)
-            .and(Flags::ALLOW_BUSY),
-    )
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::FAST).and(Flags::ALLOW_BUSY))
     .categories(Categories::TRANSACTION)
     .reply(Shape::Ok);
 
@@ -47,12 +36,7 @@ pub const WATCH: Spec = Spec::new(Group::Transactions, "watch")
     .since("2.2.0")
     .arity(AtLeast(2))
     .flags(
-        Flags::NOSCRIPT
-            .and(Flags::LOADING)
-            .and(Flags::STALE)
-            .and(Flags::FAST)
-            .and(Flags::NO_MULTI)
-            .and(Flags::ALLOW_BUSY),
+        Flags::NOSCRIPT.and(ANYTIME).and(Flags::FAST).and(Flags::NO_MULTI).and(Flags::ALLOW_BUSY),
     )
     .categories(Categories::TRANSACTION)
     .keys(&[KeySpec::from(1, INSPECTS)])
@@ -63,12 +47,6 @@ pub const UNWATCH: Spec = Spec::new(Group::Transactions, "unwatch")
     .summary("Forgets all watched keys")
     .since("2.2.0")
     .arity(Exactly(1))
-    .flags(
-        Flags::NOSCRIPT
-            .and(Flags::LOADING)
-            .and(Flags::STALE)
-            .and(Flags::FAST)
-            .and(Flags::ALLOW_BUSY),
-    )
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::FAST).and(Flags::ALLOW_BUSY))
     .categories(Categories::TRANSACTION)
     .reply(Shape::Ok);
