@@ -1,2 +1,3 @@
 //! The engine.
+pub mod store;
 pub mod types;

@@ -1,0 +1,6 @@
+//! All the unsafe code of the engine: the locks of the shards, and the table with its slab.
+
+pub mod lock;
+#[cfg(test)]
+mod lock_model;
+mod sync;
