@@ -157,7 +157,12 @@ impl Keyspace {
 
     /// Removes up to about `budget` expired keys of one shard. Says what happened to them, and
     /// whether more are due. Skips a busy shard: it will be visited again.
-    pub fn expire_shard(&self, shard: usize, now: UnixMillis, budget: usize) -> (Vec<Notice>, bool) {
+    pub fn expire_shard(
+        &self,
+        shard: usize,
+        now: UnixMillis,
+        budget: usize,
+    ) -> (Vec<Notice>, bool) {
         let mut notices = Vec::new();
         let Some(mut locked) = self.locks.try_lock_now(shard) else {
             return (notices, false);

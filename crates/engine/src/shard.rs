@@ -20,12 +20,7 @@ pub struct Shard {
 impl Shard {
     pub(crate) fn new(databases: usize, pool: &Arc<PagePool>, hasher: KeyHasher) -> Self {
         let tables = (0..databases).map(|_| Table::new(pool.clone(), hasher)).collect();
-        Shard {
-            tables,
-            watched: Watched::default(),
-            waiting: Waiting::default(),
-            object_bytes: 0,
-        }
+        Shard { tables, watched: Watched::default(), waiting: Waiting::default(), object_bytes: 0 }
     }
 
     pub fn table(&self, db: usize) -> &Table<Object> {

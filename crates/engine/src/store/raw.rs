@@ -4,3 +4,4 @@ pub mod lock;
 #[cfg(test)]
 mod lock_model;
 mod sync;
+pub mod table;
