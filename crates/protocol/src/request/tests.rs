@@ -261,7 +261,7 @@ fn lines_are_bounded() {
     }
     // Exactly at the limit nothing is wrong yet.
     assert_eq!(one_by_one(&digits.as_bytes()[..100], 7, &limits).error, None);
-    assert_eq!(one_by_one(&digits.as_bytes()[..101], 7, &limits).error.is_some(), true);
+    assert!(one_by_one(&digits.as_bytes()[..101], 7, &limits).error.is_some());
     let line = format!("ECHO {}\r\n", "a".repeat(93));
     assert_eq!(one_by_one(line.as_bytes(), 7, &limits).commands.len(), 1);
 }
