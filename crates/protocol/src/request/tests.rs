@@ -90,12 +90,15 @@ fn corpus() -> Vec<(Vec<u8>, Vec<Words>)> {
     vec![
         (encode(&["PING"]), vec![words(&["PING"])]),
         (
-            b"*3\r\n$3\r\nSET\r\n$14\r\nkey:0000000001\r\n$2\r\n\r\n\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\n"
+            b"*3\r\n$3\r\nSET\r\n$14\r\nkey:0000000001\r\n\
+              $2\r\n\r\n\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\n"
                 .to_vec(),
             vec![words(&["SET", "key:0000000001", "\r\n"]), words(&["GET", "a"])],
         ),
         (
-            b"PING\r\n\r\n*0\r\n*-1\r\n  GET  a \n*1\r\n$0\r\n\r\nset k \"a b\\x41\\n\" 'c'\r\n".to_vec(),
+            b"PING\r\n\r\n*0\r\n*-1\r\n  GET  a \n*1\r\n$0\r\n\r\n\
+              set k \"a b\\x41\\n\" 'c'\r\n"
+                .to_vec(),
             vec![
                 words(&["PING"]),
                 words(&["GET", "a"]),
@@ -104,7 +107,9 @@ fn corpus() -> Vec<(Vec<u8>, Vec<Words>)> {
             ],
         ),
         (
-            b"echo \"1\"\r\necho 2\r\necho '3' 4\r\n*1\r\n$4\r\nPING\r\necho \"5\"\r\n*1\r\n$4".to_vec(),
+            b"echo \"1\"\r\necho 2\r\necho '3' 4\r\n\
+              *1\r\n$4\r\nPING\r\necho \"5\"\r\n*1\r\n$4"
+                .to_vec(),
             vec![
                 words(&["echo", "1"]),
                 words(&["echo", "2"]),
