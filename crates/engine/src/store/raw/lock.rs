@@ -168,9 +168,7 @@ impl<T> Locks<T> {
 
     /// Locks one shard if that takes no waiting at all: for hints and housekeeping.
     pub fn try_lock_now(&self, index: usize) -> Option<Locked<'_, T>> {
-        self.locks[index]
-            .try_lock()
-            .then(|| Locked { locks: self, held: ShardSet::one(index) })
+        self.locks[index].try_lock().then(|| Locked { locks: self, held: ShardSet::one(index) })
     }
 }
 
@@ -200,10 +198,7 @@ impl<T> Locked<'_, T> {
         // SAFETY: 1. Both locks are held by `self`. 2. The two values are distinct, and both borrows
         // are of `&mut self`, so nothing else reaches either while they live.
         unsafe {
-            (
-                &mut *self.locks.locks[first].value.get(),
-                &mut *self.locks.locks[second].value.get(),
-            )
+            (&mut *self.locks.locks[first].value.get(), &mut *self.locks.locks[second].value.get())
         }
     }
 }

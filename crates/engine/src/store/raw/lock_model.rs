@@ -45,7 +45,11 @@ impl Wake for Bell {
     }
 }
 
-fn with_locked(locks: &Arc<Locks<u64>>, wanted: ShardSet, action: impl FnOnce(&mut lock::Locked<u64>)) {
+fn with_locked(
+    locks: &Arc<Locks<u64>>,
+    wanted: ShardSet,
+    action: impl FnOnce(&mut lock::Locked<u64>),
+) {
     if let Ok(mut locked) = locks.try_lock(wanted) {
         return action(&mut locked);
     }
