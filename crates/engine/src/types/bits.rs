@@ -1,6 +1,6 @@
-//! Strings as bits: one bit, counting and finding in ranges, combining several, and integer fields of
-//! any width at any offset. Bit 0 is the high bit of byte 0. Functions on bytes; which strings they
-//! are and where they live is for the string's room.
+//! Strings as bits: one bit, counting and finding in ranges, combining several, and integer fields
+//! of any width at any offset. Bit 0 is the high bit of byte 0. Functions on bytes; which strings
+//! they are and where they live is for the string's room.
 
 mod field;
 mod operation;

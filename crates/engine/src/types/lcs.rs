@@ -1,8 +1,9 @@
 //! LCS: the longest common subsequence of two strings, as text, as length, or as matching ranges.
 //!
 //! The table of the textbook is kept as one bit per cell (does the length grow from the column
-//! before?), a row computed 64 cells at a time. That bit is also all that the walk back needs: where
-//! the bytes differ, the length comes from the row above if and only if the cell's bit is set.
+//! before?), a row computed 64 cells at a time. That bit is also all that the walk back needs:
+//! where the bytes differ, the length comes from the row above if and only if the cell's bit is
+//! set.
 
 /// Most cells of the table times the four bytes that Redis has for each; it is `proto-max-bulk-len`
 /// there, which callers may pass instead.
@@ -66,8 +67,8 @@ pub fn text(pair: Pair<'_>, bytes_max: u64) -> Result<Vec<u8>, LcsError> {
     Ok(text)
 }
 
-/// The ranges that make up the longest common subsequence, last one first, without those shorter than
-/// `len_min`, and its length, to which all count.
+/// The ranges that make up the longest common subsequence, last one first, without those shorter
+/// than `len_min`, and its length, to which all count.
 pub fn matches(
     pair: Pair<'_>,
     len_min: usize,
@@ -156,8 +157,8 @@ impl Masks {
         Masks { slots, bits, words }
     }
 
-    /// Turns the row of the table above `byte` into the row of `byte`. A set bit is a column where the
-    /// length grows. Between two growths, the new row grows at the first place where the second
+    /// Turns the row of the table above `byte` into the row of `byte`. A set bit is a column where
+    /// the length grows. Between two growths, the new row grows at the first place where the second
     /// string has `byte`, or else where the old row did: that is what a subtraction's borrow finds.
     fn advance(&self, row: &mut [u64], byte: u8) {
         let start = usize::from(self.slots[usize::from(byte)]) * self.words;

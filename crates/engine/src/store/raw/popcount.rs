@@ -30,8 +30,8 @@ fn count_popcnt(bytes: &[u8]) -> u64 {
     count_words(bytes)
 }
 
-/// Eight counters side by side, so that the sums do not wait for each other. Inlined, it is compiled
-/// anew for the instructions of each caller.
+/// Eight counters side by side, so that the sums do not wait for each other. Inlined, it is
+/// compiled anew for the instructions of each caller.
 #[inline(always)]
 fn count_words(bytes: &[u8]) -> u64 {
     let (words, _) = bytes.as_chunks::<8>();

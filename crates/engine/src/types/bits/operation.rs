@@ -1,5 +1,5 @@
-//! BITOP: several strings combined bit by bit into one as long as the longest. Shorter ones count as
-//! followed by zeros.
+//! BITOP: several strings combined bit by bit into one as long as the longest. Shorter ones count
+//! as followed by zeros.
 
 /// Bytes of the result made at a time: small enough that the block stays in the first-level cache
 /// while every source is applied to it.
