@@ -16,3 +16,9 @@ pub const SLOTS: u16 = 16384;
 pub const LONG_DOUBLE_TEXT_BYTES: usize = 5 * 1024;
 /// Runs of `*` in a glob pattern that can still match when more of the pattern follows each.
 pub const GLOB_STARS_MAX: usize = 1000;
+/// Commands of a pipeline whose keys are fetched ahead.
+pub const PREFETCH_COMMANDS_MAX: usize = 16;
+/// Events that one look at the poller brings.
+pub const LOOP_EVENTS_MAX: usize = 1024;
+/// Threads beyond one per loop, for loops whose own thread is inside a long command.
+pub const SPARE_THREADS_MAX: usize = 64;

@@ -52,6 +52,7 @@ struct Parked {
 /// What the session remembers while it waits.
 pub struct BlockedState {
     pub waiter: Arc<Waiter>,
+    pub keys: Vec<Box<[u8]>>,
     pub deadline: Option<UnixMillis>,
     pub args: OwnedArgs,
 }
@@ -64,8 +65,8 @@ pub(crate) fn park(keys: &mut Keys, session: &mut Session, args: Args, request: 
     for key in &request.keys {
         keys.shard_of(key).waiting.add(key, &waiter);
     }
-    let deadline = request.deadline;
-    session.blocked = Some(BlockedState { waiter, deadline, args: args.into() });
+    let BlockRequest { keys, deadline, .. } = request;
+    session.blocked = Some(BlockedState { waiter, keys, deadline, args: args.into() });
 }
 
 fn parked(waiter: &Waiter) -> &Parked {
@@ -97,7 +98,7 @@ fn serve_key(keys: &mut Keys, key: &[u8]) {
             && !keys.holds(other)
         {
             // Those behind it are served when it has had its turn.
-            parked.mailbox.post(Letter::Retry(waiter));
+            parked.mailbox.post(Letter::Retry(waiter.clone()));
             return;
         }
         if !waiter.claim() {

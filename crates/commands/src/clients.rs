@@ -2,7 +2,9 @@
 
 use crate::mail::{Letter, Mailbox};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering,
+};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 /// What others may know of a connection. Plain stores by the owner: the figures need not agree with

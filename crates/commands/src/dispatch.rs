@@ -1,6 +1,6 @@
 //! The path of every command: look up, check, plan, lock, run, settle.
 
-use crate::blocking::{self, BlockRequest};
+use crate::blocking;
 use crate::ctx::{Ctx, Flow, Outcome};
 use crate::error::Refusal;
 use crate::gate;
@@ -153,8 +153,7 @@ impl Worker {
         }
         let is_timed = !command.spec().flags.has(Flags::FAST) || node.slowlog.is_precise();
         let started = if is_timed { node.clock.monotonic_micros() } else { 0 };
-        let mut keys =
-            node.keyspace.keys(locked, session.db, self.now).knowing(&self.places);
+        let mut keys = node.keyspace.keys(locked, session.db, self.now).knowing(&self.places);
         keys.is_silent = session.is_silent;
         if node.monitors.is_on() {
             node.monitors.feed(&node, session, command, args);
@@ -222,11 +221,7 @@ pub(crate) fn plan_keys(
 }
 
 /// Locks, or sets the client aside to wait.
-fn lock<'n>(
-    node: &'n Node,
-    session: &mut Session,
-    shards: ShardSet,
-) -> Option<Locked<'n, Shard>> {
+fn lock<'n>(node: &'n Node, session: &mut Session, shards: ShardSet) -> Option<Locked<'n, Shard>> {
     let mut wait = match session.wait.take() {
         Some(wait) => wait,
         None => match node.keyspace.try_lock(shards) {
@@ -246,7 +241,6 @@ fn conclude(ctx: &mut Ctx, outcome: Outcome, args: Args, stats: &WorkerStats) ->
     match outcome {
         Ok(Flow::Done) => {}
         Ok(Flow::Block(request)) => {
-            let BlockRequest { .. } = *request;
             if ctx.session.blocked.is_none() {
                 blocking::park(ctx.keys, ctx.session, args, *request);
             }
@@ -258,7 +252,9 @@ fn conclude(ctx: &mut Ctx, outcome: Outcome, args: Args, stats: &WorkerStats) ->
         // A second try was answered: nobody else may, and those behind it get their turn.
         let was_waiting = state.waiter.claim();
         debug_assert!(was_waiting, "its keys were locked since it was seen waiting");
-        ctx.keys.recheck_waiters(args);
+        for key in &state.keys {
+            ctx.keys.recheck_waiters(key);
+        }
     }
     Progress::Done
 }

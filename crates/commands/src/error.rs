@@ -46,9 +46,7 @@ impl Refusal {
             Refusal::TimeoutNotFloat => "ERR timeout is not a float or out of range",
             Refusal::TimeoutNegative => "ERR timeout is negative",
             Refusal::NoAuth => "NOAUTH Authentication required.",
-            Refusal::WrongPass => {
-                "WRONGPASS invalid username-password pair or user is disabled."
-            }
+            Refusal::WrongPass => "WRONGPASS invalid username-password pair or user is disabled.",
             Refusal::DbIndexOutOfRange => "ERR DB index is out of range",
             Refusal::Overflow => "ERR increment or decrement would overflow",
             Refusal::InvalidExpire(command) => {

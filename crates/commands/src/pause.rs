@@ -45,7 +45,8 @@ impl Pause {
     pub fn end(&self) {
         *self.until.lock().unwrap_or_else(|poison| poison.into_inner()) = None;
         self.is_on.store(false, Ordering::Relaxed);
-        let held = std::mem::take(&mut *self.held.lock().unwrap_or_else(|poison| poison.into_inner()));
+        let held =
+            std::mem::take(&mut *self.held.lock().unwrap_or_else(|poison| poison.into_inner()));
         held.iter().for_each(|mailbox| mailbox.post(Letter::Resume));
     }
 
@@ -75,7 +76,8 @@ impl Pause {
             // CLIENT itself must get through, or nobody could end the pause.
             PauseKind::All => command.parent() != Some(Command::Client),
             PauseKind::Write => {
-                command.spec().flags.has_any(writes) || crate::transactions::writes(session, command)
+                command.spec().flags.has_any(writes)
+                    || crate::transactions::writes(session, command)
             }
         };
         if is_held {

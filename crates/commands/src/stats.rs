@@ -86,7 +86,9 @@ impl WorkerStats {
             counters.histogram.iter().for_each(Counter::reset);
         }
         let all = [&self.processed, &self.hits, &self.misses, &self.input_bytes];
-        all.into_iter().chain([&self.output_bytes, &self.reads, &self.writes]).for_each(Counter::reset);
+        all.into_iter()
+            .chain([&self.output_bytes, &self.reads, &self.writes])
+            .for_each(Counter::reset);
     }
 }
 

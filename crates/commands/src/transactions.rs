@@ -51,11 +51,7 @@ pub(crate) fn queue(session: &mut Session, command: Command, args: Args) {
 }
 
 /// The shards of all queued commands and of the watched keys.
-pub(crate) fn plan(
-    node: &Node,
-    session: &Session,
-    places: &mut Vec<(usize, Place)>,
-) -> ShardSet {
+pub(crate) fn plan(node: &Node, session: &Session, places: &mut Vec<(usize, Place)>) -> ShardSet {
     let mut shards = ShardSet::EMPTY;
     for (_, key) in &session.watching {
         shards.insert(node.keyspace.place(key).shard as usize);
@@ -136,9 +132,7 @@ pub fn exec(ctx: &mut Ctx, _args: Args) -> Outcome {
     let is_touched = is_touched(ctx);
     discard_state(ctx.session);
     if transaction.is_doomed {
-        return Err(Refusal::text(
-            "EXECABORT Transaction discarded because of previous errors.",
-        ));
+        return Err(Refusal::text("EXECABORT Transaction discarded because of previous errors."));
     }
     if is_touched {
         ctx.reply.null_array();
@@ -180,7 +174,9 @@ fn is_touched(ctx: &mut Ctx) -> bool {
 /// Whether this is an EXEC with a write in it.
 pub(crate) fn writes(session: &Session, command: Command) -> bool {
     command == Command::Exec
-        && session.transaction.iter().flat_map(|held| &held.queued).any(|(queued, _)| {
-            queued.spec().flags.has_any(russet_catalog::spec::Flags::WRITE)
-        })
+        && session
+            .transaction
+            .iter()
+            .flat_map(|held| &held.queued)
+            .any(|(queued, _)| queued.spec().flags.has_any(russet_catalog::spec::Flags::WRITE))
 }

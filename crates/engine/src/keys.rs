@@ -5,8 +5,9 @@ use crate::event::{Event, EventClasses, Notice};
 use crate::keyspace::{Keyspace, Place};
 use crate::shard::Shard;
 use crate::store::raw::lock::Locked;
-use crate::store::raw::table::{EntryMut, EntryRef, Removed, Slot, Table};
+use crate::store::raw::table::{Deleted, EntryMut, EntryRef, NewValue, Removed, Slot, Table};
 use crate::store::shard_set::ShardSet;
+use crate::types::string;
 use crate::value::Object;
 use russet_base::clock::UnixMillis;
 
@@ -122,17 +123,16 @@ impl<'a> Keys<'a> {
 
     #[cold]
     fn expire(&mut self, key: &[u8], place: Place) {
-        let removed = self.table(place.shard).remove(key, place.hash);
-        self.free(place.shard, removed);
+        let removed = self.table(place.shard).delete(key, place.hash);
+        self.free(removed);
         self.keyspace.count_expired(place.shard as usize);
         self.touched.insert(place.shard as usize);
         self.locked.shard(place.shard as usize).watched.touch(self.db, key);
         self.notice(key, Event::EXPIRED);
     }
 
-    fn free(&mut self, shard: u16, removed: Option<Removed<Object>>) {
-        if let Some(object) = removed.and_then(Removed::into_object) {
-            self.locked.shard(shard as usize).object_bytes -= object.memory_bytes();
+    fn free(&mut self, removed: Option<Deleted<Object>>) {
+        if let Some(object) = removed.and_then(Deleted::into_object) {
             self.keyspace.reclaimer().reclaim(object);
         }
     }
@@ -191,7 +191,7 @@ impl<'a> Keys<'a> {
 
     /// The key's entry or its vacant place, in one probe.
     #[inline]
-    pub fn slot(&mut self, key: &[u8]) -> Slot<'_, Object> {
+    fn slot(&mut self, key: &[u8]) -> Slot<'_, Object> {
         let place = self.place(key);
         let now = self.now.0;
         if let Some(entry) = self.table(place.shard).find(key, place.hash)
@@ -208,8 +208,8 @@ impl<'a> Keys<'a> {
         if !self.check(key, place) {
             return false;
         }
-        let removed = self.table(place.shard).remove(key, place.hash);
-        self.free(place.shard, removed);
+        let removed = self.table(place.shard).delete(key, place.hash);
+        self.free(removed);
         true
     }
 
@@ -219,12 +219,50 @@ impl<'a> Keys<'a> {
         if !self.check(key, place) {
             return None;
         }
-        let removed = self.table(place.shard).remove(key, place.hash)?;
-        if let Some(object) = removed.object() {
-            let bytes = object.memory_bytes();
-            self.locked.shard(place.shard as usize).object_bytes -= bytes;
+        self.table(place.shard).remove(key, place.hash)
+    }
+
+    /// Puts a value under a key, whatever was there before: the old value is gone, and so is its
+    /// expiry, unless it is given again.
+    #[inline]
+    pub fn put(&mut self, key: &[u8], value: NewValue<'_, Object>, expiry: Option<UnixMillis>) {
+        let clock = self.access_clock();
+        let expiry = expiry.map(|at| at.0);
+        let mut replaced = None;
+        match self.slot(key) {
+            Slot::Occupied(mut entry) => {
+                replaced = entry.take_object();
+                entry.set_with_expiry(value, expiry);
+                entry.set_access(clock);
+            }
+            Slot::Vacant(vacant) => {
+                vacant.insert(key, value, expiry).set_access(clock);
+                self.notice(key, Event::NEW);
+            }
         }
-        Some(removed)
+        if let Some(object) = replaced {
+            self.keyspace.reclaimer().reclaim(object);
+        }
+    }
+
+    /// Puts a string under a key; see [`Keys::put`].
+    #[inline]
+    pub fn put_string(&mut self, key: &[u8], bytes: &[u8], expiry: Option<UnixMillis>) {
+        self.put(key, string::encode(bytes), expiry);
+    }
+
+    /// Whether the shard of this key is among the locked ones.
+    pub fn holds(&mut self, key: &[u8]) -> bool {
+        let place = self.keyspace.place(key);
+        self.locked.held().contains(place.shard as usize)
+    }
+
+    /// Lets those who wait for this key have another look at it, though nothing was written.
+    pub fn recheck_waiters(&mut self, key: &[u8]) {
+        let db = self.db;
+        if self.shard_of(key).waiting.is_awaited(db, key) {
+            self.effects.ready.push(ReadyKey { db, key: key.into() });
+        }
     }
 
     /// Tells, once, that `key` was changed, and how. From here follow the dirty counter, WATCH,
@@ -255,14 +293,6 @@ impl<'a> Keys<'a> {
     #[inline]
     pub fn also(&mut self, key: &[u8], event: Event) {
         self.notice(key, event);
-    }
-
-    /// An object in this key's entry grew or shrank, or one was put in or taken out.
-    #[inline]
-    pub fn object_bytes_changed(&mut self, key: &[u8], before: usize, after: usize) {
-        let place = self.place(key);
-        let bytes = &mut self.locked.shard(place.shard as usize).object_bytes;
-        *bytes = *bytes + after - before;
     }
 
     /// The shard of a key, for those who watch it or wait for it.

@@ -132,7 +132,8 @@ impl Keyspace {
         self.gauges[shard].publish(locked.shard(shard), db);
     }
 
-    /// Bytes of keys and values, without locks: as of the last write of each shard.
+    /// Bytes of slots and entries, without locks: as of the last write of each shard. Objects are not
+    /// in it: they are the allocator's.
     pub fn memory_bytes(&self) -> u64 {
         self.gauges.iter().map(|gauges| gauges.memory_bytes.load(Ordering::Relaxed)).sum()
     }
@@ -157,7 +158,12 @@ impl Keyspace {
 
     /// Removes up to about `budget` expired keys of one shard. Says what happened to them, and
     /// whether more are due. Skips a busy shard: it will be visited again.
-    pub fn expire_shard(&self, shard: usize, now: UnixMillis, budget: usize) -> (Vec<Notice>, bool) {
+    pub fn expire_shard(
+        &self,
+        shard: usize,
+        now: UnixMillis,
+        budget: usize,
+    ) -> (Vec<Notice>, bool) {
         let mut notices = Vec::new();
         let Some(mut locked) = self.locks.try_lock_now(shard) else {
             return (notices, false);
@@ -169,7 +175,7 @@ impl Keyspace {
             if held.tables[db].expires_len() == 0 {
                 continue;
             }
-            let (mut count, mut freed) = (0, 0);
+            let mut count = 0;
             let Shard { tables, watched, .. } = held;
             more |= tables[db].expire_step(now.0, budget, &mut |key, value| {
                 count += 1;
@@ -178,11 +184,9 @@ impl Keyspace {
                     notices.push(Notice { db, event: Event::EXPIRED, key: key.into() });
                 }
                 if let Some(object) = value.into_object() {
-                    freed += object.memory_bytes();
                     self.reclaimer.reclaim(object);
                 }
             });
-            held.object_bytes -= freed;
             if count > 0 {
                 self.gauges[shard].count_expired(count);
                 self.gauges[shard].publish(held, db);

@@ -5,3 +5,4 @@ pub mod bits;
 pub mod blob;
 pub mod lcs;
 pub mod list;
+pub mod string;

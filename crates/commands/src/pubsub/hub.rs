@@ -2,7 +2,7 @@
 //! while a shard's is taken.
 
 use crate::mail::{Letter, Mailbox};
-use russet_base::glob;
+use russet_base::glob::Glob;
 use russet_protocol::{Resp, RespWriter, Sink};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -96,7 +96,7 @@ impl Hub {
         let mut receivers = 0;
         let patterns = self.patterns.read().unwrap_or_else(|poison| poison.into_inner());
         for (pattern, subscribers) in patterns.iter() {
-            if !glob::matches(pattern, channel) {
+            if !Glob::new(pattern).matches(channel) {
                 continue;
             }
             let mut letters = Letters::default();
@@ -116,7 +116,8 @@ impl Hub {
     /// Channels with listeners, those that match `pattern` if one is given.
     pub fn channels(&self, space: Space, pattern: Option<&[u8]>) -> Vec<Box<[u8]>> {
         let listeners = self.space(space).read().unwrap_or_else(|poison| poison.into_inner());
-        let is_wanted = |channel: &&Box<[u8]>| pattern.is_none_or(|p| glob::matches(p, channel));
+        let is_wanted =
+            |channel: &&Box<[u8]>| pattern.is_none_or(|p| Glob::new(p).matches(channel));
         listeners.keys().filter(is_wanted).cloned().collect()
     }
 
