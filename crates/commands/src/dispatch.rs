@@ -211,13 +211,12 @@ pub(crate) fn plan_keys(
         *shards = node.keyspace.all_shards();
         return;
     }
-    let told = key_positions(command, args, &mut |key| {
+    let _refused_by_the_handler = key_positions(command, args, &mut |key| {
         let bytes = args.at(key.index);
         let place = node.keyspace.place(bytes);
         shards.insert(place.shard as usize);
         places.push((bytes.as_ptr() as usize, place));
     });
-    drop(told);
 }
 
 /// Locks, or sets the client aside to wait.

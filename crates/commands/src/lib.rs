@@ -21,4 +21,6 @@ pub mod session;
 pub mod slowlog;
 pub mod stats;
 mod string;
+#[cfg(test)]
+mod testing;
 pub mod transactions;
