@@ -4,14 +4,15 @@ use crate::event_loop::Fleet;
 use crate::listen;
 use crate::service::RussetService;
 use russet_commands::config::Directive;
-use russet_commands::node::{AllocatorReport, Host};
-use std::sync::{Arc, OnceLock};
+use russet_commands::node::{AllocatorReport, Host, Node};
+use std::sync::{Arc, OnceLock, Weak};
 use tikv_jemalloc_ctl::{epoch, stats};
 
 /// The loops exist only after the node does, so the host learns of them later.
 #[derive(Default)]
 pub struct Process {
     pub fleet: OnceLock<Arc<Fleet<RussetService>>>,
+    pub node: OnceLock<Weak<Node>>,
     pub stop: OnceLock<Box<dyn Fn() + Send + Sync>>,
     pub threads: OnceLock<usize>,
 }
@@ -39,9 +40,9 @@ impl Host for ProcessHost {
     fn directive_changed(&self, directive: Directive) -> Result<(), String> {
         match directive {
             Directive::TcpKeepalive | Directive::Port | Directive::Bind => {
-                match self.0.fleet.get() {
-                    Some(fleet) => listen::apply(fleet, directive),
-                    None => Ok(()),
+                match (self.0.fleet.get(), self.0.node.get().and_then(Weak::upgrade)) {
+                    (Some(fleet), Some(node)) => listen::apply(fleet, &node, directive),
+                    _ => Ok(()),
                 }
             }
             _ => Ok(()),

@@ -27,7 +27,7 @@ pub fn start(node: Arc<Node>, is_ending: Arc<AtomicBool>) -> std::io::Result<()>
 
 /// Visits every shard; those that have more to do are visited again until none has.
 fn expire(node: &Node, now: UnixMillis) {
-    if !node.is_active_expire_on() {
+    if node.is_active_expire_off.load(Ordering::Relaxed) {
         return;
     }
     let mut due: Vec<usize> = (0..node.keyspace.shards()).collect();

@@ -5,7 +5,7 @@ use russet_base::limits::{ARGUMENTS_MAX, INLINE_BYTES_MAX};
 use russet_base::{Args, UnixMillis};
 use russet_commands::blocking::{self, GiveUp};
 use russet_commands::clients::{ClientCard, ClientFlags};
-use russet_commands::config::Directive;
+use russet_commands::config::{ClientClass, Directive};
 use russet_commands::connection;
 use russet_commands::dispatch::{Progress, Worker};
 use russet_commands::mail::Letter;
@@ -55,7 +55,11 @@ impl RussetService {
 
     fn give_up(&self, session: &mut Session, why: GiveUp, out: &mut Vec<u8>) -> After {
         let mut writer = Self::writer(session, out);
-        if blocking::give_up(session, why, &mut writer) { self.unblocked(session) } else { After::Wait }
+        if blocking::give_up(session, why, &mut writer) {
+            self.unblocked(session)
+        } else {
+            After::Wait
+        }
     }
 
     fn run_in(
@@ -259,7 +263,8 @@ impl Service for RussetService {
             return true;
         }
         let is_pubsub = client.session.subscriptions.count_all() > 0;
-        let limit = self.node.config.output_buffer_limit(is_pubsub.into());
+        let class = if is_pubsub { ClientClass::Pubsub } else { ClientClass::Normal };
+        let limit = self.node.config.output_buffer_limit(class);
         let bytes = output_bytes as u64;
         let mut is_over = limit.hard_bytes > 0 && bytes > limit.hard_bytes;
         if limit.soft_bytes > 0 && bytes > limit.soft_bytes {
