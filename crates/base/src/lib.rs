@@ -3,6 +3,13 @@
 //! It knows nothing of commands, sockets or storage.
 
 pub mod args;
+pub mod clock;
+pub mod glob;
+pub mod hash;
 pub mod limits;
+pub mod random;
+pub mod text;
 
 pub use args::{Args, OwnedArgs, Span};
+pub use clock::{Clock, ManualClock, SystemClock, UnixMillis};
+pub use random::Random;
