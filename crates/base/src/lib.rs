@@ -3,10 +3,13 @@
 //! It knows nothing of commands, sockets or storage.
 
 pub mod args;
+mod binary;
 pub mod clock;
 pub mod glob;
 pub mod hash;
 pub mod limits;
+pub mod longdouble;
+pub mod num;
 pub mod random;
 pub mod text;
 
