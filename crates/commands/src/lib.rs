@@ -1,2 +1,3 @@
 #![forbid(unsafe_code)]
 //! The commands.
+pub mod config;
