@@ -25,7 +25,8 @@ pub enum Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     pub place: Place,
-    pub fault: Fault,
+    /// Boxed, as errors travel inside results that are mostly fine.
+    pub fault: Box<Fault>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +64,11 @@ pub enum Fault {
 }
 
 impl ConfigError {
-    pub(super) fn unknown(place: Place, name: &[u8]) -> Self {
+    pub(super) fn new(place: &Place, fault: Fault) -> Self {
+        ConfigError { place: place.clone(), fault: Box::new(fault) }
+    }
+
+    pub(super) fn unknown(place: &Place, name: &[u8]) -> Self {
         let name = String::from_utf8_lossy(name).into_owned();
         let is_of_module = name.contains('.')
             || table::MODULE_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
@@ -74,10 +79,10 @@ impl ConfigError {
             let nearest = russet_base::text::nearest(&name, known);
             Fault::Unknown { name, nearest }
         };
-        ConfigError { place, fault }
+        ConfigError::new(place, fault)
     }
 
-    pub(super) fn bad_value(place: Place, spec: &Spec, words: &[Vec<u8>], reason: String) -> Self {
+    pub(super) fn bad_value(place: &Place, spec: &Spec, words: &[Vec<u8>], reason: String) -> Self {
         let value = String::from_utf8_lossy(&words.join(&b' ')).into_owned();
         let fault = Fault::BadValue {
             name: spec.directive.name().to_owned(),
@@ -85,7 +90,7 @@ impl ConfigError {
             reason,
             allowed: spec.allowed(),
         };
-        ConfigError { place, fault }
+        ConfigError::new(place, fault)
     }
 }
 

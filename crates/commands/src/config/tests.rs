@@ -198,6 +198,8 @@ fn wrong_options_are_told_in_one_line() {
     ] {
         assert_eq!(start(args).unwrap_err(), text);
     }
+    // What a later option takes back was never promised.
+    assert!(start(&["--daemonize", "yes", "--daemonize", "no"]).is_ok());
     assert!(start(&["--replicaof", "no", "one"]).is_ok());
     assert!(start(&["--io-threads-do-reads", "yes"]).is_ok());
 }
@@ -264,6 +266,9 @@ fn errors_in_files_name_the_line() {
     );
     let own = dir.0.join("r.conf");
     let error = at(&format!("include {}", own.display()));
+    assert!(error.contains("is included too deeply"), "{error}");
+    // Without a limit on all files together this would take longer than anyone waits.
+    let error = at(&format!("include {}\n", own.display()).repeat(100));
     assert!(error.contains("is included too deeply"), "{error}");
 }
 
