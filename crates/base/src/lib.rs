@@ -3,6 +3,7 @@
 //! It knows nothing of commands, sockets or storage.
 
 pub mod args;
+pub mod float;
 pub mod limits;
 
 pub use args::{Args, OwnedArgs, Span};
