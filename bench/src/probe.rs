@@ -1,0 +1,113 @@
+//! Open-loop latency probe: each request has the time at which it is due, and its latency counts
+//! from then, so that a server which stalls is charged for every request that had to wait.
+//!
+//! One thread with a blocking socket per connection: a thread that sleeps until a request is due
+//! wakes within tens of microseconds, where a poller's timeout counts in milliseconds.
+
+use crate::client::BareClient;
+use crate::failure::{Failure, Result};
+use crate::figures::Latencies;
+use crate::template::{Pipeline, Source, Template};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// As many as the promise of isolation is about.
+pub const PROBE_CONNECTIONS: u32 = 20;
+
+/// What is asked, and how often.
+#[derive(Clone, Debug)]
+pub struct ProbePlan {
+    pub port: u16,
+    pub template: Template,
+    pub source: Source,
+    pub probes_per_s: u64,
+}
+
+/// A probe under way.
+pub struct Probe {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<Result<Times>>>,
+}
+
+/// Of one connection, in nanoseconds.
+#[derive(Default)]
+struct Times {
+    latencies: Vec<u64>,
+    lags: Vec<u64>,
+}
+
+/// What a probe saw.
+#[derive(Clone, Debug)]
+pub struct Readings {
+    pub latencies: Latencies,
+    /// How late the probe itself woke up: what this machine adds to a latency, whatever the server.
+    pub lags: Latencies,
+}
+
+impl Probe {
+    pub fn start(plan: &ProbePlan) -> Result<Probe> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let interval = Duration::from_secs(1) * PROBE_CONNECTIONS
+            / u32::try_from(plan.probes_per_s.max(1)).unwrap_or(u32::MAX);
+        let clients = (0..PROBE_CONNECTIONS).map(|_| BareClient::connect(plan.port));
+        let clients = clients.collect::<Result<Vec<_>>>()?;
+        let start = Instant::now() + Duration::from_millis(10);
+        let mut threads = Vec::new();
+        for (index, client) in (0..PROBE_CONNECTIONS).zip(clients) {
+            let schedule = Schedule { due: start + interval / PROBE_CONNECTIONS * index, interval };
+            let (plan, stop) = (plan.clone(), Arc::clone(&stop));
+            threads.push(thread::spawn(move || probe(client, plan, schedule, &stop)));
+        }
+        Ok(Probe { stop, threads })
+    }
+
+    pub fn finish(self) -> Result<Readings> {
+        self.stop.store(true, Ordering::Relaxed);
+        let (mut latencies, mut lags) = (Vec::new(), Vec::new());
+        for thread in self.threads {
+            let ended = thread.join().map_err(|_| Failure::server("the probe", "panicked"))?;
+            let times = ended?;
+            latencies.extend(times.latencies);
+            lags.extend(times.lags);
+        }
+        Ok(Readings { latencies: Latencies::new(latencies), lags: Latencies::new(lags) })
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Schedule {
+    due: Instant,
+    interval: Duration,
+}
+
+fn probe(
+    mut client: BareClient,
+    mut plan: ProbePlan,
+    mut schedule: Schedule,
+    stop: &AtomicBool,
+) -> Result<Times> {
+    let mut times = Times::default();
+    let mut pipeline = Pipeline::new(&plan.template, 1);
+    while !stop.load(Ordering::Relaxed) {
+        let early = schedule.due.saturating_duration_since(Instant::now());
+        if !early.is_zero() {
+            thread::sleep(early);
+            times.lags.push(nanoseconds(schedule.due.elapsed()));
+        }
+        client.exchange(pipeline.next(1, &mut plan.source))?;
+        times.latencies.push(nanoseconds(schedule.due.elapsed()));
+        schedule.due += schedule.interval;
+    }
+    // What is due and unsent has waited this long at least.
+    while let Some(waited) = Instant::now().checked_duration_since(schedule.due) {
+        times.latencies.push(nanoseconds(waited));
+        schedule.due += schedule.interval;
+    }
+    Ok(times)
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
