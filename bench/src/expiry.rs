@@ -99,7 +99,7 @@ fn measure(launch: &Launch, options: &Options) -> Result<Found> {
     let plan = ProbePlan {
         port: server.port,
         template: Template::parse("GET key:{r}")?,
-        source: Source::new(options.seed, options.keys),
+        source: Source::seeded(options.seed).among(options.keys),
         probes_per_s: options.probes_per_s,
     };
     sleep_until(deadline - PROBE_LEAD);
@@ -153,7 +153,7 @@ fn load_doomed(server: &Server, ahead: Duration, options: &Options) -> Result<()
     let mut loader = Loader::connect(server.port, LOADING_CONNECTIONS)?;
     let until = Until::Requests(options.expiry_keys);
     let plan = Plan { template: &template, pipeline: LOADING_PIPELINE, until };
-    let outcome = loader.run(plan, &mut Source::new(options.seed, options.keys))?;
+    let outcome = loader.run(plan, &mut Source::seeded(options.seed).among(options.keys))?;
     refuse_errors(server.kind, &request, &outcome)?;
     if outcome.elapsed + PROBE_LEAD > ahead {
         let what = "took the keys more slowly than their deadline allows";

@@ -31,6 +31,9 @@ pub fn field(options: &Options) -> Result<Field> {
             field.launches.push(launch);
         }
     }
+    if let Some(threads) = options.threads {
+        field.notes.push(format!("Russet and the floor run with {threads} threads"));
+    }
     if field.launches.is_empty() {
         return Err(Failure::Usage("there is no server to measure".into()));
     }

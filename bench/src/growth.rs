@@ -83,7 +83,7 @@ fn row(found: &Found, options: &Options) -> Vec<String> {
 fn measure(launch: &Launch, options: &Options) -> Result<Found> {
     let server = launch.start()?;
     let keys = options.growth_keys;
-    let mut source = Source::new(options.seed, keys);
+    let mut source = Source::seeded(options.seed).among(keys);
     let plan = ProbePlan {
         port: server.port,
         template: Template::parse("GET new:{r}")?,

@@ -60,7 +60,7 @@ fn one_round(server: &Server, options: &Options, series: &mut Series) -> Result<
     let plan = ProbePlan {
         port: server.port,
         template: Template::parse("GET key:{r}")?,
-        source: Source::new(options.seed, options.keys),
+        source: Source::seeded(options.seed).among(options.keys),
         probes_per_s: (options.probes_per_s / RATE_SHARE).max(1),
     };
     let probe = Probe::start(&plan)?;

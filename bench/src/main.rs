@@ -49,7 +49,8 @@ fn run(options: &Options) -> Result<()> {
     if options.is_quick {
         lines.push("A quick run: it shows that everything works, not how fast it is".into());
     }
-    let mut text: String = lines.iter().map(|line| format!("- {line}\n")).collect();
+    let mut text = String::from("# Benchmarks\n\n");
+    text.extend(lines.iter().map(|line| format!("- {line}\n")));
     println!("{text}");
     for section in &options.sections {
         let table = match section {

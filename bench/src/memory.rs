@@ -117,7 +117,7 @@ fn measure(launch: &Launch, shape: &Shape, keys: u64, options: &Options) -> Resu
     let mut loader = Loader::connect(server.port, LOADING_CONNECTIONS)?;
     let until = Until::Requests(keys);
     let plan = Plan { template: &template, pipeline: LOADING_PIPELINE, until };
-    let outcome = loader.run(plan, &mut Source::new(options.seed, keys))?;
+    let outcome = loader.run(plan, &mut Source::seeded(options.seed).among(keys))?;
     refuse_errors(server.kind, shape.request, &outcome)?;
     // The buffers of connections are no part of what a key costs.
     drop(loader);

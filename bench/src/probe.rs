@@ -54,10 +54,12 @@ impl Probe {
         let clients = (0..PROBE_CONNECTIONS).map(|_| BareClient::connect(plan.port));
         let clients = clients.collect::<Result<Vec<_>>>()?;
         let start = Instant::now() + Duration::from_millis(10);
+        let mut source = plan.source.clone();
         let mut threads = Vec::new();
         for (index, client) in (0..PROBE_CONNECTIONS).zip(clients) {
             let schedule = Schedule { due: start + interval / PROBE_CONNECTIONS * index, interval };
-            let (plan, stop) = (plan.clone(), Arc::clone(&stop));
+            let plan = ProbePlan { source: source.fork(), ..plan.clone() };
+            let stop = Arc::clone(&stop);
             threads.push(thread::spawn(move || probe(client, plan, schedule, &stop)));
         }
         Ok(Probe { stop, threads })

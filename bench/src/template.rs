@@ -31,10 +31,20 @@ pub struct Source {
 }
 
 impl Source {
-    /// `keys`: random key numbers lie below it.
-    pub fn new(seed: u64, keys: u64) -> Source {
+    /// The same seed gives the same numbers.
+    pub fn seeded(seed: u64) -> Source {
         let state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-        Source { state, keys: keys.max(1), sequence: 0 }
+        Source { state, keys: 1, sequence: 0 }
+    }
+
+    /// Random key numbers lie below `keys`.
+    pub fn among(self, keys: u64) -> Source {
+        Source { keys: keys.max(1), ..self }
+    }
+
+    /// Another source over the same keys, with random numbers of its own.
+    pub fn fork(&mut self) -> Source {
+        Source { sequence: self.sequence, ..Source::seeded(self.random()).among(self.keys) }
     }
 
     /// xorshift64*: cheap, and uniform enough to choose keys with.
@@ -176,7 +186,7 @@ fn reserve(out: &mut Vec<u8>, digits: usize) -> usize {
 
 /// Letters without a pattern: no server may store them shorter than they are.
 fn add_filler(out: &mut Vec<u8>, bytes: usize) {
-    let mut source = Source::new(bytes as u64, 1);
+    let mut source = Source::seeded(bytes as u64);
     out.extend((0..bytes).map(|_| b'a' + source.below(26) as u8));
 }
 
@@ -240,7 +250,7 @@ mod tests {
     fn text(template: &str, requests: usize) -> String {
         let template = Template::parse(template).unwrap();
         let mut pipeline = Pipeline::new(&template, requests);
-        let mut source = Source::new(7, 1_000_000);
+        let mut source = Source::seeded(7).among(1_000_000);
         pipeline.next(requests, &mut source);
         String::from_utf8(pipeline.next(requests, &mut source).to_vec()).unwrap()
     }

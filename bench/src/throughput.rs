@@ -89,7 +89,7 @@ pub fn load(server: &Server, need: &Preparation, options: &Options) -> Result<Ou
     let mut loader = Loader::connect(server.port, PREPARING_CONNECTIONS)?;
     let until = Until::Requests(requests);
     let plan = Plan { template: &template, pipeline: need.pipeline, until };
-    let outcome = loader.run(plan, &mut Source::new(options.seed, options.keys))?;
+    let outcome = loader.run(plan, &mut Source::seeded(options.seed).among(options.keys))?;
     refuse_errors(server.kind, need.request, &outcome)?;
     Ok(outcome)
 }
@@ -132,7 +132,7 @@ fn measure(
         let count = cell.len();
         for turn in 0..count {
             let (server, loader, series) = &mut cell[(turn + round) % count];
-            let mut source = Source::new(options.seed + round as u64, options.keys);
+            let mut source = Source::seeded(options.seed + round as u64).among(options.keys);
             one_round(server, loader, plan, &mut source, series)?;
         }
     }
