@@ -35,6 +35,7 @@ pub struct Probe {
 #[derive(Default)]
 struct Times {
     latencies: Vec<u64>,
+    pauses: Vec<u64>,
     lags: Vec<u64>,
 }
 
@@ -42,6 +43,8 @@ struct Times {
 #[derive(Clone, Debug)]
 pub struct Readings {
     pub latencies: Latencies,
+    /// The same less the probe's own lag: what can be laid at the server's door.
+    pub pauses: Latencies,
     /// How late the probe itself woke up: what this machine adds to a latency, whatever the server.
     pub lags: Latencies,
 }
@@ -67,14 +70,19 @@ impl Probe {
 
     pub fn finish(self) -> Result<Readings> {
         self.stop.store(true, Ordering::Relaxed);
-        let (mut latencies, mut lags) = (Vec::new(), Vec::new());
+        let mut all = Times::default();
         for thread in self.threads {
             let ended = thread.join().map_err(|_| Failure::server("the probe", "panicked"))?;
             let times = ended?;
-            latencies.extend(times.latencies);
-            lags.extend(times.lags);
+            all.latencies.extend(times.latencies);
+            all.pauses.extend(times.pauses);
+            all.lags.extend(times.lags);
         }
-        Ok(Readings { latencies: Latencies::new(latencies), lags: Latencies::new(lags) })
+        Ok(Readings {
+            latencies: Latencies::new(all.latencies),
+            pauses: Latencies::new(all.pauses),
+            lags: Latencies::new(all.lags),
+        })
     }
 }
 
@@ -94,17 +102,22 @@ fn probe(
     let mut pipeline = Pipeline::new(&plan.template, 1);
     while !stop.load(Ordering::Relaxed) {
         let early = schedule.due.saturating_duration_since(Instant::now());
+        let mut lag = Duration::ZERO;
         if !early.is_zero() {
             thread::sleep(early);
-            times.lags.push(nanoseconds(schedule.due.elapsed()));
+            lag = schedule.due.elapsed();
+            times.lags.push(nanoseconds(lag));
         }
         client.exchange(pipeline.next(1, &mut plan.source))?;
-        times.latencies.push(nanoseconds(schedule.due.elapsed()));
+        let latency = schedule.due.elapsed();
+        times.latencies.push(nanoseconds(latency));
+        times.pauses.push(nanoseconds(latency.saturating_sub(lag)));
         schedule.due += schedule.interval;
     }
     // What is due and unsent has waited this long at least.
     while let Some(waited) = Instant::now().checked_duration_since(schedule.due) {
         times.latencies.push(nanoseconds(waited));
+        times.pauses.push(nanoseconds(waited));
         schedule.due += schedule.interval;
     }
     Ok(times)
