@@ -148,9 +148,17 @@ pub enum Begin {
 pub enum Find {
     /// Up to `last` words after the first (negative counts back from the end of the command),
     /// every `step`th. `limit` n > 1: only the first 1/n of what is left.
-    Range { last: i16, step: u16, limit: u16 },
+    Range {
+        last: i16,
+        step: u16,
+        limit: u16,
+    },
     /// A word holds the number of keys; the first key is `first` words after it.
-    Count { at: u16, first: u16, step: u16 },
+    Count {
+        at: u16,
+        first: u16,
+        step: u16,
+    },
     Unknown,
 }
 
