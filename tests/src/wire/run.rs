@@ -240,10 +240,13 @@ impl<'a> Talk<'a> {
                 }
             }
             Verb::Closed => self.closed(step),
-            Verb::Close => {
-                self.connections.remove(&name);
-                Ok(())
-            }
+            Verb::Close => match self.address_of(&name.to_string()) {
+                Ok(address) => {
+                    self.connections.remove(&name);
+                    self.wait(step, "gone", |talk| talk.client_line(&address).is_none())
+                }
+                Err(why) => Err(self.wrong(step, "a connection", why)),
+            },
             Verb::WaitBlocked => self.wait(step, "blocked", |talk| talk.is_blocked(name)),
             Verb::Silent => match self.read(name, Duration::from_millis(10)) {
                 Err(_) => Ok(()),
