@@ -125,6 +125,21 @@ pub fn run_file(path: &Path, endpoint: &Endpoint, resp: Resp) -> Report {
     report
 }
 
+/// How many steps one expectation takes: a `<` line, or a `<2` and a `<3` line.
+fn expectation_length(steps: &[Step]) -> usize {
+    let only = |step: &Step| match step.verb {
+        Verb::Expect(only, _) => Some((step.connection, only)),
+        _ => None,
+    };
+    match (steps.first().and_then(only), steps.get(1).and_then(only)) {
+        (Some((one, Some(first))), Some((other, Some(second)))) if one == other => {
+            if first == second { 1 } else { 2 }
+        }
+        (Some(_), _) => 1,
+        (None, _) => 0,
+    }
+}
+
 /// What went wrong, before it is known in which file.
 pub struct Wrong {
     pub line: usize,
@@ -184,9 +199,7 @@ impl<'a> Talk<'a> {
                 Verb::Until(text) => {
                     let next = case.steps[at..].iter().find(|next| self.applies(next));
                     self.until(step, text, next)?;
-                    while case.steps.get(at).is_some_and(|s| matches!(s.verb, Verb::Expect(..))) {
-                        at += 1;
-                    }
+                    at += expectation_length(&case.steps[at..]);
                 }
                 Verb::Expect(..) if !self.applies(step) => {}
                 _ => self.step(step)?,
