@@ -66,7 +66,13 @@ fn run(options: &Options, endpoint: &Endpoint) -> Result<bool, String> {
 
 fn record(options: &Options, endpoint: &Endpoint) -> Result<bool, String> {
     for path in files_under(&options.paths) {
-        let text = record_file(&path, endpoint)?;
+        let text = match record_file(&path, endpoint) {
+            Ok(text) => text,
+            Err(why) => {
+                eprintln!("{}: {why}", path.display());
+                continue;
+            }
+        };
         if options.print {
             print!("{text}");
         } else {

@@ -56,9 +56,8 @@ fn record_case(case: &Case, endpoint: &Endpoint, resp: Resp) -> Result<Answers, 
     let mut talk = Talk::begin(endpoint, resp, case.bare)?;
     let mut answers = Answers::new();
     for (at, step) in case.steps.iter().enumerate() {
-        let next = case.steps[at + 1..].iter().find(|next| next.connection == step.connection);
-        let has_expectation = next.is_some_and(|next| {
-            matches!(next.verb, Verb::Expect(..) | Verb::Closed | Verb::ExpectRaw(_))
+        let has_expectation = case.steps.get(at + 1).is_some_and(|next| {
+            next.connection == step.connection && matches!(next.verb, Verb::Expect(..))
         });
         match &step.verb {
             Verb::Expect(..) if !talk.applies(step) => continue,
@@ -68,7 +67,7 @@ fn record_case(case: &Case, endpoint: &Endpoint, resp: Resp) -> Result<Answers, 
                 done.map_err(|w| format!("line {}: {} {}", w.line, w.expected, w.got))?;
             }
         }
-        let is_send = matches!(step.verb, Verb::Send(_) | Verb::SendRaw(_) | Verb::Until(_));
+        let is_send = matches!(step.verb, Verb::Send(_) | Verb::Until(_));
         if !is_send || has_expectation {
             continue;
         }

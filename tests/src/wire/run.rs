@@ -227,12 +227,7 @@ impl<'a> Talk<'a> {
                 self.send(name, text).map_err(|why| self.wrong(step, "to send", why))
             }
             Verb::SendRaw(bytes) => {
-                let bytes = bytes.clone();
-                let sent = self.open(name).and_then(|connection| {
-                    connection.last_sent = quote(&bytes);
-                    connection.client.send_raw(&bytes).map_err(|error| error.to_string())
-                });
-                sent.map_err(|why| self.wrong(step, "to send", why))
+                self.send_raw(name, bytes).map_err(|why| self.wrong(step, "to send", why))
             }
             Verb::Expect(_, text) => {
                 let reply = self.read(name, WAIT).map_err(|why| self.wrong(step, text, why))?;
@@ -343,6 +338,18 @@ impl<'a> Talk<'a> {
         connection.client.send(&words).map_err(|error| error.to_string())
     }
 
+    fn send_raw(&mut self, name: char, bytes: &[u8]) -> Result<(), String> {
+        let filled = expand(bytes, &mut |value| self.value(value))?;
+        let connection = self.open(name)?;
+        connection.last_sent = quote(bytes);
+        match connection.client.send_raw(&filled) {
+            // The server may have refused it after the first part; its answer says why.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(()),
+            sent => sent.map_err(|error| error.to_string()),
+        }
+    }
+
     pub fn read(&mut self, name: char, wait: Duration) -> Result<Reply, String> {
         let connection = self.open(name)?;
         let reply = connection.client.read(wait).map_err(|error| error.to_string())?;
@@ -413,7 +420,17 @@ impl<'a> Talk<'a> {
             }
             Some((letter, "id")) if letter.len() == 1 => {
                 let address = self.address_of(letter)?;
-                let line = self.client_line(&address).ok_or("not in CLIENT LIST")?;
+                // A connection that we have just opened may not have been accepted yet.
+                let deadline = Instant::now() + WAIT;
+                let line = loop {
+                    match self.client_line(&address) {
+                        Some(line) => break line,
+                        None if Instant::now() > deadline => {
+                            return Err("not in CLIENT LIST".to_owned());
+                        }
+                        None => std::thread::sleep(LOOK_AGAIN),
+                    }
+                };
                 let id = line.split(' ').find_map(|field| field.strip_prefix("id="));
                 Ok(id.ok_or("no id in CLIENT LIST")?.as_bytes().to_vec())
             }
