@@ -305,6 +305,20 @@ impl Expect {
     }
 }
 
+impl Expect {
+    /// Which parts a `<has>` does not find: its replies are too long to be compared by eye.
+    pub fn lacks(&self, reply: &Reply) -> String {
+        match (self, reply.text()) {
+            (Expect::Has(parts), Some(text)) => {
+                let lacking = parts.iter().filter(|part| !contains(text, part));
+                let list: Vec<String> = lacking.map(|part| quote(part)).collect();
+                format!("without {}: ", list.join(" "))
+            }
+            _ => String::new(),
+        }
+    }
+}
+
 /// What `<save name>` caught.
 pub type Saved = Vec<(String, Vec<u8>)>;
 

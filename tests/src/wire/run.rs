@@ -17,6 +17,9 @@ const WAIT: Duration = Duration::from_secs(5);
 /// Between two looks at something that is waited for.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
+/// More of a text than this is not shown in a failure.
+const SHOWN_CHARS_MAX: usize = 300;
+
 /// A server to talk to.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
@@ -72,11 +75,19 @@ pub struct Failure {
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (path, line, resp, case) = (self.path.display(), self.line, self.resp, &self.case);
-        let (sent, expected, got) = (&self.sent, &self.expected, &self.got);
+        let (sent, expected, got) = (cut(&self.sent), cut(&self.expected), cut(&self.got));
         write!(
             f,
             "{path}:{line} [{resp:?}] {case}: sent `{sent}` expected `{expected}` got `{got}`"
         )
+    }
+}
+
+/// The beginning of a text that may be very long.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARS_MAX) {
+        Some((end, _)) => format!("{}... ({} bytes)", &text[..end], text.len()),
+        None => text.to_owned(),
     }
 }
 
@@ -233,7 +244,11 @@ impl<'a> Talk<'a> {
                 let reply = self.read(name, WAIT).map_err(|why| self.wrong(step, text, why))?;
                 match self.is_as_expected(name, text, &reply) {
                     Ok(true) => Ok(()),
-                    Ok(false) => Err(self.wrong(step, text, expect::print(&reply))),
+                    Ok(false) => {
+                        let lacks =
+                            expect::parse(text).map(|e| e.lacks(&reply)).unwrap_or_default();
+                        Err(self.wrong(step, text, lacks + &expect::print(&reply)))
+                    }
                     Err(why) => Err(self.wrong(step, text, why)),
                 }
             }
