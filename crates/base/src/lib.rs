@@ -3,6 +3,17 @@
 //! It knows nothing of commands, sockets or storage.
 
 pub mod args;
+mod binary;
+pub mod clock;
+pub mod float;
+pub mod glob;
+pub mod hash;
 pub mod limits;
+pub mod longdouble;
+pub mod num;
+pub mod random;
+pub mod text;
 
 pub use args::{Args, OwnedArgs, Span};
+pub use clock::{Clock, ManualClock, SystemClock, UnixMillis};
+pub use random::Random;

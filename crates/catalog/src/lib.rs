@@ -1,3 +1,19 @@
 #![forbid(unsafe_code)]
-//! The command catalog.
+//! The command catalog: what every command is, as const data, and what follows from that data
+//! alone: which command a name means and which of its words are keys. It doesn't know how a
+//! command runs.
+
+pub mod arg;
+mod command;
+mod groups;
+mod keys;
+mod lookup;
 pub mod spec;
+
+pub use command::Command;
+pub use keys::{KeyAt, KeysError, LegacyRange, has_keys, keys};
+pub use lookup::{Unknown, lookup, lookup_full, lookup_subcommand, resolve};
+pub use spec::Spec;
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,8 @@
 //! One [`Spec`] per command and per subcommand. COMMAND and its kin, arity errors, key extraction,
 //! ACL categories and cluster routing are all derived from these.
 
+use crate::arg::Arg;
+
 /// A set of named bits; spelled out once so that flags and categories need no crate.
 macro_rules! bits {
     ($(#[$doc:meta])* $name:ident: $repr:ty { $($bit:ident = $at:literal => $text:literal,)* }) => {
@@ -37,8 +39,10 @@ macro_rules! bits {
                 self.0 == 0
             }
 
+            /// The printed names of the bits set; bits of our own have none.
             pub fn names(self) -> impl Iterator<Item = &'static str> {
-                Self::NAMES.iter().filter(move |(bit, _)| self.has(*bit)).map(|(_, name)| *name)
+                let named = Self::NAMES.iter().filter(|(_, name)| !name.is_empty());
+                named.filter(move |(bit, _)| self.has(*bit)).map(|(_, name)| *name)
             }
         }
 
@@ -75,7 +79,7 @@ bits! {
         NO_MULTI = 19 => "no_multi",
         MOVABLE_KEYS = 20 => "movablekeys",
         ALLOW_BUSY = 21 => "allow_busy",
-        // Ours: not printed by COMMAND.
+        // Ours, not printed by COMMAND: it names no keys but touches the whole keyspace.
         ALL_SHARDS = 30 => "",
     }
 }
@@ -132,6 +136,23 @@ pub enum Arity {
     AtLeast(u16),
 }
 
+impl Arity {
+    pub const fn allows(self, words: usize) -> bool {
+        match self {
+            Arity::Exactly(n) => words == n as usize,
+            Arity::AtLeast(n) => words >= n as usize,
+        }
+    }
+
+    /// As COMMAND prints it: negative for a minimum.
+    pub const fn as_printed(self) -> i64 {
+        match self {
+            Arity::Exactly(n) => n as i64,
+            Arity::AtLeast(n) => -(n as i64),
+        }
+    }
+}
+
 /// Where the search for keys begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
@@ -162,7 +183,8 @@ pub enum Find {
     Unknown,
 }
 
-#[derive(Clone, Copy, Debug)]
+/// Which words are keys, and what becomes of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeySpec {
     pub access: Access,
     pub begin: Begin,
@@ -170,35 +192,51 @@ pub struct KeySpec {
     pub notes: &'static str,
 }
 
-/// The kind of an argument, as COMMAND DOCS names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ArgKind {
-    String,
-    Integer,
-    Double,
-    /// Carries the index of its key spec.
-    Key(u8),
-    Pattern,
-    UnixTime,
-    PureToken,
-    OneOf,
-    Block,
-}
+impl KeySpec {
+    /// The one word at `index`.
+    pub const fn at(index: u16, access: Access) -> Self {
+        KeySpec {
+            access,
+            begin: Begin::Index(index),
+            find: Find::Range { last: 0, step: 1, limit: 0 },
+            notes: "",
+        }
+    }
 
-#[derive(Clone, Copy, Debug)]
-pub struct Arg {
-    pub name: &'static str,
-    pub kind: ArgKind,
-    pub token: Option<&'static str>,
-    /// Empty: none to show.
-    pub display: &'static str,
-    pub since: &'static str,
-    pub deprecated_since: &'static str,
-    pub optional: bool,
-    pub multiple: bool,
-    pub multiple_token: bool,
-    /// Of a `OneOf` or a `Block`.
-    pub parts: &'static [Arg],
+    /// Every word from `index` to the end.
+    pub const fn from(index: u16, access: Access) -> Self {
+        Self::at(index, access).until(-1)
+    }
+
+    /// The word at `index` says how many keys follow it.
+    pub const fn counted(index: u16, access: Access) -> Self {
+        let find = Find::Count { at: 0, first: 1, step: 1 };
+        KeySpec { access, begin: Begin::Index(index), find, notes: "" }
+    }
+
+    /// Ends the range so many words after its first; a negative number counts back from the end.
+    pub const fn until(mut self, word: i16) -> Self {
+        self.find = match self.find {
+            Find::Range { step, limit, .. } => Find::Range { last: word, step, limit },
+            other => other,
+        };
+        self
+    }
+
+    /// Other words lie between the keys: take each `step`th.
+    pub const fn every(mut self, step: u16) -> Self {
+        self.find = match self.find {
+            Find::Range { last, limit, .. } => Find::Range { last, step, limit },
+            Find::Count { at, first, .. } => Find::Count { at, first, step },
+            Find::Unknown => Find::Unknown,
+        };
+        self
+    }
+
+    pub const fn notes(mut self, notes: &'static str) -> Self {
+        self.notes = notes;
+        self
+    }
 }
 
 /// The shape of a reply, coarse enough to be checked in every test.
@@ -220,6 +258,8 @@ pub enum Shape {
     OneOf(&'static [Shape]),
     /// Anything, for EXEC and the like.
     Any,
+    /// Nothing at all, or what arrives later: SUBSCRIBE's confirmations, SHUTDOWN's silence.
+    Push,
 }
 
 /// Groups as COMMAND DOCS names them.
@@ -245,24 +285,194 @@ pub enum Group {
     Module,
 }
 
+impl Group {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Group::Generic => "generic",
+            Group::String => "string",
+            Group::List => "list",
+            Group::Set => "set",
+            Group::SortedSet => "sorted-set",
+            Group::Hash => "hash",
+            Group::PubSub => "pubsub",
+            Group::Transactions => "transactions",
+            Group::Connection => "connection",
+            Group::Server => "server",
+            Group::Scripting => "scripting",
+            Group::HyperLogLog => "hyperloglog",
+            Group::Cluster => "cluster",
+            Group::Sentinel => "sentinel",
+            Group::Geo => "geo",
+            Group::Stream => "stream",
+            Group::Bitmap => "bitmap",
+            Group::Module => "module",
+        }
+    }
+}
+
+/// A command that should no longer be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deprecation {
+    pub since: &'static str,
+    pub replaced_by: &'static str,
+}
+
+/// One change to a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub version: &'static str,
+    pub note: &'static str,
+}
+
+/// Everything known of one command. Written as a chain that starts from [`Spec::new`].
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {
-    /// Lower case, as COMMAND prints it; a subcommand without its parent's name.
+    /// Lower case; a subcommand without its parent's name.
     pub name: &'static str,
+    /// As COMMAND prints it: `client|list` for a subcommand.
+    pub full_name: &'static str,
     pub summary: &'static str,
     pub complexity: &'static str,
     pub since: &'static str,
     pub group: Group,
     pub arity: Arity,
     pub flags: Flags,
-    /// All of them, the implied ones too.
+    /// All of them: those that the flags imply too.
     pub categories: Categories,
     pub tips: &'static [&'static str],
     pub key_specs: &'static [KeySpec],
     pub args: &'static [Arg],
     pub reply: Shape,
-    /// Version and what changed.
-    pub history: &'static [(&'static str, &'static str)],
-    /// Since when and what to use instead.
-    pub deprecated: Option<(&'static str, &'static str)>,
+    pub history: &'static [Change],
+    pub deprecated: Option<Deprecation>,
+    /// Printed as a system command: of use to the server's own tools only.
+    pub internal: bool,
+}
+
+impl Spec {
+    /// `full_name` joins a subcommand to its parent with a bar.
+    pub const fn new(group: Group, full_name: &'static str) -> Self {
+        Spec {
+            name: after_bar(full_name),
+            full_name,
+            summary: "",
+            complexity: "O(1)",
+            since: "1.0.0",
+            group,
+            arity: Arity::Exactly(1),
+            flags: Flags::NONE,
+            categories: Categories::SLOW,
+            tips: &[],
+            key_specs: &[],
+            args: &[],
+            reply: Shape::Any,
+            history: &[],
+            deprecated: None,
+            internal: false,
+        }
+    }
+
+    pub const fn summary(mut self, summary: &'static str) -> Self {
+        self.summary = summary;
+        self
+    }
+
+    /// Left out, it is O(1).
+    pub const fn complexity(mut self, complexity: &'static str) -> Self {
+        self.complexity = complexity;
+        self
+    }
+
+    pub const fn since(mut self, version: &'static str) -> Self {
+        self.since = version;
+        self
+    }
+
+    pub const fn arity(mut self, arity: Arity) -> Self {
+        self.arity = arity;
+        self
+    }
+
+    /// Also sets the categories that these flags imply.
+    pub const fn flags(mut self, flags: Flags) -> Self {
+        self.flags = flags;
+        self.categories = self.categories.and(implied_categories(flags));
+        if flags.has(Flags::FAST) {
+            self.categories = self.categories.without(Categories::SLOW);
+        }
+        self
+    }
+
+    /// Adds to the categories that the flags imply.
+    pub const fn categories(mut self, categories: Categories) -> Self {
+        self.categories = self.categories.and(categories);
+        self
+    }
+
+    pub const fn tips(mut self, tips: &'static [&'static str]) -> Self {
+        self.tips = tips;
+        self
+    }
+
+    pub const fn keys(mut self, key_specs: &'static [KeySpec]) -> Self {
+        self.key_specs = key_specs;
+        self
+    }
+
+    pub const fn args(mut self, args: &'static [Arg]) -> Self {
+        self.args = args;
+        self
+    }
+
+    pub const fn reply(mut self, reply: Shape) -> Self {
+        self.reply = reply;
+        self
+    }
+
+    pub const fn history(mut self, history: &'static [Change]) -> Self {
+        self.history = history;
+        self
+    }
+
+    pub const fn deprecated(mut self, deprecation: Deprecation) -> Self {
+        self.deprecated = Some(deprecation);
+        self
+    }
+
+    pub const fn internal(mut self) -> Self {
+        self.internal = true;
+        self
+    }
+}
+
+/// The categories that follow from the flags alone, FAST or SLOW included.
+pub const fn implied_categories(flags: Flags) -> Categories {
+    let mut implied = Categories::NONE;
+    if flags.has(Flags::WRITE) {
+        implied = implied.and(Categories::WRITE);
+    }
+    if flags.has(Flags::READONLY) {
+        implied = implied.and(Categories::READ);
+    }
+    if flags.has(Flags::ADMIN) {
+        implied = implied.and(Categories::ADMIN).and(Categories::DANGEROUS);
+    }
+    if flags.has(Flags::PUBSUB) {
+        implied = implied.and(Categories::PUBSUB);
+    }
+    if flags.has(Flags::BLOCKING) {
+        implied = implied.and(Categories::BLOCKING);
+    }
+    implied.and(if flags.has(Flags::FAST) { Categories::FAST } else { Categories::SLOW })
+}
+
+const fn after_bar(full_name: &'static str) -> &'static str {
+    let mut at = 0;
+    while at < full_name.len() {
+        if full_name.as_bytes()[at] == b'|' {
+            return full_name.split_at(at + 1).1;
+        }
+        at += 1;
+    }
+    full_name
 }

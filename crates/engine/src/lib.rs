@@ -1,2 +1,11 @@
 //! The engine.
+pub mod event;
+pub mod keys;
+pub mod keyspace;
+pub mod reclaim;
+pub mod shard;
+pub mod store;
 pub mod types;
+pub mod value;
+pub mod waiting;
+pub mod watch;

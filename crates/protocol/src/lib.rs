@@ -1,7 +1,16 @@
 #![forbid(unsafe_code)]
-//! RESP2 and RESP3 without sockets: a parser of requests, writers of replies, and replies as values.
-//! It knows no command and does no input or output.
+//! RESP2 and RESP3 without sockets: a parser of requests, writers of replies, and replies as
+//! values. It knows no command and does no input or output.
 
+mod decimal;
+pub mod reply;
+pub mod request;
 pub mod sink;
+pub mod value;
+pub mod writer;
 
+pub use reply::{DecodeError, decode};
+pub use request::{Batch, ProtocolError, RequestLimits, RequestParser, Step};
 pub use sink::{Mark, Resp, Sink};
+pub use value::{Value, ValueSink};
+pub use writer::RespWriter;

@@ -45,11 +45,11 @@ mod tests {
     #[test]
     fn splice_grows_and_shrinks_in_place() {
         let mut blob = b"abcdef".to_vec();
-        blob.splice(2, 1, &[b"XY", b"", b"Z"]);
+        Blob::splice(&mut blob, 2, 1, &[b"XY", b"", b"Z"]);
         assert_eq!(blob, b"abXYZdef");
-        blob.splice(1, 5, &[b"-"]);
+        Blob::splice(&mut blob, 1, 5, &[b"-"]);
         assert_eq!(blob, b"a-ef");
-        blob.splice(4, 0, &[b"!"]);
+        Blob::splice(&mut blob, 4, 0, &[b"!"]);
         assert_eq!(blob, b"a-ef!");
         blob.overwrite(0, b"zz");
         assert_eq!(blob, b"zzef!");

@@ -1,0 +1,144 @@
+//! Where a key belongs: its hash in the table, its hash tag, its cluster slot.
+
+use crate::limits::SLOTS;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// Hashes keys under a seed of its own, so that no one can prepare keys that collide.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyHasher {
+    seed: u64,
+}
+
+impl KeyHasher {
+    pub const fn with_seed(seed: u64) -> Self {
+        KeyHasher { seed }
+    }
+
+    #[inline]
+    pub fn hash(&self, bytes: &[u8]) -> u64 {
+        xxh3_64_with_seed(bytes, self.seed)
+    }
+}
+
+/// The part of a key that decides its slot: what stands between the first `{` and the next `}`
+/// if that is not empty, else the whole key.
+#[inline]
+pub fn hash_tag(key: &[u8]) -> &[u8] {
+    let Some(open) = memchr::memchr(b'{', key) else { return key };
+    let rest = &key[open + 1..];
+    match memchr::memchr(b'}', rest) {
+        None | Some(0) => key,
+        Some(close) => &rest[..close],
+    }
+}
+
+/// The cluster slot of a key.
+#[inline]
+pub fn slot(key: &[u8]) -> u16 {
+    crc16(hash_tag(key)) % SLOTS
+}
+
+/// `CRC_STEPS[k][b]`: what a byte `b` followed by `k` zero bytes adds to the sum. With two such
+/// tables two bytes are folded in at once, and neither lookup waits for the other.
+static CRC_STEPS: [[u16; 256]; 2] = crc_steps();
+
+const fn crc_steps() -> [[u16; 256]; 2] {
+    const POLYNOMIAL: u16 = 0x1021;
+    let mut steps = [[0u16; 256]; 2];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut crc = (byte as u16) << 8;
+        let mut bit = 0;
+        while bit < 16 {
+            crc = if crc & 0x8000 != 0 { (crc << 1) ^ POLYNOMIAL } else { crc << 1 };
+            bit += 1;
+            if bit % 8 == 0 {
+                steps[bit / 8 - 1][byte] = crc;
+            }
+        }
+        byte += 1;
+    }
+    steps
+}
+
+/// CRC-16/XMODEM: polynomial 0x1021, start 0, nothing reflected.
+#[inline]
+pub fn crc16(bytes: &[u8]) -> u16 {
+    let (pairs, last) = bytes.as_chunks::<2>();
+    let mut crc = 0u16;
+    for pair in pairs {
+        let [high, low] = (crc ^ u16::from_be_bytes(*pair)).to_be_bytes();
+        crc = CRC_STEPS[1][usize::from(high)] ^ CRC_STEPS[0][usize::from(low)];
+    }
+    for byte in last {
+        crc = (crc << 8) ^ CRC_STEPS[0][usize::from((crc >> 8) as u8 ^ byte)];
+    }
+    crc
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    /// The definition, one bit at a time.
+    fn crc16_by_bits(bytes: &[u8]) -> u16 {
+        bytes.iter().fold(0, |crc, byte| {
+            (0..8).fold(crc ^ u16::from(*byte) << 8, |crc, _| {
+                if crc & 0x8000 != 0 { crc << 1 ^ 0x1021 } else { crc << 1 }
+            })
+        })
+    }
+
+    #[test]
+    fn crc_of_the_check_string_and_of_random_bytes() {
+        assert_eq!(crc16(b"123456789"), 0x31c3);
+        assert_eq!(crc16(b""), 0);
+        let mut random = Random::from_seed(16);
+        for len in 0..300 {
+            let mut bytes = vec![0u8; len];
+            random.fill(&mut bytes);
+            assert_eq!(crc16(&bytes), crc16_by_bits(&bytes), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn tags() {
+        for (key, tag) in [
+            ("plain", "plain"),
+            ("", ""),
+            ("{user1000}.following", "user1000"),
+            ("foo{}{bar}", "foo{}{bar}"),
+            ("foo{{bar}}zap", "{bar"),
+            ("foo{bar}{zap}", "bar"),
+            ("foo{bar", "foo{bar"),
+            ("}foo{bar}", "bar"),
+            ("}{", "}{"),
+        ] {
+            assert_eq!(hash_tag(key.as_bytes()), tag.as_bytes(), "{key}");
+        }
+    }
+
+    #[test]
+    fn slots_as_cluster_keyslot_gives_them() {
+        for (key, expected) in [
+            ("", 0),
+            ("foo", 12182),
+            ("bar", 5061),
+            ("hello", 866),
+            ("somekey", 11058),
+            ("foo{hash_tag}", 2515),
+            ("bar{hash_tag}", 2515),
+        ] {
+            assert_eq!(slot(key.as_bytes()), expected, "{key}");
+        }
+    }
+
+    #[test]
+    fn the_seed_changes_the_hash() {
+        let (one, two) = (KeyHasher::with_seed(1), KeyHasher::with_seed(2));
+        assert_eq!(one.hash(b"key"), one.hash(b"key"));
+        assert_ne!(one.hash(b"key"), two.hash(b"key"));
+        assert_ne!(one.hash(b""), two.hash(b""));
+    }
+}

@@ -1,0 +1,299 @@
+//! [`Command`]: one variant for each spec of the table, so that a `match` over it in another crate
+//! doesn't compile while a command has no handler.
+
+use crate::groups;
+use crate::spec::Spec;
+
+/// Lists the table once; the enum and every array in the enum's order come from this list. A
+/// subcommand stands right behind its container, which makes a container's family a slice.
+macro_rules! commands {
+    ($( $group:ident {
+        $( $name:ident = $spec:ident $({ $( $sub:ident = $sub_spec:ident, )* })?, )*
+    } )*) => {
+        /// A command or a subcommand.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u16)]
+        pub enum Command {
+            $($( $name, $($( $sub, )*)? )*)*
+        }
+
+        impl Command {
+            /// Every command in the order of the table, each container followed by its
+            /// subcommands.
+            pub const ALL: &'static [Command] = &[
+                $($( Command::$name, $($( Command::$sub, )*)? )*)*
+            ];
+        }
+
+        pub(crate) static SPECS: [Spec; Command::ALL.len()] = [
+            $($( groups::$group::$spec, $($( groups::$group::$sub_spec, )*)? )*)*
+        ];
+
+        const PARENTS: [Option<Command>; Command::ALL.len()] = [
+            $($( None, $($( { let _ = Command::$sub; Some(Command::$name) }, )*)? )*)*
+        ];
+    };
+}
+
+commands! {
+    connection {
+        Hello = HELLO,
+        Auth = AUTH,
+        Ping = PING,
+        Echo = ECHO,
+        Quit = QUIT,
+        Reset = RESET,
+        Select = SELECT,
+        Client = CLIENT {
+            ClientId = CLIENT_ID,
+            ClientGetname = CLIENT_GETNAME,
+            ClientSetname = CLIENT_SETNAME,
+            ClientSetinfo = CLIENT_SETINFO,
+            ClientInfo = CLIENT_INFO,
+            ClientList = CLIENT_LIST,
+            ClientKill = CLIENT_KILL,
+            ClientNoEvict = CLIENT_NO_EVICT,
+            ClientNoTouch = CLIENT_NO_TOUCH,
+            ClientReply = CLIENT_REPLY,
+            ClientPause = CLIENT_PAUSE,
+            ClientUnpause = CLIENT_UNPAUSE,
+            ClientUnblock = CLIENT_UNBLOCK,
+            ClientHelp = CLIENT_HELP,
+            ClientCaching = CLIENT_CACHING,
+            ClientGetredir = CLIENT_GETREDIR,
+            ClientTracking = CLIENT_TRACKING,
+            ClientTrackinginfo = CLIENT_TRACKINGINFO,
+            ClientMaintNotifications = CLIENT_MAINT_NOTIFICATIONS,
+        },
+    }
+    generic {
+        Del = DEL,
+        Unlink = UNLINK,
+        Exists = EXISTS,
+        Type = TYPE,
+        Keys = KEYS,
+        Scan = SCAN,
+        Randomkey = RANDOMKEY,
+        Rename = RENAME,
+        Renamenx = RENAMENX,
+        Copy = COPY,
+        Move = MOVE,
+        Touch = TOUCH,
+        Expire = EXPIRE,
+        Pexpire = PEXPIRE,
+        Expireat = EXPIREAT,
+        Pexpireat = PEXPIREAT,
+        Ttl = TTL,
+        Pttl = PTTL,
+        Expiretime = EXPIRETIME,
+        Pexpiretime = PEXPIRETIME,
+        Persist = PERSIST,
+        Object = OBJECT {
+            ObjectEncoding = OBJECT_ENCODING,
+            ObjectFreq = OBJECT_FREQ,
+            ObjectIdletime = OBJECT_IDLETIME,
+            ObjectRefcount = OBJECT_REFCOUNT,
+            ObjectHelp = OBJECT_HELP,
+        },
+    }
+    string {
+        Get = GET,
+        Set = SET,
+        Getex = GETEX,
+        Getdel = GETDEL,
+        Getset = GETSET,
+        Setnx = SETNX,
+        Setex = SETEX,
+        Psetex = PSETEX,
+        Mget = MGET,
+        Mset = MSET,
+        Msetnx = MSETNX,
+        Msetex = MSETEX,
+        Append = APPEND,
+        Strlen = STRLEN,
+        Getrange = GETRANGE,
+        Substr = SUBSTR,
+        Setrange = SETRANGE,
+        Incr = INCR,
+        Decr = DECR,
+        Incrby = INCRBY,
+        Decrby = DECRBY,
+        Incrbyfloat = INCRBYFLOAT,
+        Increx = INCREX,
+        Digest = DIGEST,
+        Lcs = LCS,
+        Delex = DELEX,
+        Delifeq = DELIFEQ,
+    }
+    bitmap {
+        Setbit = SETBIT,
+        Getbit = GETBIT,
+        Bitcount = BITCOUNT,
+        Bitpos = BITPOS,
+        Bitop = BITOP,
+        Bitfield = BITFIELD,
+        BitfieldRo = BITFIELD_RO,
+    }
+    list {
+        Lpush = LPUSH,
+        Rpush = RPUSH,
+        Lpushx = LPUSHX,
+        Rpushx = RPUSHX,
+        Lpop = LPOP,
+        Rpop = RPOP,
+        Llen = LLEN,
+        Lrange = LRANGE,
+        Ltrim = LTRIM,
+        Lindex = LINDEX,
+        Lset = LSET,
+        Linsert = LINSERT,
+        Lrem = LREM,
+        Lpos = LPOS,
+        Lmove = LMOVE,
+        Rpoplpush = RPOPLPUSH,
+        Lmpop = LMPOP,
+        Lmovem = LMOVEM,
+        Blpop = BLPOP,
+        Brpop = BRPOP,
+        Blmove = BLMOVE,
+        Brpoplpush = BRPOPLPUSH,
+        Blmpop = BLMPOP,
+        Blmovem = BLMOVEM,
+    }
+    transactions {
+        Multi = MULTI,
+        Exec = EXEC,
+        Discard = DISCARD,
+        Watch = WATCH,
+        Unwatch = UNWATCH,
+    }
+    pubsub {
+        Subscribe = SUBSCRIBE,
+        Unsubscribe = UNSUBSCRIBE,
+        Psubscribe = PSUBSCRIBE,
+        Punsubscribe = PUNSUBSCRIBE,
+        Ssubscribe = SSUBSCRIBE,
+        Sunsubscribe = SUNSUBSCRIBE,
+        Publish = PUBLISH,
+        Spublish = SPUBLISH,
+        Pubsub = PUBSUB {
+            PubsubChannels = PUBSUB_CHANNELS,
+            PubsubNumsub = PUBSUB_NUMSUB,
+            PubsubNumpat = PUBSUB_NUMPAT,
+            PubsubShardchannels = PUBSUB_SHARDCHANNELS,
+            PubsubShardnumsub = PUBSUB_SHARDNUMSUB,
+            PubsubHelp = PUBSUB_HELP,
+        },
+    }
+    server {
+        Info = INFO,
+        Config = CONFIG {
+            ConfigGet = CONFIG_GET,
+            ConfigSet = CONFIG_SET,
+            ConfigResetstat = CONFIG_RESETSTAT,
+            ConfigRewrite = CONFIG_REWRITE,
+            ConfigHelp = CONFIG_HELP,
+        },
+        Command = COMMAND {
+            CommandCount = COMMAND_COUNT,
+            CommandList = COMMAND_LIST,
+            CommandInfo = COMMAND_INFO,
+            CommandDocs = COMMAND_DOCS,
+            CommandGetkeys = COMMAND_GETKEYS,
+            CommandGetkeysandflags = COMMAND_GETKEYSANDFLAGS,
+            CommandHelp = COMMAND_HELP,
+        },
+        Dbsize = DBSIZE,
+        Flushdb = FLUSHDB,
+        Flushall = FLUSHALL,
+        Swapdb = SWAPDB,
+        Time = TIME,
+        Lolwut = LOLWUT,
+        Memory = MEMORY {
+            MemoryUsage = MEMORY_USAGE,
+            MemoryStats = MEMORY_STATS,
+            MemoryDoctor = MEMORY_DOCTOR,
+            MemoryMallocStats = MEMORY_MALLOC_STATS,
+            MemoryPurge = MEMORY_PURGE,
+            MemoryHelp = MEMORY_HELP,
+        },
+        Debug = DEBUG,
+        Slowlog = SLOWLOG {
+            SlowlogGet = SLOWLOG_GET,
+            SlowlogLen = SLOWLOG_LEN,
+            SlowlogReset = SLOWLOG_RESET,
+            SlowlogHelp = SLOWLOG_HELP,
+        },
+        Commandlog = COMMANDLOG {
+            CommandlogGet = COMMANDLOG_GET,
+            CommandlogLen = COMMANDLOG_LEN,
+            CommandlogReset = COMMANDLOG_RESET,
+            CommandlogHelp = COMMANDLOG_HELP,
+        },
+        Latency = LATENCY {
+            LatencyLatest = LATENCY_LATEST,
+            LatencyHistory = LATENCY_HISTORY,
+            LatencyReset = LATENCY_RESET,
+            LatencyGraph = LATENCY_GRAPH,
+            LatencyDoctor = LATENCY_DOCTOR,
+            LatencyHistogram = LATENCY_HISTOGRAM,
+            LatencyHelp = LATENCY_HELP,
+        },
+        Shutdown = SHUTDOWN,
+        Monitor = MONITOR,
+    }
+    scripting {
+        Function = FUNCTION {
+            FunctionFlush = FUNCTION_FLUSH,
+            FunctionHelp = FUNCTION_HELP,
+        },
+    }
+}
+
+/// How many subcommands follow each command in [`Command::ALL`].
+const FAMILY_SIZES: [u8; Command::ALL.len()] = {
+    let mut sizes = [0; Command::ALL.len()];
+    let mut at = 0;
+    while at < sizes.len() {
+        if let Some(parent) = PARENTS[at] {
+            sizes[parent as usize] += 1;
+        }
+        at += 1;
+    }
+    sizes
+};
+
+impl Command {
+    pub const COUNT: usize = Command::ALL.len();
+
+    #[inline]
+    pub fn spec(self) -> &'static Spec {
+        &SPECS[self as usize]
+    }
+
+    /// The container of a subcommand.
+    pub const fn parent(self) -> Option<Command> {
+        PARENTS[self as usize]
+    }
+
+    /// Empty for a command that is no container.
+    pub fn subcommands(self) -> &'static [Command] {
+        let first = self as usize + 1;
+        &Command::ALL[first..first + FAMILY_SIZES[self as usize] as usize]
+    }
+
+    #[inline]
+    pub const fn is_container(self) -> bool {
+        FAMILY_SIZES[self as usize] > 0
+    }
+
+    /// `get`, or `client|list` for a subcommand.
+    pub fn full_name(self) -> &'static str {
+        self.spec().full_name
+    }
+
+    /// The commands without the subcommands.
+    pub fn top_level() -> impl Iterator<Item = Command> + Clone {
+        Command::ALL.iter().copied().filter(|command| command.parent().is_none())
+    }
+}

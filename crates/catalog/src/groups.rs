@@ -1,0 +1,48 @@
+//! The table itself, one file per group, and the vocabulary that all of them use.
+
+pub mod bitmap;
+pub mod connection;
+pub mod generic;
+pub mod list;
+pub mod pubsub;
+pub mod scripting;
+pub mod server;
+pub mod string;
+pub mod transactions;
+
+use crate::arg;
+use crate::arg::Arg;
+use crate::spec::Arity::{AtLeast, Exactly};
+use crate::spec::{Access, Categories, Change, Deprecation, Flags, Group, KeySpec, Shape, Spec};
+
+// What a command does to its keys, in one word.
+
+/// Answers what the value holds.
+const READS: Access = Access::RO.and(Access::ACCESS);
+/// Looks at the key or at facts about the value, not at what it holds.
+const INSPECTS: Access = Access::RO;
+/// Answers something of the old value and writes a new one.
+const CHANGES: Access = Access::RW.and(Access::ACCESS).and(Access::UPDATE);
+/// Writes into the value without telling what it held.
+const UPDATES: Access = Access::RW.and(Access::UPDATE);
+/// Adds to the value.
+const INSERTS: Access = Access::RW.and(Access::INSERT);
+/// Answers what it removes from the value.
+const TAKES: Access = Access::RW.and(Access::ACCESS).and(Access::DELETE);
+/// Removes from the value without telling what.
+const TRIMS: Access = Access::RW.and(Access::DELETE);
+/// Replaces the value, whatever it was.
+const OVERWRITES: Access = Access::OW.and(Access::UPDATE);
+/// Writes where nothing was.
+const CREATES: Access = Access::OW.and(Access::INSERT);
+/// Deletes the key, whatever it holds.
+const REMOVES: Access = Access::RM.and(Access::DELETE);
+/// Not a key: a shard channel, routed like one.
+const CHANNEL: Access = Access::NOT_KEY;
+
+/// Runs while the data is being loaded, and on a replica that has lost its primary.
+const ANYTIME: Flags = Flags::LOADING.and(Flags::STALE);
+
+const fn change(version: &'static str, note: &'static str) -> Change {
+    Change { version, note }
+}

@@ -1,0 +1,316 @@
+//! Keys, whatever they hold.
+
+use super::*;
+
+const EXPIRE_CONDITIONS: &[Arg] = &[
+    arg::flag("nx").token("NX"),
+    arg::flag("xx").token("XX"),
+    arg::flag("gt").token("GT"),
+    arg::flag("lt").token("LT"),
+];
+
+pub const DEL: Spec = Spec::new(Group::Generic, "del")
+    .summary("Deletes keys")
+    .complexity("O(N) for N keys, and O(M) for each collection of M elements")
+    .arity(AtLeast(2))
+    .flags(Flags::WRITE)
+    .categories(Categories::KEYSPACE)
+    .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
+    .keys(&[KeySpec::from(1, REMOVES)])
+    .args(&[arg::key("key").multiple()])
+    .reply(Shape::Integer);
+
+pub const UNLINK: Spec = Spec::new(Group::Generic, "unlink")
+    .summary("Deletes keys and frees their memory in the background")
+    .complexity("O(1) per key; the freeing is O(N) for N allocations")
+    .since("4.0.0")
+    .arity(AtLeast(2))
+    .flags(Flags::WRITE.and(Flags::FAST))
+    .categories(Categories::KEYSPACE)
+    .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
+    .keys(&[KeySpec::from(1, REMOVES)])
+    .args(&[arg::key("key").multiple()])
+    .reply(Shape::Integer);
+
+pub const EXISTS: Spec = Spec::new(Group::Generic, "exists")
+    .summary("Counts how many of the keys exist")
+    .complexity("O(N) for N keys")
+    .arity(AtLeast(2))
+    .flags(Flags::READONLY.and(Flags::FAST))
+    .categories(Categories::KEYSPACE)
+    .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
+    .keys(&[KeySpec::from(1, INSPECTS)])
+    .args(&[arg::key("key").multiple()])
+    .reply(Shape::Integer)
+    .history(&[change("3.0.3", "Takes several keys.")]);
+
+pub const TYPE: Spec = Spec::new(Group::Generic, "type")
+    .summary("Names the type of the value at a key")
+    .arity(Exactly(2))
+    .flags(Flags::READONLY.and(Flags::FAST))
+    .categories(Categories::KEYSPACE)
+    .keys(&[KeySpec::at(1, INSPECTS)])
+    .args(&[arg::key("key")])
+    .reply(Shape::Status);
+
+pub const KEYS: Spec = Spec::new(Group::Generic, "keys")
+    .summary("Lists every key that matches a pattern")
+    .complexity("O(N) for N keys in the database")
+    .arity(Exactly(2))
+    .flags(Flags::READONLY.and(Flags::ALL_SHARDS))
+    .categories(Categories::DANGEROUS.and(Categories::KEYSPACE))
+    .tips(&["request_policy:all_shards", "nondeterministic_output_order"])
+    .args(&[arg::pattern("pattern")])
+    .reply(Shape::Array);
+
+pub const SCAN: Spec = Spec::new(Group::Generic, "scan")
+    .summary("Walks the keys of the database a step at a time")
+    .complexity("O(1) per call, O(N) for a walk over N keys")
+    .since("2.8.0")
+    .arity(AtLeast(2))
+    .flags(Flags::READONLY.and(Flags::ALL_SHARDS))
+    .categories(Categories::KEYSPACE)
+    .tips(&["nondeterministic_output", "request_policy:special", "response_policy:special"])
+    .args(&[
+        arg::integer("cursor"),
+        arg::pattern("pattern").token("MATCH").optional(),
+        arg::integer("count").token("COUNT").optional(),
+        arg::string("type").token("TYPE").since("6.0.0").optional(),
+    ])
+    .reply(Shape::Array)
+    .history(&[change("6.0.0", "TYPE filter.")]);
+
+pub const RANDOMKEY: Spec = Spec::new(Group::Generic, "randomkey")
+    .summary("Picks a key at random")
+    .arity(Exactly(1))
+    .flags(Flags::READONLY.and(Flags::ALL_SHARDS))
+    .categories(Categories::KEYSPACE)
+    .tips(&["request_policy:all_shards", "response_policy:special", "nondeterministic_output"])
+    .reply(Shape::OneOf(&[Shape::Bulk, Shape::Null]));
+
+pub const RENAME: Spec = Spec::new(Group::Generic, "rename")
+    .summary("Gives a key another name, replacing what was there")
+    .arity(Exactly(3))
+    .flags(Flags::WRITE)
+    .categories(Categories::KEYSPACE)
+    .keys(&[KeySpec::at(1, TAKES), KeySpec::at(2, OVERWRITES)])
+    .args(&[arg::key("key"), arg::key("newkey").of_spec(1)])
+    .reply(Shape::Ok);
+
+pub const RENAMENX: Spec = Spec::new(Group::Generic, "renamenx")
+    .summary("Gives a key another name if that name is free")
+    .arity(Exactly(3))
+    .flags(Flags::WRITE.and(Flags::FAST))
+    .categories(Categories::KEYSPACE)
+    .keys(&[KeySpec::at(1, TAKES), KeySpec::at(2, CREATES)])
+    .args(&[arg::key("key"), arg::key("newkey").of_spec(1)])
+    .reply(Shape::Integer)
+    .history(&[change("3.2.0", "Renaming a key to itself is no error.")]);
+
+pub const COPY: Spec = Spec::new(Group::Generic, "copy")
+    .summary("Copies a value to another key or database")
+    .complexity("O(N) for a collection of N elements, O(1) for a string")
+    .since("6.2.0")
+    .arity(AtLeast(3))
+    .flags(Flags::WRITE.and(Flags::DENYOOM))
+    .categories(Categories::KEYSPACE)
+    .keys(&[KeySpec::at(1, READS), KeySpec::at(2, OVERWRITES)])
+    .args(&[
+        arg::key("source"),
+        arg::key("destination").of_spec(1),
+        arg::integer("destination-db").token("DB").optional(),
+        arg::flag("replace").token("REPLACE").optional(),
+    ])
+    .reply(Shape::Integer);
+
+pub const MOVE: Spec = Spec::new(Group::Generic, "move")
+    .summary("Moves a key to another database")
+    .arity(Exactly(3))
+    .flags(Flags::WRITE.and(Flags::FAST))
+    .categories(Categories::KEYSPACE)
+    .keys(&[KeySpec::at(1, CHANGES)])
+    .args(&[arg::key("key"), arg::integer("db")])
+    .reply(Shape::Integer);
+
+pub const TOUCH: Spec = Spec::new(Group::Generic, "touch")
+    .summary("Marks keys as just used and counts those that exist")
+    .complexity("O(N) for N keys")
+    .since("3.2.1")
+    .arity(AtLeast(2))
+    .flags(Flags::READONLY.and(Flags::FAST))
+    .categories(Categories::KEYSPACE)
+    .tips(&["request_policy:multi_shard", "response_policy:agg_sum"])
+    .keys(&[KeySpec::from(1, INSPECTS)])
+    .args(&[arg::key("key").multiple()])
+    .reply(Shape::Integer);
+
+pub const EXPIRE: Spec = Spec::new(Group::Generic, "expire")
+    .summary("Sets how many seconds a key has left")
+    .arity(AtLeast(3))
+    .flags(Flags::WRITE.and(Flags::FAST))
+    .categories(Categories::KEYSPACE)
+    .keys(&[KeySpec::at(1, UPDATES)])
+    .args(&[
+        arg::key("key"),
+        arg::integer("seconds"),
+        arg::one_of("condition", EXPIRE_CONDITIONS).since("7.0.0").optional(),
+    ])
+    .reply(Shape::Integer)
+    .history(&[change("7.0.0", "NX, XX, GT and LT conditions.")]);
+
+pub const PEXPIRE: Spec = Spec::new(Group::Generic, "pexpire")
+    .summary("Sets how many milliseconds a key has left")
+    .since("2.6.0")
+    .arity(AtLeast(3))
+    .flags(Flags::WRITE.and(Flags::FAST))
+    .categories(Categories::KEYSPACE)
+    .keys(&[KeySpec::at(1, UPDATES)])
+    .args(&[
+        arg::key("key"),
+        arg::integer("milliseconds"),
+        arg::one_of("condition", EXPIRE_CONDITIONS).since("7.0.0").optional(),
+    ])
+    .reply(Shape::Integer)
+    .history(&[change("7.0.0", "NX, XX, GT and LT conditions.")]);
+
+pub const EXPIREAT: Spec = Spec::new(Group::Generic, "expireat")
+    .summary("Sets the Unix second at which a key ends")
+    .since("1.2.0")
+    .arity(AtLeast(3))
+    .flags(Flags::WRITE.and(Flags::FAST))
+    .categories(Categories::KEYSPACE)
+    .keys(&[KeySpec::at(1, UPDATES)])
+    .args(&[
+        arg::key("key"),
+        arg::unix_time("unix-time-seconds"),
+        arg::one_of("condition", EXPIRE_CONDITIONS).since("7.0.0").optional(),
+    ])
+    .reply(Shape::Integer)
+    .history(&[change("7.0.0", "NX, XX, GT and LT conditions.")]);
+
+pub const PEXPIREAT: Spec = Spec::new(Group::Generic, "pexpireat")
+    .summary("Sets the Unix millisecond at which a key ends")
+    .since("2.6.0")
+    .arity(AtLeast(3))
+    .flags(Flags::WRITE.and(Flags::FAST))
+    .categories(Categories::KEYSPACE)
+    .keys(&[KeySpec::at(1, UPDATES)])
+    .args(&[
+        arg::key("key"),
+        arg::unix_time("unix-time-milliseconds"),
+        arg::one_of("condition", EXPIRE_CONDITIONS).since("7.0.0").optional(),
+    ])
+    .reply(Shape::Integer)
+    .history(&[change("7.0.0", "NX, XX, GT and LT conditions.")]);
+
+pub const TTL: Spec = Spec::new(Group::Generic, "ttl")
+    .summary("Tells how many seconds a key has left")
+    .arity(Exactly(2))
+    .flags(Flags::READONLY.and(Flags::FAST))
+    .categories(Categories::KEYSPACE)
+    .tips(&["nondeterministic_output"])
+    .keys(&[KeySpec::at(1, READS)])
+    .args(&[arg::key("key")])
+    .reply(Shape::Integer)
+    .history(&[change("2.8.0", "Answers -2 for a missing key.")]);
+
+pub const PTTL: Spec = Spec::new(Group::Generic, "pttl")
+    .summary("Tells how many milliseconds a key has left")
+    .since("2.6.0")
+    .arity(Exactly(2))
+    .flags(Flags::READONLY.and(Flags::FAST))
+    .categories(Categories::KEYSPACE)
+    .tips(&["nondeterministic_output"])
+    .keys(&[KeySpec::at(1, READS)])
+    .args(&[arg::key("key")])
+    .reply(Shape::Integer)
+    .history(&[change("2.8.0", "Answers -2 for a missing key.")]);
+
+pub const EXPIRETIME: Spec = Spec::new(Group::Generic, "expiretime")
+    .summary("Tells the Unix second at which a key ends")
+    .since("7.0.0")
+    .arity(Exactly(2))
+    .flags(Flags::READONLY.and(Flags::FAST))
+    .categories(Categories::KEYSPACE)
+    .keys(&[KeySpec::at(1, READS)])
+    .args(&[arg::key("key")])
+    .reply(Shape::Integer);
+
+pub const PEXPIRETIME: Spec = Spec::new(Group::Generic, "pexpiretime")
+    .summary("Tells the Unix millisecond at which a key ends")
+    .since("7.0.0")
+    .arity(Exactly(2))
+    .flags(Flags::READONLY.and(Flags::FAST))
+    .categories(Categories::KEYSPACE)
+    .keys(&[KeySpec::at(1, READS)])
+    .args(&[arg::key("key")])
+    .reply(Shape::Integer);
+
+pub const PERSIST: Spec = Spec::new(Group::Generic, "persist")
+    .summary("Lets a key live on without a time to end")
+    .since("2.2.0")
+    .arity(Exactly(2))
+    .flags(Flags::WRITE.and(Flags::FAST))
+    .categories(Categories::KEYSPACE)
+    .keys(&[KeySpec::at(1, UPDATES)])
+    .args(&[arg::key("key")])
+    .reply(Shape::Integer);
+
+pub const OBJECT: Spec = Spec::new(Group::Generic, "object")
+    .summary("Commands about how a value is kept")
+    .complexity("Depends on the subcommand.")
+    .since("2.2.3")
+    .arity(AtLeast(2))
+    .reply(Shape::Any);
+
+pub const OBJECT_ENCODING: Spec = Spec::new(Group::Generic, "object|encoding")
+    .summary("Names the encoding that a value is kept in")
+    .since("2.2.3")
+    .arity(Exactly(3))
+    .flags(Flags::READONLY)
+    .categories(Categories::KEYSPACE)
+    .tips(&["nondeterministic_output"])
+    .keys(&[KeySpec::at(2, INSPECTS)])
+    .args(&[arg::key("key")])
+    .reply(Shape::OneOf(&[Shape::Bulk, Shape::Null]));
+
+pub const OBJECT_FREQ: Spec = Spec::new(Group::Generic, "object|freq")
+    .summary("Tells a key's counter of recent use")
+    .since("4.0.0")
+    .arity(Exactly(3))
+    .flags(Flags::READONLY)
+    .categories(Categories::KEYSPACE)
+    .tips(&["nondeterministic_output"])
+    .keys(&[KeySpec::at(2, INSPECTS)])
+    .args(&[arg::key("key")])
+    .reply(Shape::OneOf(&[Shape::Integer, Shape::Null]));
+
+pub const OBJECT_IDLETIME: Spec = Spec::new(Group::Generic, "object|idletime")
+    .summary("Tells how many seconds ago a key was last used")
+    .since("2.2.3")
+    .arity(Exactly(3))
+    .flags(Flags::READONLY)
+    .categories(Categories::KEYSPACE)
+    .tips(&["nondeterministic_output"])
+    .keys(&[KeySpec::at(2, INSPECTS)])
+    .args(&[arg::key("key")])
+    .reply(Shape::OneOf(&[Shape::Integer, Shape::Null]));
+
+pub const OBJECT_REFCOUNT: Spec = Spec::new(Group::Generic, "object|refcount")
+    .summary("Tells how many references a value has")
+    .since("2.2.3")
+    .arity(Exactly(3))
+    .flags(Flags::READONLY)
+    .categories(Categories::KEYSPACE)
+    .tips(&["nondeterministic_output"])
+    .keys(&[KeySpec::at(2, INSPECTS)])
+    .args(&[arg::key("key")])
+    .reply(Shape::OneOf(&[Shape::Integer, Shape::Null]));
+
+pub const OBJECT_HELP: Spec = Spec::new(Group::Generic, "object|help")
+    .summary("Lists the subcommands")
+    .since("6.2.0")
+    .arity(Exactly(2))
+    .flags(ANYTIME)
+    .categories(Categories::KEYSPACE)
+    .reply(Shape::Array);

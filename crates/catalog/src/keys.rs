@@ -1,0 +1,351 @@
+//! From key specs to the positions of keys in a call, without allocation.
+//!
+//! This is what COMMAND GETKEYS answers, and what the shards to lock are chosen by.
+
+use russet_base::Args;
+
+use crate::command::{Command, SPECS};
+use crate::spec::{Access, Begin, Find, KeySpec, Spec};
+
+/// One key of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyAt {
+    /// Which word; 0 is the command's name.
+    pub index: usize,
+    pub access: Access,
+}
+
+/// Why a call has no keys to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeysError {
+    /// The command takes none.
+    NoKeys,
+    /// It takes some, but this call doesn't say where: a bad count, or too few words.
+    Invalid,
+}
+
+/// The common cases, sorted out before the server starts.
+#[derive(Clone, Copy)]
+enum Plan {
+    None,
+    /// Word 1 and no other, always with the same access.
+    First(Access),
+    /// Word 1 and no other; the access depends on the options.
+    FirstVarying,
+    Specs,
+}
+
+static PLANS: [Plan; Command::COUNT] = {
+    let mut plans = [Plan::None; Command::COUNT];
+    let mut at = 0;
+    while at < plans.len() {
+        plans[at] = plan(SPECS[at].key_specs);
+        at += 1;
+    }
+    plans
+};
+
+const fn plan(specs: &[KeySpec]) -> Plan {
+    if let [KeySpec { access, begin: Begin::Index(1), find, .. }] = specs
+        && let Find::Range { last: 0, .. } = find
+    {
+        return if access.has(Access::NOT_KEY) {
+            Plan::None
+        } else if access.has(Access::VARIABLE_FLAGS) {
+            Plan::FirstVarying
+        } else {
+            Plan::First(*access)
+        };
+    }
+    let mut at = 0;
+    while at < specs.len() {
+        if !specs[at].access.has(Access::NOT_KEY) {
+            return Plan::Specs;
+        }
+        at += 1;
+    }
+    Plan::None
+}
+
+/// The three numbers that COMMAND prints for clients that know no key specs: a range that covers
+/// every key whose place is fixed. Zeros if there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct LegacyRange {
+    pub first: i64,
+    /// Negative counts back from the end of the call.
+    pub last: i64,
+    pub step: i64,
+    /// The range doesn't tell all: some keys lie outside it, or some words inside are none.
+    pub is_partial: bool,
+}
+
+impl Spec {
+    pub fn legacy_range(&self) -> LegacyRange {
+        let mut range = LegacyRange::default();
+        for spec in self.key_specs {
+            let (Begin::Index(begin), Find::Range { last, step, limit }) = (spec.begin, spec.find)
+            else {
+                range.is_partial = true;
+                continue;
+            };
+            let (begin, last) = (i64::from(begin), i64::from(last));
+            let last = if last < 0 { last } else { begin + last };
+            // A gap between two specs holds words that are no keys.
+            range.is_partial |= limit > 1 || (range.last != 0 && range.last != begin - 1);
+            range.first = if range.first == 0 { begin } else { range.first.min(begin) };
+            range.last = if last < 0 || range.last < 0 {
+                last.min(range.last)
+            } else {
+                last.max(range.last)
+            };
+            range.step = if range.step == 0 { i64::from(step) } else { 1 };
+        }
+        range
+    }
+}
+
+/// Whether calls of this command name keys at all; shard channels are none.
+#[inline]
+pub fn has_keys(command: Command) -> bool {
+    !matches!(PLANS[command as usize], Plan::None)
+}
+
+/// Calls `out` for each key of the call, in the order of the key specs. On an error the keys
+/// already told are worth nothing: they come from the specs before the broken one.
+#[inline]
+pub fn keys<'a>(
+    command: Command,
+    args: Args<'a>,
+    out: &mut impl FnMut(KeyAt),
+) -> Result<(), KeysError> {
+    let access = match PLANS[command as usize] {
+        Plan::None => return Err(KeysError::NoKeys),
+        Plan::Specs => return keys_by_spec(command.spec().key_specs, args, out),
+        _ if args.len() < 2 => return Err(KeysError::Invalid),
+        Plan::First(access) => access,
+        Plan::FirstVarying => varying_access(command, args),
+    };
+    out(KeyAt { index: 1, access });
+    Ok(())
+}
+
+fn keys_by_spec(
+    specs: &[KeySpec],
+    args: Args<'_>,
+    out: &mut impl FnMut(KeyAt),
+) -> Result<(), KeysError> {
+    for spec in specs.iter().filter(|spec| !spec.access.has(Access::NOT_KEY)) {
+        let begin = match spec.begin {
+            Begin::Index(index) => usize::from(index),
+            Begin::Keyword { word, from } => match after_keyword(args, word, from) {
+                Some(index) => index,
+                None => continue,
+            },
+            // Commands that only a parser can understand get theirs here.
+            Begin::Unknown => return Err(KeysError::Invalid),
+        };
+        let (first, last, step) = span(spec.find, args, begin).ok_or(KeysError::Invalid)?;
+        if last >= args.len() || last < first {
+            return Err(KeysError::Invalid);
+        }
+        // A plain loop: MSET runs it, and an inclusive range with a step costs twice as much.
+        let mut index = first;
+        while index <= last {
+            out(KeyAt { index, access: spec.access });
+            index += step;
+        }
+        if spec.access.has(Access::INCOMPLETE) {
+            return Err(KeysError::Invalid);
+        }
+    }
+    Ok(())
+}
+
+/// The word after the keyword. The last word of a call can't be one with a key after it, nor can
+/// the name be one, so neither is looked at.
+fn after_keyword(args: Args<'_>, word: &str, from: i16) -> Option<usize> {
+    let len = args.len();
+    let is_keyword = |at: &usize| args[*at].eq_ignore_ascii_case(word.as_bytes());
+    let offset = usize::from(from.unsigned_abs());
+    let found = if from > 0 {
+        (offset..len.saturating_sub(1)).find(is_keyword)
+    } else {
+        (2..=len.checked_sub(offset)?).rev().filter(|at| *at < len).find(is_keyword)
+    };
+    found.map(|at| at + 1)
+}
+
+/// First key, last key, and the distance from one to the next.
+fn span(find: Find, args: Args<'_>, begin: usize) -> Option<(usize, usize, usize)> {
+    match find {
+        Find::Range { last, step, limit } => {
+            let back = usize::from(last.unsigned_abs());
+            let last = if last >= 0 {
+                begin.checked_add(back)?
+            } else if limit <= 1 {
+                args.len().checked_sub(back)?
+            } else {
+                let share = args.len().checked_sub(begin)? / usize::from(limit);
+                (begin + share).checked_sub(back)?
+            };
+            Some((begin, last, usize::from(step).max(1)))
+        }
+        Find::Count { at, first, step } => {
+            let count = count(args.get(begin + usize::from(at))?)?;
+            let step = usize::from(step).max(1);
+            let first = begin + usize::from(first);
+            let last = first.checked_add(count.checked_sub(1)?.checked_mul(step)?)?;
+            Some((first, last, step))
+        }
+        Find::Unknown => None,
+    }
+}
+
+/// A count of keys in plain decimal: no sign, no leading zero, nothing around it.
+fn count(word: &[u8]) -> Option<usize> {
+    if word.is_empty() || (word.len() > 1 && word[0] == b'0') {
+        return None;
+    }
+    word.iter().try_fold(0usize, |sum, byte| {
+        let digit = byte.is_ascii_digit().then(|| usize::from(byte - b'0'))?;
+        sum.checked_mul(10)?.checked_add(digit)
+    })
+}
+
+/// The access of commands whose key spec says VARIABLE_FLAGS, by the options of this call.
+#[inline]
+fn varying_access(command: Command, args: Args<'_>) -> Access {
+    match command {
+        Command::Set if !has_set_get(args) => Access::OW.and(Access::UPDATE),
+        Command::Delex if args.len() == 2 => Access::RM.and(Access::DELETE),
+        Command::Bitfield if bitfield_only_reads(args) => Access::RO.and(Access::ACCESS),
+        _ => command.spec().key_specs[0].access.without(Access::VARIABLE_FLAGS),
+    }
+}
+
+#[inline]
+fn has_set_get(args: Args<'_>) -> bool {
+    args.len() > 3 && args.from(3).iter().any(|word| word.eq_ignore_ascii_case(b"get"))
+}
+
+/// False for a call that won't parse: the safe guess.
+fn bitfield_only_reads(args: Args<'_>) -> bool {
+    let mut at = 2;
+    while let Some(word) = args.get(at) {
+        let left = args.len() - at - 1;
+        at += match () {
+            () if word.eq_ignore_ascii_case(b"get") && left >= 2 => 3,
+            () if word.eq_ignore_ascii_case(b"overflow") && left >= 1 => 2,
+            () => return false,
+        };
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resolve;
+    use russet_base::OwnedArgs;
+
+    const READ: Access = Access::RO.and(Access::ACCESS);
+    const OVERWRITE: Access = Access::OW.and(Access::UPDATE);
+    const CHANGE: Access = Access::RW.and(Access::ACCESS).and(Access::UPDATE);
+    const TAKE: Access = Access::RW.and(Access::ACCESS).and(Access::DELETE);
+
+    fn found(call: &str) -> Result<Vec<(usize, Access)>, KeysError> {
+        let owned: OwnedArgs = call.split(' ').collect();
+        let command = resolve(owned.as_args()).expect("the call names a command");
+        let mut keys_found = Vec::new();
+        keys(command, owned.as_args(), &mut |key| keys_found.push((key.index, key.access)))?;
+        Ok(keys_found)
+    }
+
+    #[track_caller]
+    fn finds(call: &str, expected: &[(usize, Access)]) {
+        assert_eq!(found(call), Ok(expected.to_vec()), "{call}");
+    }
+
+    #[test]
+    fn ranges() {
+        finds("get k", &[(1, READ)]);
+        finds("mset a 1 b 2", &[(1, OVERWRITE), (3, OVERWRITE)]);
+        finds("mset a 1 b", &[(1, OVERWRITE), (3, OVERWRITE)]);
+        finds("rename a b", &[(1, TAKE), (2, OVERWRITE)]);
+        finds("copy a b db 1", &[(1, READ), (2, OVERWRITE)]);
+        finds("lcs a b", &[(1, READ), (2, READ)]);
+        finds("blpop a b 0", &[(1, TAKE), (2, TAKE)]);
+        finds("bitop and d a b", &[(2, OVERWRITE), (3, READ), (4, READ)]);
+        finds("object encoding k", &[(2, Access::RO)]);
+        finds("memory usage k", &[(2, Access::RO)]);
+        finds("watch a b", &[(1, Access::RO), (2, Access::RO)]);
+    }
+
+    #[test]
+    fn counts() {
+        finds("msetex 2 a 1 b 2", &[(2, OVERWRITE), (4, OVERWRITE)]);
+        finds("msetex 1 a 1 nx", &[(2, OVERWRITE)]);
+        finds("lmpop 1 a left", &[(2, TAKE)]);
+        finds("lmpop 2 a left", &[(2, TAKE), (3, TAKE)]);
+        finds("blmpop 0 1 k left", &[(3, TAKE)]);
+        for broken in [
+            "msetex 3 a 1 b 2",
+            "msetex x a 1",
+            "msetex 0 a 1",
+            "lmpop 0 a left",
+            "lmpop 5 a left",
+            "lmpop -1 a left",
+            "lmpop 01 a left",
+            "lmpop 18446744073709551615 a left",
+            "lmpop 99999999999999999999 a left",
+            "lmpop",
+            "blpop a",
+            "bitop and",
+            "get",
+            "set",
+        ] {
+            assert_eq!(found(broken), Err(KeysError::Invalid), "{broken}");
+        }
+    }
+
+    #[test]
+    fn access_follows_the_options() {
+        finds("set k v", &[(1, OVERWRITE)]);
+        finds("set k v ex 10 GET", &[(1, CHANGE)]);
+        finds("set k get", &[(1, OVERWRITE)]);
+        finds("set k v ifeq x", &[(1, OVERWRITE)]);
+        finds("delex k", &[(1, Access::RM.and(Access::DELETE))]);
+        finds("delex k ifeq v", &[(1, Access::RW.and(Access::DELETE))]);
+        finds("bitfield k get u8 0", &[(1, READ)]);
+        finds("bitfield k overflow sat get u8 0", &[(1, READ)]);
+        finds("bitfield k", &[(1, READ)]);
+        finds("bitfield k get u8", &[(1, CHANGE)]);
+        finds("bitfield k set u8 0 1", &[(1, CHANGE)]);
+    }
+
+    #[test]
+    fn channels_are_no_keys() {
+        for call in
+            ["spublish c m", "ssubscribe c", "ping", "memory stats", "object", "debug object k"]
+        {
+            assert_eq!(found(call), Err(KeysError::NoKeys), "{call}");
+        }
+        assert!(has_keys(Command::Get) && has_keys(Command::Lmpop) && !has_keys(Command::Spublish));
+    }
+
+    #[test]
+    fn keywords_and_shares() {
+        let call: OwnedArgs = "xread count 1 streams a b 0 0".split(' ').collect();
+        let spec = KeySpec {
+            access: READ,
+            begin: Begin::Keyword { word: "STREAMS", from: 1 },
+            find: Find::Range { last: -1, step: 1, limit: 2 },
+            notes: "",
+        };
+        let mut indexes = Vec::new();
+        let answer = keys_by_spec(&[spec], call.as_args(), &mut |key| indexes.push(key.index));
+        assert_eq!((answer, indexes), (Ok(()), vec![4, 5]));
+        assert_eq!(after_keyword(call.as_args(), "count", -2), None, "word 1 is never looked at");
+        assert_eq!(after_keyword(call.as_args(), "streams", -2), Some(4));
+    }
+}

@@ -1,0 +1,171 @@
+//! Who is connected, as CLIENT LIST shows it. Each connection writes its own card; anyone may read.
+
+use crate::mail::{Letter, Mailbox};
+use std::collections::BTreeMap;
+use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering,
+};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+
+/// What others may know of a connection. Plain stores by the owner: the figures need not agree with
+/// each other to the last request.
+pub struct ClientCard {
+    pub id: u64,
+    pub address: String,
+    pub local_address: String,
+    pub fd: i32,
+    pub connected_ms: i64,
+    pub last_ms: AtomicI64,
+    pub db: AtomicU32,
+    pub subscriptions: AtomicU32,
+    pub patterns: AtomicU32,
+    pub shard_subscriptions: AtomicU32,
+    /// Queued commands, or -1 outside MULTI.
+    pub queued: AtomicI64,
+    pub watching: AtomicU32,
+    pub query_bytes: AtomicU64,
+    pub query_free_bytes: AtomicU64,
+    pub queued_bytes: AtomicU64,
+    pub output_bytes: AtomicU64,
+    pub resp: AtomicU8,
+    /// Bits of [`ClientFlags`].
+    pub flags: AtomicU16,
+    /// The last command as its number in the catalog plus one; 0: none yet.
+    pub last_command: AtomicU16,
+    pub commands: AtomicU64,
+    pub input_bytes_total: AtomicU64,
+    pub output_bytes_total: AtomicU64,
+    pub is_killed: AtomicBool,
+    pub names: Mutex<ClientNames>,
+    mailbox: Mutex<Option<Arc<dyn Mailbox>>>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct ClientNames {
+    pub name: Vec<u8>,
+    pub user: Vec<u8>,
+    pub library: Vec<u8>,
+    pub library_version: Vec<u8>,
+}
+
+pub struct ClientFlags;
+
+impl ClientFlags {
+    pub const MULTI: u16 = 1;
+    pub const BLOCKED: u16 = 1 << 1;
+    pub const MONITOR: u16 = 1 << 2;
+    pub const PUBSUB: u16 = 1 << 3;
+    pub const DIRTY_CAS: u16 = 1 << 4;
+    pub const CLOSE_AFTER_REPLY: u16 = 1 << 5;
+    pub const UNBLOCKED: u16 = 1 << 6;
+    pub const CLOSE_ASAP: u16 = 1 << 7;
+    pub const UNIX_SOCKET: u16 = 1 << 8;
+    pub const NO_EVICT: u16 = 1 << 9;
+    pub const NO_TOUCH: u16 = 1 << 10;
+    pub const TRACKING: u16 = 1 << 11;
+}
+
+impl ClientCard {
+    pub fn new(id: u64, address: String, local_address: String, fd: i32, now_ms: i64) -> Self {
+        let names = ClientNames { user: b"default".to_vec(), ..ClientNames::default() };
+        ClientCard {
+            id,
+            address,
+            local_address,
+            fd,
+            connected_ms: now_ms,
+            last_ms: AtomicI64::new(now_ms),
+            db: AtomicU32::new(0),
+            subscriptions: AtomicU32::new(0),
+            patterns: AtomicU32::new(0),
+            shard_subscriptions: AtomicU32::new(0),
+            queued: AtomicI64::new(-1),
+            watching: AtomicU32::new(0),
+            query_bytes: AtomicU64::new(0),
+            query_free_bytes: AtomicU64::new(0),
+            queued_bytes: AtomicU64::new(0),
+            output_bytes: AtomicU64::new(0),
+            resp: AtomicU8::new(2),
+            flags: AtomicU16::new(0),
+            last_command: AtomicU16::new(0),
+            commands: AtomicU64::new(0),
+            input_bytes_total: AtomicU64::new(0),
+            output_bytes_total: AtomicU64::new(0),
+            is_killed: AtomicBool::new(false),
+            names: Mutex::new(names),
+            mailbox: Mutex::new(None),
+        }
+    }
+
+    pub fn names(&self) -> MutexGuard<'_, ClientNames> {
+        self.names.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+
+    pub fn set_flag(&self, flag: u16, on: bool) {
+        if on {
+            self.flags.fetch_or(flag, Ordering::Relaxed);
+        } else {
+            self.flags.fetch_and(!flag, Ordering::Relaxed);
+        }
+    }
+
+    pub fn has_flag(&self, flag: u16) -> bool {
+        self.flags.load(Ordering::Relaxed) & flag != 0
+    }
+
+    /// Gives the card the way to its owner; done once, when the connection is placed on a loop.
+    pub fn attach(&self, mailbox: Arc<dyn Mailbox>) {
+        *self.mailbox.lock().unwrap_or_else(|poison| poison.into_inner()) = Some(mailbox);
+    }
+
+    pub fn post(&self, letter: Letter) {
+        let mailbox = self.mailbox.lock().unwrap_or_else(|poison| poison.into_inner()).clone();
+        if let Some(mailbox) = mailbox {
+            mailbox.post(letter);
+        }
+    }
+
+    pub fn kill(&self) {
+        self.is_killed.store(true, Ordering::Relaxed);
+        self.set_flag(ClientFlags::CLOSE_ASAP, true);
+        self.post(Letter::Kill);
+    }
+}
+
+/// Every connected client, in the order of their ids.
+#[derive(Default)]
+pub struct Clients {
+    next_id: AtomicU64,
+    cards: RwLock<BTreeMap<u64, Arc<ClientCard>>>,
+}
+
+impl Clients {
+    pub fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub fn add(&self, card: Arc<ClientCard>) {
+        self.cards.write().unwrap_or_else(|poison| poison.into_inner()).insert(card.id, card);
+    }
+
+    pub fn remove(&self, id: u64) {
+        self.cards.write().unwrap_or_else(|poison| poison.into_inner()).remove(&id);
+    }
+
+    pub fn find(&self, id: u64) -> Option<Arc<ClientCard>> {
+        self.cards.read().unwrap_or_else(|poison| poison.into_inner()).get(&id).cloned()
+    }
+
+    pub fn all(&self) -> Vec<Arc<ClientCard>> {
+        let cards = self.cards.read().unwrap_or_else(|poison| poison.into_inner());
+        cards.values().cloned().collect()
+    }
+
+    pub fn len(&self) -> usize {
+        self.cards.read().unwrap_or_else(|poison| poison.into_inner()).len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,68 @@
+//! What a user did wrong, and the one place where each such thing has its words on the wire.
+
+use russet_engine::value::WrongType;
+use std::borrow::Cow;
+
+/// A refused command. It changed nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    Syntax,
+    WrongType,
+    NotInteger,
+    NotFloat,
+    NotPositive,
+    NoSuchKey,
+    IndexOutOfRange,
+    TimeoutNotFloat,
+    TimeoutNegative,
+    InvalidExpire(&'static str),
+    /// The name of a command, in lower case, called with too few or too many words.
+    Arity(&'static str),
+    NoAuth,
+    WrongPass,
+    DbIndexOutOfRange,
+    Overflow,
+    /// Any other text, its code included.
+    Text(Cow<'static, str>),
+}
+
+impl Refusal {
+    pub fn text(text: impl Into<Cow<'static, str>>) -> Self {
+        Refusal::Text(text.into())
+    }
+
+    /// The words after `-` on the wire.
+    pub fn wire(&self) -> Cow<'static, str> {
+        let text: &'static str = match self {
+            Refusal::Syntax => "ERR syntax error",
+            Refusal::WrongType => {
+                "WRONGTYPE Operation against a key holding the wrong kind of value"
+            }
+            Refusal::NotInteger => "ERR value is not an integer or out of range",
+            Refusal::NotFloat => "ERR value is not a valid float",
+            Refusal::NotPositive => "ERR value is out of range, must be positive",
+            Refusal::NoSuchKey => "ERR no such key",
+            Refusal::IndexOutOfRange => "ERR index out of range",
+            Refusal::TimeoutNotFloat => "ERR timeout is not a float or out of range",
+            Refusal::TimeoutNegative => "ERR timeout is negative",
+            Refusal::NoAuth => "NOAUTH Authentication required.",
+            Refusal::WrongPass => "WRONGPASS invalid username-password pair or user is disabled.",
+            Refusal::DbIndexOutOfRange => "ERR DB index is out of range",
+            Refusal::Overflow => "ERR increment or decrement would overflow",
+            Refusal::InvalidExpire(command) => {
+                return format!("ERR invalid expire time in '{command}' command").into();
+            }
+            Refusal::Arity(command) => {
+                return format!("ERR wrong number of arguments for '{command}' command").into();
+            }
+            Refusal::Text(text) => return text.clone(),
+        };
+        text.into()
+    }
+}
+
+impl From<WrongType> for Refusal {
+    fn from(_: WrongType) -> Self {
+        Refusal::WrongType
+    }
+}

@@ -1,0 +1,17 @@
+//! Commands about keys, whatever they hold.
+
+use crate::ctx::{Ctx, DONE, Outcome};
+use russet_base::Args;
+use russet_engine::event::Event;
+
+pub fn del(ctx: &mut Ctx, args: Args) -> Outcome {
+    let mut deleted = 0;
+    for key in args.from(1).iter() {
+        if ctx.keys.remove(key) {
+            ctx.keys.wrote(key, Event::DEL);
+            deleted += 1;
+        }
+    }
+    ctx.reply.int(deleted);
+    DONE
+}

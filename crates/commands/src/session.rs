@@ -1,0 +1,119 @@
+//! One client's state, as commands see it: nothing of sockets or buffers.
+
+use crate::blocking::BlockedState;
+use crate::clients::ClientCard;
+use crate::mail::Mailbox;
+use crate::pubsub::Subscriptions;
+use crate::transactions::Transaction;
+use russet_engine::keyspace::KeyspaceWait;
+use russet_engine::watch::WatchFlag;
+use russet_protocol::Resp;
+use std::sync::Arc;
+
+/// Why a command can't simply be run. All false on the ordinary path, so one look is enough.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gate(u8);
+
+impl Gate {
+    pub const NEEDS_AUTH: Gate = Gate(1);
+    pub const IN_MULTI: Gate = Gate(2);
+    /// In RESP2 a subscribed client may only subscribe, unsubscribe, ping, reset and quit.
+    pub const SUBSCRIBED_RESP2: Gate = Gate(4);
+    pub const REPLIES_OFF: Gate = Gate(8);
+
+    pub fn is_open(self) -> bool {
+        self.0 == 0
+    }
+
+    pub fn has(self, other: Gate) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub fn set(&mut self, other: Gate, on: bool) {
+        if on {
+            self.0 |= other.0;
+        } else {
+            self.0 &= !other.0;
+        }
+    }
+}
+
+/// CLIENT REPLY.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReplyMode {
+    #[default]
+    On,
+    Off,
+    /// The reply of SKIP itself is dropped, and then the next command's.
+    SkipNext,
+    SkipThis,
+}
+
+pub struct Session {
+    pub card: Arc<ClientCard>,
+    pub mailbox: Arc<dyn Mailbox>,
+    pub db: usize,
+    pub resp: Resp,
+    pub gate: Gate,
+    pub reply_mode: ReplyMode,
+    pub transaction: Option<Box<Transaction>>,
+    /// Keys this client watches, and the flag that their shards hold.
+    pub watching: Vec<(usize, Box<[u8]>)>,
+    pub watch_flag: Arc<WatchFlag>,
+    pub subscriptions: Subscriptions,
+    /// CLIENT NO-TOUCH.
+    pub is_silent: bool,
+    /// Set while a command of this client waits for a busy shard.
+    pub wait: Option<KeyspaceWait>,
+    /// Set while this client is blocked on keys.
+    pub blocked: Option<BlockedState>,
+    /// QUIT, a protocol error, or CLIENT KILL of itself: close when the replies are written.
+    pub is_closing: bool,
+}
+
+impl Session {
+    pub fn new(card: Arc<ClientCard>, mailbox: Arc<dyn Mailbox>, needs_auth: bool) -> Self {
+        let mut gate = Gate::default();
+        gate.set(Gate::NEEDS_AUTH, needs_auth);
+        Session {
+            card,
+            mailbox,
+            db: 0,
+            resp: Resp::V2,
+            gate,
+            reply_mode: ReplyMode::On,
+            transaction: None,
+            watching: Vec::new(),
+            watch_flag: Arc::default(),
+            subscriptions: Subscriptions::default(),
+            is_silent: false,
+            wait: None,
+            blocked: None,
+            is_closing: false,
+        }
+    }
+
+    pub fn id(&self) -> u64 {
+        self.card.id
+    }
+
+    pub fn is_authenticated(&self) -> bool {
+        !self.gate.has(Gate::NEEDS_AUTH)
+    }
+
+    pub fn set_resp(&mut self, resp: Resp) {
+        self.resp = resp;
+        self.subscriptions_changed();
+    }
+
+    /// Must be called when the number of subscriptions or the protocol changed.
+    pub fn subscriptions_changed(&mut self) {
+        let closed = self.resp == Resp::V2 && self.subscriptions.count_all() > 0;
+        self.gate.set(Gate::SUBSCRIBED_RESP2, closed);
+    }
+
+    pub fn set_reply_mode(&mut self, mode: ReplyMode) {
+        self.reply_mode = mode;
+        self.gate.set(Gate::REPLIES_OFF, mode != ReplyMode::On);
+    }
+}

@@ -1,0 +1,206 @@
+//! All the shards together: which shard a key lives in, locking, and the housekeeping that walks
+//! shard by shard.
+
+use crate::event::{Event, EventClasses, Notice};
+use crate::keys::Keys;
+use crate::reclaim::Reclaimer;
+use crate::shard::{Shard, ShardGauges};
+use crate::store::raw::lock::{Locked, Locks, Wait, Wake};
+use crate::store::raw::table::PagePool;
+use crate::store::shard_set::ShardSet;
+use russet_base::clock::UnixMillis;
+use russet_base::hash::{KeyHasher, hash_tag};
+use russet_base::limits::SHARDS_MAX;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Where a key lives: its shard, and its hash inside the shard's tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub shard: u16,
+    pub hash: u64,
+}
+
+/// A command's wait for a busy shard.
+pub type KeyspaceWait = Wait<Shard>;
+
+pub struct Keyspace {
+    locks: Arc<Locks<Shard>>,
+    gauges: Box<[ShardGauges]>,
+    hasher: KeyHasher,
+    shard_mask: u64,
+    databases: usize,
+    pool: Arc<PagePool>,
+    reclaimer: Reclaimer,
+    notify: AtomicU32,
+}
+
+impl Keyspace {
+    /// `shards` is rounded up to a power of two, at most [`SHARDS_MAX`].
+    pub fn new(shards: usize, databases: usize, hasher: KeyHasher) -> Self {
+        let shards = shards.clamp(1, SHARDS_MAX).next_power_of_two();
+        let pool = Arc::new(PagePool::new());
+        Keyspace {
+            locks: Arc::new(Locks::new((0..shards).map(|_| Shard::new(databases, &pool, hasher)))),
+            gauges: (0..shards).map(|_| ShardGauges::new(databases)).collect(),
+            hasher,
+            shard_mask: shards as u64 - 1,
+            databases,
+            pool,
+            reclaimer: Reclaimer::start(),
+            notify: AtomicU32::new(0),
+        }
+    }
+
+    pub fn shards(&self) -> usize {
+        self.locks.len()
+    }
+
+    pub fn databases(&self) -> usize {
+        self.databases
+    }
+
+    pub fn all_shards(&self) -> ShardSet {
+        ShardSet::first(self.locks.len())
+    }
+
+    /// A key's shard comes from its hash tag, so that keys which belong together share one.
+    #[inline]
+    pub fn place(&self, key: &[u8]) -> Place {
+        let hash = self.hasher.hash(key);
+        let tag = hash_tag(key);
+        let shard_hash = if tag.len() == key.len() { hash } else { self.hasher.hash(tag) };
+        // Bits that neither the directory (the top) nor the fingerprint (the bottom) uses.
+        Place { shard: ((shard_hash >> 16) & self.shard_mask) as u16, hash }
+    }
+
+    #[inline]
+    pub fn try_lock(&self, wanted: ShardSet) -> Result<Locked<'_, Shard>, usize> {
+        self.locks.try_lock(wanted)
+    }
+
+    /// A wait for busy shards; `wake` is told when to poll again.
+    pub fn wait(&self, wake: Arc<dyn Wake>) -> KeyspaceWait {
+        Wait::new(self.locks.clone(), wake)
+    }
+
+    #[inline]
+    pub fn poll<'a>(&'a self, wait: &mut KeyspaceWait, set: ShardSet) -> Option<Locked<'a, Shard>> {
+        wait.poll(&self.locks, set)
+    }
+
+    /// Locks shards, sleeping if it must: for threads that serve nobody else.
+    pub fn lock(&self, wanted: ShardSet) -> Locked<'_, Shard> {
+        struct Unpark(std::thread::Thread);
+        impl Wake for Unpark {
+            fn wake(&self) {
+                self.0.unpark();
+            }
+        }
+        if let Ok(locked) = self.try_lock(wanted) {
+            return locked;
+        }
+        let mut wait = self.wait(Arc::new(Unpark(std::thread::current())));
+        loop {
+            if let Some(locked) = self.poll(&mut wait, wanted) {
+                return locked;
+            }
+            std::thread::park();
+        }
+    }
+
+    /// Hints that the key's bucket, then its entry, will be needed soon. Skips a busy shard.
+    #[inline]
+    pub fn prefetch_bucket(&self, place: Place, db: usize) {
+        if let Some(mut locked) = self.locks.try_lock_now(place.shard as usize) {
+            locked.shard(place.shard as usize).tables[db].prefetch_bucket(place.hash);
+        }
+    }
+
+    #[inline]
+    pub fn prefetch_entry(&self, place: Place, db: usize) {
+        if let Some(mut locked) = self.locks.try_lock_now(place.shard as usize) {
+            locked.shard(place.shard as usize).tables[db].prefetch_entry(place.hash);
+        }
+    }
+
+    pub fn gauges(&self) -> &[ShardGauges] {
+        &self.gauges
+    }
+
+    pub(crate) fn publish_gauges(&self, shard: usize, locked: &mut Locked<'_, Shard>, db: usize) {
+        self.gauges[shard].publish(locked.shard(shard), db);
+    }
+
+    /// Bytes of slots and entries, without locks: as of the last write of each shard. Objects are not
+    /// in it: they are the allocator's.
+    pub fn memory_bytes(&self) -> u64 {
+        self.gauges.iter().map(|gauges| gauges.memory_bytes.load(Ordering::Relaxed)).sum()
+    }
+
+    pub fn pool_mapped_bytes(&self) -> usize {
+        self.pool.mapped_bytes()
+    }
+
+    pub fn reclaimer(&self) -> &Reclaimer {
+        &self.reclaimer
+    }
+
+    /// Which classes of events someone may listen to (`notify-keyspace-events`).
+    #[inline]
+    pub fn notify_classes(&self) -> EventClasses {
+        EventClasses(self.notify.load(Ordering::Relaxed))
+    }
+
+    pub fn set_notify_classes(&self, classes: EventClasses) {
+        self.notify.store(classes.0, Ordering::Relaxed);
+    }
+
+    /// Removes up to about `budget` expired keys of one shard. Says what happened to them, and
+    /// whether more are due. Skips a busy shard: it will be visited again.
+    pub fn expire_shard(
+        &self,
+        shard: usize,
+        now: UnixMillis,
+        budget: usize,
+    ) -> (Vec<Notice>, bool) {
+        let mut notices = Vec::new();
+        let Some(mut locked) = self.locks.try_lock_now(shard) else {
+            return (notices, false);
+        };
+        let wants_notice = self.notify_classes().has_any(EventClasses::EXPIRED);
+        let mut more = false;
+        for db in 0..self.databases {
+            let held = locked.shard(shard);
+            if held.tables[db].expires_len() == 0 {
+                continue;
+            }
+            let mut count = 0;
+            let Shard { tables, watched, .. } = held;
+            more |= tables[db].expire_step(now.0, budget, &mut |key, value| {
+                count += 1;
+                watched.touch(db, key);
+                if wants_notice {
+                    notices.push(Notice { db, event: Event::EXPIRED, key: key.into() });
+                }
+                if let Some(object) = value.into_object() {
+                    self.reclaimer.reclaim(object);
+                }
+            });
+            if count > 0 {
+                self.gauges[shard].count_expired(count);
+                self.gauges[shard].publish(held, db);
+            }
+        }
+        (notices, more)
+    }
+
+    /// A view of locked shards for one command.
+    pub fn keys<'a>(&'a self, locked: Locked<'a, Shard>, db: usize, now: UnixMillis) -> Keys<'a> {
+        Keys::new(self, locked, db, now)
+    }
+
+    pub(crate) fn count_expired(&self, shard: usize) {
+        self.gauges[shard].count_expired(1);
+    }
+}

@@ -1,0 +1,69 @@
+//! One shard: a table for each database, and who waits for or watches its keys.
+
+use crate::store::raw::table::{PagePool, Table};
+use crate::value::Object;
+use crate::waiting::Waiting;
+use crate::watch::Watched;
+use russet_base::hash::KeyHasher;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What is behind one shard's lock.
+pub struct Shard {
+    pub(crate) tables: Vec<Table<Object>>,
+    pub watched: Watched,
+    pub waiting: Waiting,
+}
+
+impl Shard {
+    pub(crate) fn new(databases: usize, pool: &Arc<PagePool>, hasher: KeyHasher) -> Self {
+        let tables = (0..databases).map(|_| Table::new(pool.clone(), hasher)).collect();
+        Shard { tables, watched: Watched::default(), waiting: Waiting::default() }
+    }
+
+    pub fn table(&self, db: usize) -> &Table<Object> {
+        &self.tables[db]
+    }
+
+    /// Whether a touched key may be of interest to someone.
+    #[inline]
+    pub(crate) fn has_listeners(&self) -> bool {
+        !self.watched.is_empty() || !self.waiting.is_empty()
+    }
+
+    /// Bytes of slots and entries; objects are counted by the allocator.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.tables.iter().map(Table::memory_bytes).sum::<usize>()
+    }
+}
+
+/// What INFO wants to know of a shard, readable without its lock. Only the holder of the lock
+/// writes, so plain stores are enough.
+#[derive(Default)]
+pub struct ShardGauges {
+    pub keys: Vec<AtomicU64>,
+    pub expires: Vec<AtomicU64>,
+    pub memory_bytes: AtomicU64,
+    pub expired: AtomicU64,
+}
+
+impl ShardGauges {
+    pub(crate) fn new(databases: usize) -> Self {
+        ShardGauges {
+            keys: (0..databases).map(|_| AtomicU64::new(0)).collect(),
+            expires: (0..databases).map(|_| AtomicU64::new(0)).collect(),
+            ..ShardGauges::default()
+        }
+    }
+
+    pub(crate) fn publish(&self, shard: &Shard, db: usize) {
+        self.keys[db].store(shard.tables[db].len() as u64, Ordering::Relaxed);
+        self.expires[db].store(shard.tables[db].expires_len() as u64, Ordering::Relaxed);
+        self.memory_bytes.store(shard.memory_bytes() as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_expired(&self, count: u64) {
+        let before = self.expired.load(Ordering::Relaxed);
+        self.expired.store(before + count, Ordering::Relaxed);
+    }
+}

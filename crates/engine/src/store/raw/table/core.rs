@@ -1,0 +1,529 @@
+//! The directory of segments (extendible hashing) with the slab of their entries: everything about
+//! a table that doesn't depend on what its objects are. It grows one segment at a time: a full
+//! segment gets more buckets, and at the largest size splits in two by one more bit of the hash.
+//! On the way down segments lose buckets, then merge with their neighbour.
+//!
+//! An index into the directory is the leading bits of a hash. Segments that share fewer bits than
+//! the directory has stand in it several times, side by side.
+
+use super::entry::{Change, Label, Memory, RawEntry};
+use super::pages::PagePool;
+use super::segment::{Gathered, Segment, Spot, Word, buckets_for, capacity_of, larger};
+use super::slab::Slab;
+use russet_base::hash::KeyHasher;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Bits of the directory's index at most: 2^23 segments hold seven billion keys.
+pub(super) const DEPTH_MAX: u8 = 23;
+/// Two neighbours with fewer entries than this together become one segment.
+const MERGE_BELOW: usize = 256;
+/// The neighbour is a cache miss away, so it isn't looked at for each removal.
+const MERGE_CHECK_EVERY: u16 = 16;
+/// How far ahead a split asks for the entries it will read.
+const PREFETCH_AHEAD: usize = 12;
+
+/// Where an entry's slot is. Valid until the next change of the directory or of the segment.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) index: usize,
+    pub(super) spot: Spot,
+}
+
+pub(super) struct Core {
+    pool: Arc<PagePool>,
+    slab: Option<Box<Slab>>,
+    /// 2^depth pointers, or none while the table has never held a key.
+    directory: Vec<NonNull<Segment>>,
+    depth: u8,
+    /// Segments as deep as the directory: when there is none left, it can be halved.
+    deepest: usize,
+    segment_bytes: usize,
+    pub(super) len: usize,
+    pub(super) expires: usize,
+    objects: usize,
+    pub(super) sweep: Sweep,
+}
+
+/// How far the search for expired entries has come.
+#[derive(Clone, Copy)]
+pub(super) struct Sweep {
+    /// No segment is due before this time.
+    pub(super) due_ms: i64,
+    /// The same for the next pass, as far as this one has seen.
+    pub(super) next_due_ms: i64,
+    /// The hash at which the pass under way goes on.
+    pub(super) position: Option<u64>,
+}
+
+#[inline]
+pub(super) fn fingerprint_of(hash: u64) -> u16 {
+    hash as u16
+}
+
+impl Core {
+    pub(super) fn new(pool: Arc<PagePool>) -> Core {
+        Core {
+            pool,
+            slab: None,
+            directory: Vec::new(),
+            depth: 0,
+            deepest: 0,
+            segment_bytes: 0,
+            len: 0,
+            expires: 0,
+            objects: 0,
+            sweep: Sweep { due_ms: i64::MAX, next_due_ms: i64::MAX, position: None },
+        }
+    }
+
+    pub(super) fn empty_twin(&self) -> Core {
+        Core::new(Arc::clone(&self.pool))
+    }
+
+    pub(super) fn allocated_bytes(&self) -> usize {
+        self.slab.as_ref().map_or(0, |slab| slab.allocated_bytes())
+    }
+
+    /// Slots and directory.
+    pub(super) fn slot_bytes(&self) -> usize {
+        self.segment_bytes + self.directory.capacity() * size_of::<NonNull<Segment>>()
+    }
+
+    pub(super) fn page_bytes(&self) -> usize {
+        self.slab.as_ref().map_or(0, |slab| slab.page_bytes())
+    }
+
+    pub(super) fn depth(&self) -> u8 {
+        self.depth
+    }
+
+    pub(super) fn directory_len(&self) -> usize {
+        self.directory.len()
+    }
+
+    #[inline]
+    pub(super) fn index_of(&self, hash: u64) -> usize {
+        // Two shifts, because one by 64 has no meaning.
+        ((hash >> 1) >> (63 - self.depth)) as usize
+    }
+
+    #[inline]
+    pub(super) fn segment(&self, index: usize) -> &Segment {
+        // SAFETY: 1. The directory's pointers come from boxes that live until they leave the
+        // directory. 2. Segments are changed only through `&mut self`.
+        unsafe { self.directory[index].as_ref() }
+    }
+
+    #[inline]
+    pub(super) fn segment_mut(&mut self, index: usize) -> &mut Segment {
+        // SAFETY: 1. and 2. as in `segment`; `&mut self` makes the borrow exclusive.
+        unsafe { self.directory[index].as_mut() }
+    }
+
+    /// The part of the directory that one segment fills.
+    fn run_of(&self, index: usize) -> std::ops::Range<usize> {
+        let width = 1usize << (self.depth - self.segment(index).depth);
+        let start = index & !(width - 1);
+        start..start + width
+    }
+
+    /// Where the segment's share of the hashes ends; `None` at the very end.
+    pub(super) fn end_of(&self, index: usize) -> Option<u64> {
+        let end = self.run_of(index).end;
+        (end < self.directory.len()).then(|| (end as u64) << (64 - self.depth))
+    }
+
+    #[inline]
+    pub(super) fn find(&self, key: &[u8], hash: u64) -> Option<Place> {
+        if self.directory.is_empty() {
+            return None;
+        }
+        let index = self.index_of(hash);
+        let spot = self.segment(index).find(fingerprint_of(hash), key)?;
+        Some(Place { index, spot })
+    }
+
+    #[inline]
+    fn word(&self, place: Place) -> Word {
+        let word = self.segment(place.index).word(place.spot);
+        word.expect("a place names a slot that is in use")
+    }
+
+    #[inline]
+    pub(super) fn entry(&self, place: Place) -> RawEntry {
+        self.word(place).entry()
+    }
+
+    /// Adds an entry, its value still zeroes. The key must be absent.
+    pub(super) fn insert(
+        &mut self,
+        (key, hash): (&[u8], u64),
+        value: (Label, usize),
+        expiry: Option<i64>,
+        hasher: KeyHasher,
+    ) -> Place {
+        debug_assert!(self.find(key, hash).is_none(), "an inserted key is absent");
+        self.make_room(hash, hasher);
+        let index = self.index_of(hash);
+        let slab = self.slab.get_or_insert_with(Slab::new);
+        let entry = RawEntry::create(slab, &self.pool, key, value, expiry);
+        let spot = self.segment_mut(index).insert(Word::new(entry, fingerprint_of(hash)));
+        self.len += 1;
+        self.objects += usize::from(value.0 == Label::OBJECT);
+        let place = Place { index, spot };
+        if expiry.is_some() {
+            self.mark_expiry(place, expiry);
+        }
+        place
+    }
+
+    /// Takes an entry out of the table; its block stays until `release`.
+    pub(super) fn detach(&mut self, place: Place) -> RawEntry {
+        let entry = self.detach_keeping_shape(place);
+        let is_time = self.segment(place.index).len.is_multiple_of(MERGE_CHECK_EVERY);
+        self.settle(place.index, is_time);
+        entry
+    }
+
+    /// As `detach`, without the shrinking, so that the segment can be walked on.
+    pub(super) fn detach_keeping_shape(&mut self, place: Place) -> RawEntry {
+        let word = self.segment_mut(place.index).remove(place.spot);
+        self.len -= 1;
+        self.expires -= usize::from(word.has_expiry());
+        let entry = word.entry();
+        self.objects -= usize::from(entry.label() == Label::OBJECT);
+        entry
+    }
+
+    /// Frees the block of a detached entry.
+    ///
+    /// # Safety
+    /// 1. The entry was detached from this table. 2. Nobody uses it any more.
+    pub(super) unsafe fn release(&mut self, entry: RawEntry) {
+        let bytes = entry.layout().bytes();
+        let slab = self.slab.as_mut().expect("a table with entries has a slab");
+        // SAFETY: 1. An entry's block has the block size of its layout at all times.
+        unsafe { slab.release(entry.pointer(), bytes, &self.pool) };
+    }
+
+    /// Changes an entry in place or into a new block. An object that is replaced is not dropped.
+    pub(super) fn reshape(&mut self, place: Place, change: &Change<'_>) {
+        let word = self.word(place);
+        let old = word.entry();
+        let old_expiry = if word.has_expiry() { old.expiry() } else { None };
+        self.objects -= usize::from(old.label() == Label::OBJECT);
+        self.objects += usize::from(change.label == Label::OBJECT);
+        let slab = self.slab.as_mut().expect("a table with entries has a slab");
+        let moved = old.reshape(change, Memory { slab, pool: &self.pool });
+        if let Some(entry) = moved {
+            self.segment_mut(place.index).replace(place.spot, word.moved_to(entry));
+            // SAFETY: 1. The slot, its only user, has let go of the old block.
+            unsafe { self.release(old) };
+        }
+        if old_expiry != change.expiry {
+            self.mark_expiry(place, change.expiry);
+        }
+    }
+
+    /// The entry holds an object no longer.
+    pub(super) fn become_zero(&mut self, place: Place) {
+        self.entry(place).become_zero();
+        self.objects -= 1;
+    }
+
+    /// Moves an entry to a fuller page if its own is mostly empty. Returns whether it moved.
+    pub(super) fn compact(&mut self, place: Place) -> bool {
+        let word = self.word(place);
+        let old = word.entry();
+        let bytes = old.layout().bytes();
+        let slab = self.slab.as_mut().expect("a table with entries has a slab");
+        // SAFETY: 1. The entry is live, and its block has the block size of its layout.
+        if !unsafe { slab.is_sparse(old.pointer(), bytes) } {
+            return false;
+        }
+        let block = slab.allocate(bytes, &self.pool);
+        // SAFETY: 1. Both blocks hold `bytes` bytes and are distinct. 2. The copy is an entry.
+        let entry = unsafe {
+            block.copy_from_nonoverlapping(old.pointer(), bytes);
+            RawEntry::new(block)
+        };
+        self.segment_mut(place.index).replace(place.spot, word.moved_to(entry));
+        // SAFETY: 1. The slot, its only user, has let go of the old block.
+        unsafe { self.release(old) };
+        true
+    }
+
+    /// Makes slot, segment and counters agree with an entry's expiry.
+    fn mark_expiry(&mut self, place: Place, expiry: Option<i64>) {
+        let word = self.word(place);
+        let segment = self.segment_mut(place.index);
+        let is_soon = expiry.is_some_and(|at_ms| at_ms < segment.horizon);
+        segment.replace(place.spot, word.with_expiry(expiry.is_some(), is_soon));
+        segment.expires -= u16::from(word.has_expiry());
+        segment.expires += u16::from(expiry.is_some());
+        match expiry {
+            Some(at_ms) => segment.note_expiry(at_ms),
+            None if segment.expires == 0 => segment.expiry_min = i64::MAX,
+            None => {}
+        }
+        let due_ms = segment.due_ms();
+        self.expires -= usize::from(word.has_expiry());
+        self.expires += usize::from(expiry.is_some());
+        self.sweep.due_ms = self.sweep.due_ms.min(due_ms);
+        self.sweep.next_due_ms = self.sweep.next_due_ms.min(due_ms);
+    }
+
+    fn make_room(&mut self, hash: u64, hasher: KeyHasher) {
+        if self.directory.is_empty() {
+            let segment = Segment::new(0, 1, &self.pool);
+            self.segment_bytes += segment.bytes();
+            self.directory.push(NonNull::from(Box::leak(segment)));
+            self.deepest = 1;
+        }
+        loop {
+            let index = self.index_of(hash);
+            if !self.segment(index).is_full() {
+                return;
+            }
+            match larger(self.segment(index).count()) {
+                Some(count) => self.resize(index, count),
+                None => self.split(index, hasher),
+            }
+        }
+    }
+
+    fn resize(&mut self, index: usize, count: usize) {
+        let pool = Arc::clone(&self.pool);
+        let mut words = Gathered::new();
+        let segment = self.segment_mut(index);
+        segment.gather(&mut words);
+        let before = segment.bytes();
+        segment.rebuild(words.words(), count, &pool);
+        let after = segment.bytes();
+        self.segment_bytes = self.segment_bytes + after - before;
+    }
+
+    /// Splits a segment by the next bit of its entries' hashes.
+    fn split(&mut self, index: usize, hasher: KeyHasher) {
+        let depth = self.segment(index).depth;
+        // A thousand keys that share 23 bits of a keyed hash don't occur.
+        assert!(depth < DEPTH_MAX, "the hash does not spread the keys");
+        let mut index = index;
+        if depth == self.depth {
+            self.double();
+            index *= 2;
+        }
+        let mut words = Gathered::new();
+        let mut halves = [Gathered::new(), Gathered::new()];
+        self.segment(index).gather(&mut words);
+        for (number, word) in words.words().iter().enumerate() {
+            if let Some(ahead) = words.words().get(number + PREFETCH_AHEAD) {
+                ahead.prefetch();
+            }
+            let hash = hasher.hash(word.entry().key());
+            debug_assert_eq!(fingerprint_of(hash), word.fingerprint(), "the hasher is stable");
+            halves[(hash >> (63 - depth)) as usize & 1].push(*word);
+        }
+        let run = self.run_of(index);
+        let [low, high] = halves;
+        let old = self.segment(index);
+        let (old_bytes, times) = (old.bytes(), (old.expiry_min, old.sweep_after, old.horizon));
+        let mut twin = Segment::new(depth + 1, buckets_for(high.words().len()), &self.pool);
+        let twin_count = twin.count();
+        (twin.expiry_min, twin.sweep_after, twin.horizon) = times;
+        twin.rebuild(high.words(), twin_count, &self.pool);
+        let twin_bytes = twin.bytes();
+        let pool = Arc::clone(&self.pool);
+        let segment = self.segment_mut(index);
+        segment.depth = depth + 1;
+        segment.rebuild(low.words(), buckets_for(low.words().len()), &pool);
+        let new_bytes = segment.bytes();
+        self.segment_bytes = self.segment_bytes + new_bytes + twin_bytes - old_bytes;
+        if depth + 1 == self.depth {
+            self.deepest += 2;
+        }
+        let middle = run.start + run.len() / 2;
+        let twin = NonNull::from(Box::leak(twin));
+        self.directory[middle..run.end].fill(twin);
+    }
+
+    fn double(&mut self) {
+        let mut doubled = Vec::with_capacity(self.directory.len() * 2);
+        for &segment in &self.directory {
+            doubled.extend([segment, segment]);
+        }
+        self.directory = doubled;
+        self.depth += 1;
+        self.deepest = 0;
+    }
+
+    /// After removals: gives back what a segment no longer needs.
+    pub(super) fn settle(&mut self, index: usize, looks_at_neighbour: bool) {
+        let mut index = index;
+        while looks_at_neighbour && self.merge(&mut index) {}
+        let segment = self.segment(index);
+        let (len, count) = (usize::from(segment.len), segment.count());
+        if count > 1 && len < capacity_of(count) / 2 {
+            // With a quarter to spare, so that the next few keys don't undo it.
+            let target = buckets_for(len + len / 4);
+            if target < count {
+                self.resize(index, target);
+            }
+        }
+    }
+
+    /// Merges a segment with the one that it was split from, if both together are small.
+    fn merge(&mut self, index: &mut usize) -> bool {
+        let segment = self.segment(*index);
+        if segment.depth == 0 || usize::from(segment.len) >= MERGE_BELOW {
+            return false;
+        }
+        let run = self.run_of(*index);
+        let buddy = self.run_of(run.start ^ run.len());
+        let (here, there) = (self.segment(run.start), self.segment(buddy.start));
+        let len = usize::from(here.len) + usize::from(there.len);
+        if here.depth != there.depth || len >= MERGE_BELOW {
+            return false;
+        }
+        let depth = here.depth;
+        let low = run.start.min(buddy.start);
+        let high = run.start.max(buddy.start);
+        let mut words = Gathered::new();
+        here.gather(&mut words);
+        there.gather(&mut words);
+        let freed = self.directory[high];
+        // SAFETY: 1. The pointer came from a box, and all its places in the directory are
+        // overwritten below.
+        let freed = unsafe { Box::from_raw(freed.as_ptr()) };
+        let kept = self.directory[low];
+        self.directory[high..high + run.len()].fill(kept);
+        let pool = Arc::clone(&self.pool);
+        let segment = self.segment_mut(low);
+        let before = segment.bytes() + freed.bytes();
+        segment.expiry_min = segment.expiry_min.min(freed.expiry_min);
+        segment.sweep_after = segment.sweep_after.max(freed.sweep_after);
+        // What is marked is before the later horizon, what isn't is after the earlier one.
+        segment.horizon = segment.horizon.min(freed.horizon);
+        segment.depth = depth - 1;
+        segment.rebuild(words.words(), buckets_for(len + len / 4), &pool);
+        let after = segment.bytes();
+        self.segment_bytes = self.segment_bytes + after - before;
+        freed.dissolve(&pool);
+        if depth == self.depth {
+            self.deepest -= 2;
+        }
+        *index = low;
+        while self.deepest == 0 && self.depth > 0 {
+            self.halve();
+            *index /= 2;
+        }
+        true
+    }
+
+    fn halve(&mut self) {
+        self.depth -= 1;
+        self.directory = self.directory.iter().copied().step_by(2).collect();
+        let depth = self.depth;
+        self.deepest =
+            (0..self.directory.len()).filter(|&index| self.segment(index).depth == depth).count();
+    }
+
+    /// The first directory index of each segment, in order.
+    pub(super) fn segments(&self) -> impl Iterator<Item = usize> + '_ {
+        let first = (!self.directory.is_empty()).then_some(0);
+        std::iter::successors(first, |&index| {
+            let end = self.run_of(index).end;
+            (end < self.directory.len()).then_some(end)
+        })
+    }
+
+    /// Frees everything, calling back for each entry that holds an object. The core is empty
+    /// afterwards.
+    pub(super) fn release_all(&mut self, drop_object: &mut dyn FnMut(RawEntry)) {
+        let mut old = std::mem::replace(self, self.empty_twin());
+        let has_large = old.slab.as_ref().is_some_and(|slab| slab.large_blocks() > 0);
+        let must_visit = has_large || old.objects > 0;
+        let segments: Vec<usize> = old.segments().collect();
+        let mut words = Gathered::new();
+        for index in segments {
+            if must_visit {
+                words = Gathered::new();
+                old.segment(index).gather(&mut words);
+            }
+            for (number, word) in words.words().iter().enumerate() {
+                if let Some(ahead) = words.words().get(number + PREFETCH_AHEAD) {
+                    ahead.prefetch();
+                }
+                let entry = word.entry();
+                if entry.label() == Label::OBJECT {
+                    drop_object(entry);
+                }
+                // SAFETY: 1. Its slot is dissolved below and not read before.
+                unsafe { old.release(entry) };
+            }
+            let segment = old.directory[index];
+            // SAFETY: 1. The pointer came from a box. 2. The rest of its run in the directory is
+            // never read again: `segments` listed each segment once, before.
+            unsafe { Box::from_raw(segment.as_ptr()) }.dissolve(&old.pool);
+        }
+        if let Some(mut slab) = old.slab.take() {
+            // SAFETY: 1. All entries were in the segments, which are gone.
+            unsafe { slab.release_pages(&old.pool) };
+        }
+    }
+}
+
+#[cfg(test)]
+impl Core {
+    /// Checks every invariant that can be checked from inside.
+    pub(super) fn check(&self, hasher: KeyHasher) {
+        assert_eq!(
+            self.directory.len(),
+            if self.len == 0 && self.directory.is_empty() { 0 } else { 1 << self.depth }
+        );
+        let (mut len, mut expires, mut objects, mut bytes, mut blocks) = (0, 0, 0, 0, 0);
+        let mut deepest = 0;
+        for index in self.segments() {
+            let segment = self.segment(index);
+            let run = self.run_of(index);
+            assert!(run.start == index);
+            assert!(
+                self.directory[run.clone()].iter().all(|&other| other == self.directory[index])
+            );
+            deepest += usize::from(segment.depth == self.depth);
+            bytes += segment.bytes();
+            let (mut own_len, mut own_expires) = (0, 0);
+            for (spot, word) in segment.words() {
+                let entry = word.entry();
+                let hash = hasher.hash(entry.key());
+                assert_eq!(fingerprint_of(hash), word.fingerprint());
+                assert!(run.contains(&self.index_of(hash)));
+                assert!(segment.is_reachable(spot, word));
+                assert_eq!(entry.expiry().is_some(), word.has_expiry());
+                if let Some(at_ms) = entry.expiry() {
+                    assert!(segment.expiry_min <= at_ms);
+                    assert!(word.is_soon() || at_ms >= segment.horizon);
+                    own_expires += 1;
+                } else {
+                    assert!(!word.is_soon());
+                }
+                own_len += 1;
+                objects += usize::from(entry.label() == Label::OBJECT);
+                blocks += entry.block_bytes();
+            }
+            assert_eq!(own_len, usize::from(segment.len));
+            assert_eq!(own_expires, usize::from(segment.expires));
+            assert!(
+                own_expires == 0
+                    || self.sweep.due_ms <= segment.due_ms()
+                    || self.sweep.position.is_some()
+            );
+            len += own_len;
+            expires += own_expires;
+        }
+        let mine = (self.len, self.expires, self.objects, self.segment_bytes, self.deepest);
+        assert_eq!(mine, (len, expires, objects, bytes, deepest));
+        assert_eq!(self.allocated_bytes(), blocks);
+    }
+}

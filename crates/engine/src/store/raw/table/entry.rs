@@ -1,0 +1,384 @@
+//! The layout of one entry: header, expiry if it has one, key and value in one block.
+//!
+//!     bits of the header   0..2 kind   2 has expiry   3 is extended   4..8 tag of a packed value
+//!                          8..32 access clock   32..48 key length   48..64 value length
+//!     then                 key length and value length, 4 bytes each, if extended
+//!     then                 expiry in milliseconds, 8 bytes, if it has one
+//!     then                 the key, and right behind it the value
+//!
+//! Only keys and values beyond 16-bit lengths are extended. Who may read or write an entry, and
+//! for how long it lives, is decided by the modules above.
+
+use super::pages::PagePool;
+use super::slab::{Slab, block_bytes};
+use std::ptr::NonNull;
+
+/// Up to this length a string or packed value is better inline; beyond it, in an object.
+pub const INLINE_VALUE_MAX: usize = 0xFFFF;
+/// Longest key.
+pub const KEY_BYTES_MAX: usize = u32::MAX as usize;
+/// Longest inline value that the layout can hold at all.
+pub const VALUE_BYTES_MAX: usize = u32::MAX as usize;
+
+const SHORT_MAX: usize = 0xFFFF;
+const HEADER_BYTES: usize = 8;
+const EXPIRY_BYTES: usize = 8;
+const EXPIRY_FLAG: u64 = 1 << 2;
+const EXTENDED_FLAG: u64 = 1 << 3;
+const ACCESS_MASK: u64 = 0xFF_FFFF;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    Int = 0,
+    Bytes = 1,
+    Packed = 2,
+    Object = 3,
+}
+
+/// What kind of value an entry holds, and the tag if it is packed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Label {
+    pub(super) kind: Kind,
+    pub(super) tag: u8,
+}
+
+impl Label {
+    pub(super) const INT: Label = Label { kind: Kind::Int, tag: 0 };
+    pub(super) const BYTES: Label = Label { kind: Kind::Bytes, tag: 0 };
+    pub(super) const OBJECT: Label = Label { kind: Kind::Object, tag: 0 };
+
+    pub(super) fn packed(tag: u8) -> Label {
+        assert!(tag < 16, "a packed value's tag has four bits");
+        Label { kind: Kind::Packed, tag }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Header(u64);
+
+impl Header {
+    fn new(label: Label, access: u32, layout: Layout) -> Header {
+        let mut bits = label.kind as u64 | u64::from(label.tag) << 4;
+        bits |= (u64::from(access) & ACCESS_MASK) << 8;
+        if layout.has_expiry {
+            bits |= EXPIRY_FLAG;
+        }
+        if layout.is_extended() {
+            bits |= EXTENDED_FLAG;
+        } else {
+            bits |= (layout.key_len as u64) << 32 | (layout.value_len as u64) << 48;
+        }
+        Header(bits)
+    }
+
+    #[inline]
+    fn label(self) -> Label {
+        let kind = match self.0 & 3 {
+            0 => Kind::Int,
+            1 => Kind::Bytes,
+            2 => Kind::Packed,
+            _ => Kind::Object,
+        };
+        Label { kind, tag: (self.0 >> 4) as u8 & 15 }
+    }
+}
+
+/// The lengths that decide where everything is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub(super) key_len: usize,
+    pub(super) value_len: usize,
+    pub(super) has_expiry: bool,
+}
+
+impl Layout {
+    #[inline]
+    fn is_extended(self) -> bool {
+        self.key_len > SHORT_MAX || self.value_len > SHORT_MAX
+    }
+
+    #[inline]
+    fn expiry_at(self) -> usize {
+        HEADER_BYTES + if self.is_extended() { 8 } else { 0 }
+    }
+
+    #[inline]
+    fn key_at(self) -> usize {
+        self.expiry_at() + if self.has_expiry { EXPIRY_BYTES } else { 0 }
+    }
+
+    #[inline]
+    fn value_at(self) -> usize {
+        self.key_at() + self.key_len
+    }
+
+    #[inline]
+    pub(super) fn bytes(self) -> usize {
+        self.value_at() + self.value_len
+    }
+}
+
+/// A pointer to an entry. Whoever makes one answers for the entry being alive, and not written by
+/// anyone else, for as long as it is used; the methods are then safe.
+#[derive(Clone, Copy)]
+pub(super) struct RawEntry(NonNull<u8>);
+
+impl RawEntry {
+    /// # Safety
+    /// 1. The pointer is to a block that `create` filled, and may reach all of it.
+    /// 2. The block stays allocated, and is not written by others, while the result is used.
+    #[inline]
+    pub(super) unsafe fn new(pointer: NonNull<u8>) -> RawEntry {
+        RawEntry(pointer)
+    }
+
+    /// A new entry whose value is zeroes, to be filled by the caller.
+    pub(super) fn create(
+        slab: &mut Slab,
+        pool: &PagePool,
+        key: &[u8],
+        (label, value_len): (Label, usize),
+        expiry: Option<i64>,
+    ) -> RawEntry {
+        assert!(key.len() <= KEY_BYTES_MAX && value_len <= VALUE_BYTES_MAX);
+        let layout = Layout { key_len: key.len(), value_len, has_expiry: expiry.is_some() };
+        let block = slab.allocate(layout.bytes(), pool);
+        // SAFETY: 1. The block has `layout.bytes()` bytes at least, so all offsets are inside.
+        // 2. It is aligned to 8, and so are the header and the expiry in it.
+        unsafe {
+            write_front(block, Header::new(label, 0, layout), layout);
+            if let Some(at_ms) = expiry {
+                block.add(layout.expiry_at()).cast::<i64>().write(at_ms);
+            }
+            let key_at = block.add(layout.key_at()).as_ptr();
+            key_at.copy_from_nonoverlapping(key.as_ptr(), key.len());
+            key_at.add(key.len()).write_bytes(0, value_len);
+        }
+        RawEntry(block)
+    }
+
+    #[inline]
+    pub(super) fn pointer(self) -> NonNull<u8> {
+        self.0
+    }
+
+    #[inline]
+    fn header(self) -> Header {
+        // SAFETY: 1. A live entry starts with its header, aligned to 8.
+        unsafe { Header(self.0.cast::<u64>().read()) }
+    }
+
+    #[inline]
+    pub(super) fn layout(self) -> Layout {
+        let bits = self.header().0;
+        let has_expiry = bits & EXPIRY_FLAG != 0;
+        if bits & EXTENDED_FLAG == 0 {
+            let (key_len, value_len) = ((bits >> 32) as usize & SHORT_MAX, (bits >> 48) as usize);
+            return Layout { key_len, value_len, has_expiry };
+        }
+        // SAFETY: 1. An extended entry has two lengths behind its header.
+        let [key_len, value_len] = unsafe { self.0.add(HEADER_BYTES).cast::<[u32; 2]>().read() };
+        Layout { key_len: key_len as usize, value_len: value_len as usize, has_expiry }
+    }
+
+    #[inline]
+    pub(super) fn label(self) -> Label {
+        self.header().label()
+    }
+
+    #[inline]
+    pub(super) fn access(self) -> u32 {
+        (self.header().0 >> 8 & ACCESS_MASK) as u32
+    }
+
+    #[inline]
+    pub(super) fn set_access(self, access: u32) {
+        let bits = self.header().0 & !(ACCESS_MASK << 8);
+        let bits = bits | (u64::from(access) & ACCESS_MASK) << 8;
+        // SAFETY: 1. As in `header`.
+        unsafe { self.0.cast::<u64>().write(bits) };
+    }
+
+    #[inline]
+    pub(super) fn expiry(self) -> Option<i64> {
+        let layout = self.layout();
+        // SAFETY: 1. The flag says that the field is there; it is aligned to 8.
+        layout.has_expiry.then(|| unsafe { self.0.add(layout.expiry_at()).cast::<i64>().read() })
+    }
+
+    #[inline]
+    fn slice<'a>(self, at: usize, len: usize) -> &'a [u8] {
+        // SAFETY: 1. The caller's range comes from the entry's layout, all of it initialised by
+        // `create` and `reshape`. 2. The maker of `self` answers for the lifetime.
+        unsafe { std::slice::from_raw_parts(self.0.add(at).as_ptr(), len) }
+    }
+
+    #[inline]
+    pub(super) fn key<'a>(self) -> &'a [u8] {
+        let layout = self.layout();
+        self.slice(layout.key_at(), layout.key_len)
+    }
+
+    #[inline]
+    pub(super) fn has_key(self, key: &[u8]) -> bool {
+        let layout = self.layout();
+        layout.key_len == key.len() && same_bytes(self.slice(layout.key_at(), key.len()), key)
+    }
+
+    #[inline]
+    pub(super) fn value<'a>(self) -> &'a [u8] {
+        let layout = self.layout();
+        self.slice(layout.value_at(), layout.value_len)
+    }
+
+    #[inline]
+    pub(super) fn int(self) -> i64 {
+        debug_assert_eq!(self.label().kind, Kind::Int);
+        // SAFETY: 1. An integer value has 8 bytes.
+        unsafe { self.0.add(self.layout().value_at()).cast::<i64>().read_unaligned() }
+    }
+
+    #[inline]
+    pub(super) fn set_int(self, value: i64) {
+        assert!(self.label().kind == Kind::Int);
+        // SAFETY: 1. An integer value has 8 bytes.
+        unsafe { self.0.add(self.layout().value_at()).cast::<i64>().write_unaligned(value) };
+    }
+
+    /// The object's pointer, with the provenance it was stored with.
+    #[inline]
+    pub(super) fn object<O>(self) -> *mut O {
+        assert!(self.label().kind == Kind::Object);
+        // SAFETY: 1. An object value has 8 bytes, filled by `set_object`.
+        unsafe { self.0.add(self.layout().value_at()).cast::<*mut O>().read_unaligned() }
+    }
+
+    pub(super) fn set_object<O>(self, object: *mut O) {
+        assert!(self.label().kind == Kind::Object && self.layout().value_len == 8);
+        // SAFETY: 1. An object value has 8 bytes.
+        unsafe { self.0.add(self.layout().value_at()).cast::<*mut O>().write_unaligned(object) };
+    }
+
+    /// Turns the entry into the integer 0, in place: for an object that was taken out.
+    pub(super) fn become_zero(self) {
+        assert!(self.layout().value_len == 8);
+        let header = Header::new(Label::INT, self.access(), self.layout());
+        // SAFETY: 1. As in `header`. 2. The lengths stay what they are.
+        unsafe { self.0.cast::<u64>().write(header.0) };
+        self.set_int(0);
+    }
+
+    /// Overwrites a part of the value.
+    pub(super) fn overwrite(self, at: usize, with: &[u8]) {
+        let layout = self.layout();
+        assert!(at <= layout.value_len && with.len() <= layout.value_len - at);
+        // SAFETY: 1. The range is inside the value. 2. `with` is borrowed by the caller while the
+        // entry is exclusively ours, so they don't overlap.
+        unsafe {
+            let to = self.0.add(layout.value_at() + at).as_ptr();
+            to.copy_from_nonoverlapping(with.as_ptr(), with.len());
+        }
+    }
+
+    /// Applies a change; returns the new entry if a block of another size was needed. Then this
+    /// one stays as it was, and is to be released by the caller.
+    pub(super) fn reshape(self, change: &Change<'_>, memory: Memory<'_>) -> Option<RawEntry> {
+        let old = self.layout();
+        assert!(change.at <= old.value_len && change.remove <= old.value_len - change.at);
+        let added: usize = change.insert.iter().map(|piece| piece.len()).sum();
+        let value_len = old.value_len - change.remove + added;
+        assert!(value_len <= VALUE_BYTES_MAX);
+        let new = Layout { value_len, has_expiry: change.expiry.is_some(), ..old };
+        let in_place = old.key_at() == new.key_at()
+            && old.expiry_at() == new.expiry_at()
+            && block_bytes(old.bytes()) == block_bytes(new.bytes());
+        let target = if in_place { self.0 } else { memory.slab.allocate(new.bytes(), memory.pool) };
+        let header = Header::new(change.label, self.access(), new);
+        let tail_at = change.at + change.remove;
+        let tail_len = old.value_len - tail_at;
+        // SAFETY: 1. `target` has room for `new.bytes()` bytes: a new block by request, the old one
+        // because its block size is the same; source ranges lie in the old entry. 2. The tail may
+        // overlap itself, so it is moved with `copy`; it goes before the pieces are written, which
+        // may land on its old place. 3. Pieces are borrowed by the caller while the entry is
+        // exclusively ours, so they don't overlap. 4. Header and expiry are aligned to 8.
+        unsafe {
+            let from = self.0.as_ptr().add(old.value_at());
+            let to = target.as_ptr().add(new.value_at());
+            if tail_len > 0 && (!in_place || added != change.remove) {
+                to.add(change.at + added).copy_from(from.add(tail_at), tail_len);
+            }
+            if !in_place {
+                let front = old.key_len + change.at;
+                let key = self.0.as_ptr().add(old.key_at());
+                target.as_ptr().add(new.key_at()).copy_from_nonoverlapping(key, front);
+            }
+            let mut piece_to = to.add(change.at);
+            for piece in change.insert {
+                piece_to.copy_from_nonoverlapping(piece.as_ptr(), piece.len());
+                piece_to = piece_to.add(piece.len());
+            }
+            write_front(target, header, new);
+            if let Some(at_ms) = change.expiry {
+                target.add(new.expiry_at()).cast::<i64>().write(at_ms);
+            }
+        }
+        (!in_place).then_some(RawEntry(target))
+    }
+
+    /// Bytes of the block.
+    pub(super) fn block_bytes(self) -> usize {
+        block_bytes(self.layout().bytes())
+    }
+}
+
+/// Where an entry's new block comes from.
+pub(super) struct Memory<'a> {
+    pub(super) slab: &'a mut Slab,
+    pub(super) pool: &'a PagePool,
+}
+
+/// A change of an entry: a splice of the value, and what label and expiry are to be afterwards.
+pub(super) struct Change<'a> {
+    pub(super) label: Label,
+    pub(super) expiry: Option<i64>,
+    pub(super) at: usize,
+    pub(super) remove: usize,
+    pub(super) insert: &'a [&'a [u8]],
+}
+
+/// # Safety
+/// 1. `block` has room for `layout.bytes()` bytes and is aligned to 8.
+#[inline]
+unsafe fn write_front(block: NonNull<u8>, header: Header, layout: Layout) {
+    // SAFETY: 1. By the contract; an extended layout has two lengths behind the header.
+    unsafe {
+        block.cast::<u64>().write(header.0);
+        if layout.is_extended() {
+            let lengths = [layout.key_len as u32, layout.value_len as u32];
+            block.add(HEADER_BYTES).cast::<[u32; 2]>().write(lengths);
+        }
+    }
+}
+
+/// Equality of two slices of one length, without the call that the general comparison makes: most
+/// keys are a few words long.
+#[inline]
+fn same_bytes(one: &[u8], other: &[u8]) -> bool {
+    debug_assert_eq!(one.len(), other.len());
+    if one.len() < 8 || one.len() > 64 {
+        return one == other;
+    }
+    let word = |bytes: &[u8], at: usize| -> u64 {
+        let chunk = bytes[at..at + 8].first_chunk();
+        u64::from_ne_bytes(*chunk.expect("a slice of eight bytes has eight"))
+    };
+    let last = one.len() - 8;
+    let mut at = 0;
+    while at < last {
+        if word(one, at) != word(other, at) {
+            return false;
+        }
+        at += 8;
+    }
+    word(one, last) == word(other, last)
+}

@@ -1,0 +1,152 @@
+//! The face of the table: keys in, entries out. Everything here is safe to call; the work is done
+//! by the modules below.
+
+use super::core::{Core, fingerprint_of};
+use super::handle::{EntryMut, EntryRef, NewValue, Slot, VacantEntry};
+use super::pages::PagePool;
+use super::removed::{Deleted, Removed};
+use russet_base::hash::KeyHasher;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// The keys of one shard of one database. `O` is the type of values too large to live inline.
+pub struct Table<O> {
+    pub(super) core: Core,
+    hasher: KeyHasher,
+    marker: PhantomData<Box<O>>,
+}
+
+// SAFETY: 1. A table owns its entries, segments and pages alone; the pool that it shares is
+// synchronised. 2. Its objects are sent along, hence the bound on `O`.
+unsafe impl<O: Send> Send for Table<O> {}
+// SAFETY: 1. Through `&Table` entries are only read, objects included.
+unsafe impl<O: Sync> Sync for Table<O> {}
+
+impl<O> Table<O> {
+    /// Allocates nothing until the first key arrives. The hash that goes with each key must be the
+    /// hasher's own.
+    pub fn new(pool: Arc<PagePool>, hasher: KeyHasher) -> Table<O> {
+        Table { core: Core::new(pool), hasher, marker: PhantomData }
+    }
+
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.core.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.core.len == 0
+    }
+
+    /// Keys that have an expiry.
+    pub fn expires_len(&self) -> usize {
+        self.core.expires
+    }
+
+    /// Bytes of slots and entries, not of objects.
+    pub fn memory_bytes(&self) -> usize {
+        self.core.slot_bytes() + self.core.allocated_bytes()
+    }
+
+    /// Bytes of live entries, by the size of their blocks.
+    pub fn allocated_bytes(&self) -> usize {
+        self.core.allocated_bytes()
+    }
+
+    /// Bytes of the pages that entries live in, free blocks included, and of the slots. Blocks
+    /// too large for a page are not in it.
+    pub fn held_bytes(&self) -> usize {
+        self.core.slot_bytes() + self.core.page_bytes()
+    }
+
+    #[inline]
+    pub fn find(&self, key: &[u8], hash: u64) -> Option<EntryRef<'_, O>> {
+        let place = self.core.find(key, hash)?;
+        // SAFETY: 1. The entry lives in the table, which stays borrowed. 2. Its objects are `O`s.
+        Some(unsafe { EntryRef::new(self.core.entry(place)) })
+    }
+
+    #[inline]
+    pub fn find_mut(&mut self, key: &[u8], hash: u64) -> Option<EntryMut<'_, O>> {
+        let place = self.core.find(key, hash)?;
+        // SAFETY: 1. The place was found just now. 2. The table's objects are `O`s.
+        Some(unsafe { EntryMut::new(&mut self.core, place) })
+    }
+
+    /// Inserts a key that the caller knows to be absent.
+    pub fn insert(
+        &mut self,
+        key: &[u8],
+        hash: u64,
+        value: NewValue<'_, O>,
+        expiry: Option<i64>,
+    ) -> EntryMut<'_, O> {
+        self.vacant(hash).insert(key, value, expiry)
+    }
+
+    /// Finds a key or its vacancy with one search.
+    pub fn entry(&mut self, key: &[u8], hash: u64) -> Slot<'_, O> {
+        match self.core.find(key, hash) {
+            // SAFETY: 1. The place was found just now. 2. The table's objects are `O`s.
+            Some(place) => Slot::Occupied(unsafe { EntryMut::new(&mut self.core, place) }),
+            None => Slot::Vacant(self.vacant(hash)),
+        }
+    }
+
+    fn vacant(&mut self, hash: u64) -> VacantEntry<'_, O> {
+        // SAFETY: 1. The table's objects are `O`s.
+        unsafe { VacantEntry::new(&mut self.core, self.hasher, hash) }
+    }
+
+    /// Removes a key and keeps its value, for which short bytes are copied.
+    pub fn remove(&mut self, key: &[u8], hash: u64) -> Option<Removed<O>> {
+        self.find_mut(key, hash).map(EntryMut::remove)
+    }
+
+    /// Removes a key and keeps its object only: cheaper where bytes are of no interest.
+    pub fn delete(&mut self, key: &[u8], hash: u64) -> Option<Deleted<O>> {
+        self.find_mut(key, hash).map(EntryMut::delete)
+    }
+
+    /// Asks for the cache line that a search for this hash will read first.
+    #[inline]
+    pub fn prefetch_bucket(&self, hash: u64) {
+        if self.core.directory_len() > 0 {
+            self.core.segment(self.core.index_of(hash)).prefetch(fingerprint_of(hash));
+        }
+    }
+
+    /// Asks for the entry that a search for this hash will most likely read.
+    #[inline]
+    pub fn prefetch_entry(&self, hash: u64) {
+        if self.core.directory_len() > 0 {
+            self.core.segment(self.core.index_of(hash)).prefetch_entry(fingerprint_of(hash));
+        }
+    }
+
+    pub fn clear(&mut self) {
+        drop(self.take());
+    }
+
+    /// Leaves an empty table, and returns the full one to be dropped wherever there is time.
+    pub fn take(&mut self) -> Table<O> {
+        let empty = self.core.empty_twin();
+        let core = std::mem::replace(&mut self.core, empty);
+        Table { core, hasher: self.hasher, marker: PhantomData }
+    }
+
+    #[cfg(test)]
+    pub(super) fn check(&self) {
+        self.core.check(self.hasher);
+    }
+}
+
+impl<O> Drop for Table<O> {
+    fn drop(&mut self) {
+        self.core.release_all(&mut |entry| {
+            // SAFETY: 1. The pointer came from a `Box<O>`; the entry is freed without being read
+            // again.
+            drop(unsafe { Box::from_raw(entry.object::<O>()) });
+        });
+    }
+}

@@ -1,0 +1,375 @@
+//! Borrowed views of entries: to read one, to change one, to fill a vacancy, and to look at what
+//! was removed. Their lifetimes keep the table from changing under them.
+
+use super::core::{Core, Place};
+use super::entry::{Change, Kind, Label, RawEntry};
+use super::removed::{Deleted, Removed};
+use crate::types::blob::Blob;
+use russet_base::hash::KeyHasher;
+use std::marker::PhantomData;
+
+/// A value as it is given to the table.
+pub enum NewValue<'v, O> {
+    Int(i64),
+    Bytes(&'v [u8]),
+    /// A packed collection and its tag, 0 to 15.
+    Packed(u8, &'v [u8]),
+    Object(Box<O>),
+}
+
+/// A value as it is seen.
+#[derive(Debug, PartialEq, Eq)]
+pub enum View<'a, O> {
+    Int(i64),
+    Bytes(&'a [u8]),
+    Packed(u8, &'a [u8]),
+    Object(&'a O),
+}
+
+impl<O> Clone for View<'_, O> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<O> Copy for View<'_, O> {}
+
+/// # Safety
+/// 1. The entry is alive for `'a`, not written meanwhile, and its object, if any, is an `O`.
+unsafe fn view<'a, O>(entry: RawEntry) -> View<'a, O> {
+    let label = entry.label();
+    match label.kind {
+        Kind::Int => View::Int(entry.int()),
+        Kind::Bytes => View::Bytes(entry.value()),
+        Kind::Packed => View::Packed(label.tag, entry.value()),
+        // SAFETY: 1. The pointer came from a `Box<O>` that the entry owns.
+        Kind::Object => View::Object(unsafe { &*entry.object::<O>() }),
+    }
+}
+
+/// An entry to read.
+pub struct EntryRef<'a, O> {
+    entry: RawEntry,
+    marker: PhantomData<&'a O>,
+}
+
+impl<O> Clone for EntryRef<'_, O> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<O> Copy for EntryRef<'_, O> {}
+
+impl<'a, O> EntryRef<'a, O> {
+    /// # Safety
+    /// 1. The entry is alive for `'a`, not written meanwhile, and its object, if any, is an `O`.
+    #[inline]
+    pub(super) unsafe fn new(entry: RawEntry) -> EntryRef<'a, O> {
+        EntryRef { entry, marker: PhantomData }
+    }
+
+    #[inline]
+    pub fn key(&self) -> &'a [u8] {
+        self.entry.key()
+    }
+
+    /// When the entry expires, in milliseconds of the caller's clock.
+    #[inline]
+    pub fn expiry(&self) -> Option<i64> {
+        self.entry.expiry()
+    }
+
+    /// The access clock, 24 bits.
+    #[inline]
+    pub fn access(&self) -> u32 {
+        self.entry.access()
+    }
+
+    #[inline]
+    pub fn value(&self) -> View<'a, O> {
+        // SAFETY: 1. By the contract of `new`.
+        unsafe { view(self.entry) }
+    }
+
+    /// Bytes of block and slot; an object's own bytes are not counted.
+    pub fn memory_bytes(&self) -> usize {
+        self.entry.block_bytes() + 8
+    }
+}
+
+/// An entry to read and change.
+pub struct EntryMut<'a, O> {
+    core: &'a mut Core,
+    place: Place,
+    marker: PhantomData<&'a mut O>,
+}
+
+impl<'a, O> EntryMut<'a, O> {
+    /// # Safety
+    /// 1. `place` is a slot in use of `core`. 2. The objects of `core` are `O`s.
+    #[inline]
+    pub(super) unsafe fn new(core: &'a mut Core, place: Place) -> EntryMut<'a, O> {
+        EntryMut { core, place, marker: PhantomData }
+    }
+
+    #[inline]
+    fn raw(&self) -> RawEntry {
+        self.core.entry(self.place)
+    }
+
+    #[inline]
+    pub fn as_ref(&self) -> EntryRef<'_, O> {
+        // SAFETY: 1. The entry lives in the table, which `self` borrows.
+        unsafe { EntryRef::new(self.raw()) }
+    }
+
+    /// Ends the permission to change; the entry can be read for as long as it was borrowed.
+    pub fn into_ref(self) -> EntryRef<'a, O> {
+        // SAFETY: 1. The table stays borrowed for `'a`, and `self` was the only one to write.
+        unsafe { EntryRef::new(self.raw()) }
+    }
+
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        self.as_ref().key()
+    }
+
+    #[inline]
+    pub fn expiry(&self) -> Option<i64> {
+        self.as_ref().expiry()
+    }
+
+    #[inline]
+    pub fn access(&self) -> u32 {
+        self.as_ref().access()
+    }
+
+    #[inline]
+    pub fn value(&self) -> View<'_, O> {
+        self.as_ref().value()
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.as_ref().memory_bytes()
+    }
+
+    /// Sets the access clock; the upper 8 bits are dropped.
+    #[inline]
+    pub fn set_access(&mut self, access: u32) {
+        self.raw().set_access(access);
+    }
+
+    pub fn set_expiry(&mut self, expiry: Option<i64>) {
+        let entry = self.raw();
+        if entry.expiry() == expiry {
+            return;
+        }
+        let change = Change { label: entry.label(), expiry, at: 0, remove: 0, insert: &[] };
+        self.core.reshape(self.place, &change);
+    }
+
+    #[inline]
+    pub fn int(&self) -> Option<i64> {
+        let entry = self.raw();
+        (entry.label().kind == Kind::Int).then(|| entry.int())
+    }
+
+    #[inline]
+    pub fn set_int(&mut self, value: i64) {
+        let entry = self.raw();
+        if entry.label().kind == Kind::Int {
+            return entry.set_int(value);
+        }
+        self.assign(Label::INT, &value.to_ne_bytes());
+    }
+
+    pub fn set_bytes(&mut self, value: &[u8]) {
+        self.assign(Label::BYTES, value);
+    }
+
+    pub fn set_packed(&mut self, tag: u8, value: &[u8]) {
+        self.assign(Label::packed(tag), value);
+    }
+
+    pub fn set_object(&mut self, object: Box<O>) {
+        let old = self.detach_object();
+        // Zero bytes first: a pointer can't travel as plain bytes.
+        self.replace_value(Label::OBJECT, &[0; 8]);
+        self.raw().set_object(Box::into_raw(object));
+        drop(old);
+    }
+
+    /// Sets the value, whatever kind it is; expiry and access clock stay.
+    pub fn set(&mut self, value: NewValue<'_, O>) {
+        match value {
+            NewValue::Int(value) => self.set_int(value),
+            NewValue::Bytes(value) => self.set_bytes(value),
+            NewValue::Packed(tag, value) => self.set_packed(tag, value),
+            NewValue::Object(object) => self.set_object(object),
+        }
+    }
+
+    /// Sets value and expiry in one step, which saves a block when both change.
+    pub fn set_with_expiry(&mut self, value: NewValue<'_, O>, expiry: Option<i64>) {
+        let old = self.detach_object();
+        let number;
+        let (label, bytes): (Label, &[u8]) = match &value {
+            NewValue::Int(value) => {
+                number = value.to_ne_bytes();
+                (Label::INT, &number)
+            }
+            NewValue::Bytes(value) => (Label::BYTES, value),
+            NewValue::Packed(tag, value) => (Label::packed(*tag), value),
+            NewValue::Object(_) => (Label::OBJECT, &[0; 8]),
+        };
+        let remove = self.raw().layout().value_len;
+        let change = Change { label, expiry, at: 0, remove, insert: &[bytes] };
+        self.core.reshape(self.place, &change);
+        if let NewValue::Object(object) = value {
+            self.raw().set_object(Box::into_raw(object));
+        }
+        drop(old);
+    }
+
+    pub fn object_mut(&mut self) -> Option<&mut O> {
+        let entry = self.raw();
+        // SAFETY: 1. The entry owns the box of this `O`. 2. `&mut self` makes the borrow exclusive.
+        (entry.label().kind == Kind::Object).then(|| unsafe { &mut *entry.object::<O>() })
+    }
+
+    /// As `object_mut`, for as long as the entry was borrowed.
+    pub fn into_object_mut(self) -> Option<&'a mut O> {
+        let entry = self.raw();
+        // SAFETY: 1. As in `object_mut`. 2. The table stays exclusively borrowed for `'a`.
+        (entry.label().kind == Kind::Object).then(|| unsafe { &mut *entry.object::<O>() })
+    }
+
+    /// Takes the object out and leaves the integer 0.
+    pub fn take_object(&mut self) -> Option<Box<O>> {
+        self.detach_object()
+    }
+
+    /// The bytes of a string or packed value, to be edited in place.
+    pub fn blob(&mut self) -> Option<BlobMut<'_>> {
+        let kind = self.raw().label().kind;
+        matches!(kind, Kind::Bytes | Kind::Packed)
+            .then_some(BlobMut { core: self.core, place: self.place })
+    }
+
+    /// Adds bytes behind a string or packed value. Returns false if it is another kind.
+    pub fn append(&mut self, bytes: &[u8]) -> bool {
+        let Some(mut blob) = self.blob() else { return false };
+        let at = blob.bytes().len();
+        blob.splice(at, 0, &[bytes]);
+        true
+    }
+
+    /// Removes the entry and keeps its value, for which short bytes are copied.
+    pub fn remove(self) -> Removed<O> {
+        // SAFETY: 1. The place is in use, and the table's objects are `O`s.
+        unsafe { Removed::take(self.core, self.place) }
+    }
+
+    /// Removes the entry and keeps its object only.
+    pub fn delete(self) -> Deleted<O> {
+        // SAFETY: 1. The place is in use, and the table's objects are `O`s.
+        unsafe { Deleted::take(self.core, self.place) }
+    }
+
+    /// Replaces the value after taking care of an object in it, which is dropped last so that its
+    /// destructor can't see or break anything half-done.
+    fn assign(&mut self, label: Label, bytes: &[u8]) {
+        let old = self.detach_object();
+        self.replace_value(label, bytes);
+        drop(old);
+    }
+
+    fn replace_value(&mut self, label: Label, bytes: &[u8]) {
+        let entry = self.raw();
+        let (expiry, remove) = (entry.expiry(), entry.layout().value_len);
+        let change = Change { label, expiry, at: 0, remove, insert: &[bytes] };
+        self.core.reshape(self.place, &change);
+    }
+
+    fn detach_object(&mut self) -> Option<Box<O>> {
+        let entry = self.raw();
+        if entry.label().kind != Kind::Object {
+            return None;
+        }
+        let object = entry.object::<O>();
+        self.core.become_zero(self.place);
+        // SAFETY: 1. The pointer came from a `Box<O>`, and the entry has just forgotten it.
+        Some(unsafe { Box::from_raw(object) })
+    }
+}
+
+/// The bytes of one entry's value.
+pub struct BlobMut<'a> {
+    core: &'a mut Core,
+    place: Place,
+}
+
+impl Blob for BlobMut<'_> {
+    fn bytes(&self) -> &[u8] {
+        self.core.entry(self.place).value()
+    }
+
+    fn overwrite(&mut self, at: usize, with: &[u8]) {
+        self.core.entry(self.place).overwrite(at, with);
+    }
+
+    fn splice(&mut self, at: usize, remove: usize, insert: &[&[u8]]) {
+        let entry = self.core.entry(self.place);
+        let (label, expiry) = (entry.label(), entry.expiry());
+        self.core.reshape(self.place, &Change { label, expiry, at, remove, insert });
+    }
+}
+
+/// What a key's place in the table holds.
+pub enum Slot<'a, O> {
+    Occupied(EntryMut<'a, O>),
+    Vacant(VacantEntry<'a, O>),
+}
+
+/// A key that is absent, ready to be inserted.
+pub struct VacantEntry<'a, O> {
+    core: &'a mut Core,
+    hasher: KeyHasher,
+    hash: u64,
+    marker: PhantomData<&'a mut O>,
+}
+
+impl<'a, O> VacantEntry<'a, O> {
+    /// # Safety
+    /// 1. The objects of `core` are `O`s.
+    pub(super) unsafe fn new(core: &'a mut Core, hasher: KeyHasher, hash: u64) -> Self {
+        VacantEntry { core, hasher, hash, marker: PhantomData }
+    }
+
+    /// Inserts the key that was looked for: it is not kept here, so that it need not outlive the
+    /// search.
+    pub fn insert(
+        self,
+        key: &[u8],
+        value: NewValue<'_, O>,
+        expiry: Option<i64>,
+    ) -> EntryMut<'a, O> {
+        debug_assert_eq!(self.hash, self.hasher.hash(key), "the key that was looked for");
+        let (label, value_len) = match &value {
+            NewValue::Int(_) => (Label::INT, 8),
+            NewValue::Bytes(bytes) => (Label::BYTES, bytes.len()),
+            NewValue::Packed(tag, bytes) => (Label::packed(*tag), bytes.len()),
+            NewValue::Object(_) => (Label::OBJECT, 8),
+        };
+        let place = self.core.insert((key, self.hash), (label, value_len), expiry, self.hasher);
+        let entry = self.core.entry(place);
+        match value {
+            NewValue::Int(value) => entry.set_int(value),
+            NewValue::Bytes(bytes) | NewValue::Packed(_, bytes) => entry.overwrite(0, bytes),
+            NewValue::Object(object) => entry.set_object(Box::into_raw(object)),
+        }
+        // SAFETY: 1. Inserted just now. 2. The table that lent the core has `O`s only.
+        unsafe { EntryMut::new(self.core, place) }
+    }
+}

@@ -1,0 +1,129 @@
+//! What is left of an entry that is out of the table: its value, owned.
+
+use super::core::{Core, Place};
+use super::entry::{Kind, RawEntry};
+use super::handle::{NewValue, View};
+use smallvec::SmallVec;
+
+/// Values up to this length move out without an allocation.
+const SHORT_BYTES: usize = 64;
+
+enum Owned<O> {
+    Int(i64),
+    Bytes(SmallVec<[u8; SHORT_BYTES]>),
+    Packed(u8, SmallVec<[u8; SHORT_BYTES]>),
+    Object(Box<O>),
+}
+
+/// A removed entry with its whole value. Dropping it drops the object.
+pub struct Removed<O> {
+    value: Owned<O>,
+    expiry: Option<i64>,
+    access: u32,
+}
+
+impl<O> Removed<O> {
+    /// # Safety
+    /// 1. `place` is a slot in use of `core`, whose objects are `O`s.
+    pub(super) unsafe fn take(core: &mut Core, place: Place) -> Removed<O> {
+        let entry = core.detach(place);
+        let label = entry.label();
+        let value = match label.kind {
+            Kind::Int => Owned::Int(entry.int()),
+            Kind::Bytes => Owned::Bytes(SmallVec::from_slice(entry.value())),
+            Kind::Packed => Owned::Packed(label.tag, SmallVec::from_slice(entry.value())),
+            // SAFETY: 1. The pointer came from a `Box<O>`; the entry is freed just below.
+            Kind::Object => Owned::Object(unsafe { Box::from_raw(entry.object::<O>()) }),
+        };
+        let removed = Removed { value, expiry: entry.expiry(), access: entry.access() };
+        // SAFETY: 1. Detached from this core. 2. Nothing of it is used after this.
+        unsafe { core.release(entry) };
+        removed
+    }
+
+    pub fn expiry(&self) -> Option<i64> {
+        self.expiry
+    }
+
+    pub fn access(&self) -> u32 {
+        self.access
+    }
+
+    pub fn value(&self) -> View<'_, O> {
+        match &self.value {
+            Owned::Int(value) => View::Int(*value),
+            Owned::Bytes(bytes) => View::Bytes(bytes),
+            Owned::Packed(tag, bytes) => View::Packed(*tag, bytes),
+            Owned::Object(object) => View::Object(object),
+        }
+    }
+
+    pub fn object(&self) -> Option<&O> {
+        match &self.value {
+            Owned::Object(object) => Some(object),
+            _ => None,
+        }
+    }
+
+    pub fn into_object(self) -> Option<Box<O>> {
+        match self.value {
+            Owned::Object(object) => Some(object),
+            _ => None,
+        }
+    }
+
+    /// The value, ready to be put under another key. An object moves out, and 0 stays.
+    pub fn to_new_value(&mut self) -> NewValue<'_, O> {
+        if matches!(self.value, Owned::Object(_))
+            && let Owned::Object(object) = std::mem::replace(&mut self.value, Owned::Int(0))
+        {
+            return NewValue::Object(object);
+        }
+        match &self.value {
+            Owned::Int(value) => NewValue::Int(*value),
+            Owned::Bytes(bytes) => NewValue::Bytes(bytes),
+            Owned::Packed(tag, bytes) => NewValue::Packed(*tag, bytes),
+            Owned::Object(_) => unreachable!("an object was moved out above"),
+        }
+    }
+}
+
+/// A removed entry of which only the object was kept. Dropping it drops the object.
+pub struct Deleted<O> {
+    object: Option<Box<O>>,
+    expiry: Option<i64>,
+}
+
+impl<O> Deleted<O> {
+    /// # Safety
+    /// 1. `place` is a slot in use of `core`, whose objects are `O`s.
+    pub(super) unsafe fn take(core: &mut Core, place: Place) -> Deleted<O> {
+        let entry = core.detach(place);
+        // SAFETY: 1. Detached just now.
+        let deleted = unsafe { Deleted::of(entry) };
+        // SAFETY: 1. Detached from this core. 2. Nothing of it is used after this.
+        unsafe { core.release(entry) };
+        deleted
+    }
+
+    /// # Safety
+    /// 1. The entry is detached, its object is an `O`, and nobody takes the object again.
+    pub(super) unsafe fn of(entry: RawEntry) -> Deleted<O> {
+        let has_object = entry.label().kind == Kind::Object;
+        // SAFETY: 1. The pointer came from a `Box<O>`, and by the contract it is taken once.
+        let object = has_object.then(|| unsafe { Box::from_raw(entry.object::<O>()) });
+        Deleted { object, expiry: entry.expiry() }
+    }
+
+    pub fn expiry(&self) -> Option<i64> {
+        self.expiry
+    }
+
+    pub fn object(&self) -> Option<&O> {
+        self.object.as_deref()
+    }
+
+    pub fn into_object(self) -> Option<Box<O>> {
+        self.object
+    }
+}

@@ -1,0 +1,390 @@
+//! The list against a `VecDeque`, over both forms and every border between them, and the laws of
+//! the pieces that a random walk would rarely reach.
+
+use std::collections::VecDeque;
+
+use super::*;
+
+/// A small generator: the tests need variety that repeats, not quality.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % sides as u64) as usize
+    }
+
+    fn text(&mut self, huge: bool) -> Vec<u8> {
+        match self.roll(12) {
+            0 => Vec::new(),
+            1..=3 => {
+                let shift = self.roll(64);
+                let value = (self.0 as i64) >> shift;
+                value.to_string().into_bytes()
+            }
+            4..=6 => vec![b'a' + self.roll(3) as u8],
+            7..=9 => {
+                let len = 1 + self.roll(40);
+                vec![b'k'; len]
+            }
+            10 => {
+                let len = self.roll(300);
+                vec![b'm'; len]
+            }
+            _ if huge => {
+                let len = [2000, 4095, 4096, 5000, 17_000][self.roll(5)];
+                vec![b'H'; len]
+            }
+            _ => b"-0".to_vec(),
+        }
+    }
+}
+
+/// A list with its owner's duties: it changes form when it is asked to.
+struct Held {
+    packed: Vec<u8>,
+    large: Option<LargeList>,
+    limits: ListLimits,
+    forms_seen: [usize; 2],
+}
+
+impl Held {
+    fn new(limits: ListLimits) -> Self {
+        Held { packed: Vec::new(), large: None, limits, forms_seen: [0; 2] }
+    }
+
+    fn list(&mut self) -> ListMut<'_, Vec<u8>> {
+        match &mut self.large {
+            Some(large) => ListMut::Large(large),
+            None => ListMut::Packed(&mut self.packed),
+        }
+    }
+
+    fn prepare(&mut self, growth: Extent) {
+        let limits = self.limits;
+        if self.list().outgrows(growth, limits) {
+            self.large = Some(LargeList::from_packed(&self.packed));
+            self.packed.clear();
+            assert!(!self.list().outgrows(growth, limits));
+            self.forms_seen[1] += 1;
+        }
+    }
+
+    fn settle(&mut self) {
+        let limits = self.limits;
+        if self.list().settle(limits, Settling::Shrunk) {
+            self.packed = self.large.take().map_or(Vec::new(), |large| large.to_packed());
+            self.forms_seen[0] += 1;
+        }
+    }
+
+    fn all(&mut self) -> Vec<Vec<u8>> {
+        let mut all = Vec::new();
+        self.list().as_ref().for_each_in(0..usize::MAX, |element| all.push(element.to_vec()));
+        all
+    }
+}
+
+type Model = VecDeque<Vec<u8>>;
+
+fn model_remove(model: &mut Model, count: i64, wanted: &[u8]) -> usize {
+    let quota = Quota::of(count);
+    let mut order: Vec<usize> = (0..model.len()).filter(|at| model[*at] == wanted).collect();
+    if quota.from_back {
+        order.reverse();
+    }
+    order.truncate(quota.limit);
+    order.sort_unstable();
+    order.iter().rev().for_each(|at| drop(model.remove(*at)));
+    order.len()
+}
+
+fn step_ends(held: &mut Held, model: &mut Model, dice: &mut Dice, growing: bool) {
+    let end = if dice.roll(2) == 0 { End::Front } else { End::Back };
+    if dice.roll(10) < if growing { 8 } else { 2 } {
+        let texts: Vec<Vec<u8>> = (0..dice.roll(6)).map(|_| dice.text(growing)).collect();
+        held.prepare(Extent::of(texts.iter().map(Vec::as_slice)));
+        held.list().push(end, texts.iter().map(Vec::as_slice));
+        for text in texts {
+            match end {
+                End::Front => model.push_front(text),
+                End::Back => model.push_back(text),
+            }
+        }
+        return;
+    }
+    let count = dice.roll(12);
+    let mut popped = Vec::new();
+    held.list().pop(end, count, |element| popped.push(element.to_vec()));
+    let expected: Vec<_> = (0..count)
+        .map_while(|_| if end == End::Front { model.pop_front() } else { model.pop_back() })
+        .collect();
+    assert_eq!(popped, expected);
+    held.settle();
+}
+
+fn step_middle(held: &mut Held, model: &mut Model, dice: &mut Dice, huge: bool) {
+    let text = dice.text(huge);
+    let element = Element::parse(&text);
+    match dice.roll(4) {
+        0 if !model.is_empty() => {
+            let index = dice.roll(model.len());
+            held.prepare(Extent { bytes: text.len(), count: 1 });
+            assert!(held.list().set(index, element));
+            assert!(!held.list().set(model.len(), element));
+            model[index] = text;
+            held.settle();
+        }
+        1 if !model.is_empty() => {
+            let pivot = model[dice.roll(model.len())].clone();
+            let place = if dice.roll(2) == 0 { Place::Before } else { Place::After };
+            held.prepare(Extent { bytes: text.len(), count: 1 });
+            let len = held.list().insert(place, Element::parse(&pivot), element);
+            let at = model.iter().position(|other| *other == pivot).unwrap();
+            model.insert(at + usize::from(place == Place::After), text.clone());
+            assert_eq!(len, Some(model.len()));
+            assert_eq!(held.list().insert(place, Element::Bytes(b"absent"), element), None);
+        }
+        2 => {
+            let count = dice.roll(9) as i64 - 4;
+            let removed = held.list().remove(Quota::of(count), element);
+            assert_eq!(removed, model_remove(model, count, &text));
+            held.settle();
+        }
+        _ => {
+            let from = if dice.roll(2) == 0 { End::Front } else { End::Back };
+            let to = if dice.roll(2) == 0 { End::Front } else { End::Back };
+            let moved = match from {
+                End::Front => model.pop_front(),
+                End::Back => model.pop_back(),
+            };
+            assert_eq!(held.list().rotate(from, to), moved.is_some());
+            moved.into_iter().for_each(|moved| match to {
+                End::Front => model.push_front(moved),
+                End::Back => model.push_back(moved),
+            });
+        }
+    }
+}
+
+fn check_reads(held: &mut Held, model: &Model, dice: &mut Dice) {
+    let len = model.len();
+    let list = held.list();
+    let list = list.as_ref();
+    assert_eq!(list.len(), len);
+    let index = dice.roll(len + 2);
+    assert_eq!(list.index(index).map(Element::to_vec), model.get(index).cloned());
+    let bounds = Bounds {
+        start: dice.roll(2 * len + 3) as i64 - len as i64 - 1,
+        stop: dice.roll(2 * len + 3) as i64 - len as i64 - 1,
+    };
+    let range = bounds.within(len);
+    let expected: Vec<_> = model.range(range.clone()).cloned().collect();
+    let mut seen = Vec::new();
+    list.for_each_in(range.clone(), |element| seen.push(element.to_vec()));
+    assert_eq!(seen, expected);
+    seen.clear();
+    list.for_each_in_rev(range, |element| seen.push(element.to_vec()));
+    seen.reverse();
+    assert_eq!(seen, expected);
+}
+
+fn check_positions(held: &mut Held, model: &Model, dice: &mut Dice) {
+    let wanted = dice.text(false);
+    let rank = [1, 2, -1, -2, 5, -5, i64::MIN, i64::MAX][dice.roll(8)];
+    let count = [None, Some(1), Some(3)][dice.roll(3)];
+    let compared_max = [None, Some(1), Some(20)][dice.roll(3)];
+    let mut order: Vec<usize> = (0..model.len()).collect();
+    if rank < 0 {
+        order.reverse();
+    }
+    order.truncate(compared_max.unwrap_or(usize::MAX));
+    let skip = usize::try_from(rank.unsigned_abs() - 1).unwrap();
+    let expected: Vec<usize> = order
+        .into_iter()
+        .filter(|at| model[*at] == wanted)
+        .skip(skip)
+        .take(count.unwrap_or(usize::MAX))
+        .collect();
+    let mut found = Vec::new();
+    let query = PositionQuery { rank, count, compared_max };
+    held.list().as_ref().positions(Element::parse(&wanted), query, |at| found.push(at));
+    assert_eq!(found, expected);
+}
+
+fn check_inside(held: &mut Held) {
+    if let Some(large) = &held.large {
+        let mut sum = Extent::default();
+        for run in large.runs() {
+            assert!(is_sound(run.bytes, run.count));
+            assert!(run.count > 0 && (run.count == 1 || run.bytes.len() <= chunk::CHUNK_BYTES));
+            sum = sum.plus(Extent { bytes: run.bytes.len(), count: run.count });
+        }
+        assert_eq!(sum, large.size());
+    } else {
+        let run = packed::run(&held.packed);
+        assert!(is_sound(run.bytes, run.count));
+        assert_eq!(run.count == 0, held.packed.is_empty());
+        assert!(held.packed.len() <= PACKED_BYTES_MAX);
+    }
+}
+
+fn walk(seed: u64, limits: ListLimits, steps: usize) -> [usize; 2] {
+    let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut held = Held::new(limits);
+    let mut model = Model::new();
+    for step in 0..steps {
+        let growing = step % 600 < 350;
+        match dice.roll(10) {
+            0..=5 => step_ends(&mut held, &mut model, &mut dice, growing),
+            6..=8 => step_middle(&mut held, &mut model, &mut dice, growing),
+            _ if dice.roll(20) == 0 => {
+                let start = dice.roll(model.len() / 3 + 1) as i64;
+                let stop = -1 - dice.roll(model.len() / 3 + 1) as i64;
+                let range = Bounds { start, stop }.within(model.len());
+                held.list().trim(range.clone());
+                model = model.range(range).cloned().collect();
+                held.settle();
+            }
+            _ => check_positions(&mut held, &model, &mut dice),
+        }
+        check_reads(&mut held, &model, &mut dice);
+        check_inside(&mut held);
+        if step % 50 == 0 {
+            assert_eq!(held.all(), Vec::from_iter(model.clone()), "seed {seed} step {step}");
+        }
+    }
+    held.forms_seen
+}
+
+#[test]
+fn behaves_as_a_deque_in_every_form() {
+    let mut forms = [0; 2];
+    for seed in 1..=12 {
+        let listpack_size = [-2, -1, 5, 100, -5, 0][seed as usize % 6];
+        let seen = walk(seed, ListLimits { listpack_size }, 3000);
+        forms[0] += seen[0];
+        forms[1] += seen[1];
+    }
+    assert!(forms[0] > 20 && forms[1] > 20, "the walk must cross the border both ways: {forms:?}");
+}
+
+#[test]
+fn a_long_list_behaves_at_its_ends_and_in_its_middle() {
+    let mut list = LargeList::new();
+    let mut model = Model::new();
+    for index in 0..40_000u64 {
+        let text = format!("element-{:08}", index).into_bytes();
+        let end = if index % 3 == 0 { End::Front } else { End::Back };
+        list.push(end, [Element::parse(&text)].into_iter());
+        match end {
+            End::Front => model.push_front(text),
+            End::Back => model.push_back(text),
+        }
+    }
+    assert!(list.memory_bytes() <= 19 * list.len(), "{} bytes", list.memory_bytes());
+    for index in (0..40_000).step_by(97) {
+        assert_eq!(list.index(index).map(Element::to_vec), model.get(index).cloned());
+    }
+    let mut dice = Dice(77);
+    for round in 0..3000 {
+        let index = dice.roll(model.len());
+        let pivot = model[index].clone();
+        let text = format!("inserted-{round}").into_bytes();
+        list.insert(Place::After, Element::parse(&pivot), Element::parse(&text));
+        model.insert(index + 1, text);
+        let gone = model.remove(dice.roll(model.len())).unwrap();
+        assert_eq!(list.remove(Quota::of(1), Element::parse(&gone)), 1);
+    }
+    let mut all = Vec::new();
+    list.for_each_in(0..usize::MAX, |element| all.push(element.to_vec()));
+    assert_eq!(all, Vec::from_iter(model));
+    list.trim(10_000..10_100);
+    assert_eq!(list.len(), 100);
+    assert_eq!(list.index(0).map(Element::to_vec), Some(all[10_000].clone()));
+    assert!(list.memory_bytes() < 32_000, "{} bytes", list.memory_bytes());
+}
+
+#[test]
+fn a_list_is_released_in_steps() {
+    let mut list = LargeList::new();
+    list.push(End::Back, (0..100_000).map(Element::Int));
+    let mut steps = 0;
+    while !list.release(8) {
+        steps += 1;
+    }
+    assert!(list.is_empty() && steps > 5);
+}
+
+#[test]
+fn a_queue_reuses_its_memory() {
+    let mut list = LargeList::new();
+    list.push(End::Back, (0..300).map(|_| Element::Bytes(b"sixteen bytes ok")));
+    for _ in 0..10_000 {
+        list.push(End::Back, [Element::Bytes(b"sixteen bytes ok")].into_iter());
+        list.pop(End::Front, 1, |_| {});
+    }
+    assert_eq!(list.len(), 300);
+    assert!(list.memory_bytes() < 20_000, "{} bytes", list.memory_bytes());
+}
+
+#[test]
+fn the_encoding_has_the_names_and_borders_of_redis() {
+    let mut held = Held::new(ListLimits { listpack_size: 3 });
+    let push = |held: &mut Held, text: &[u8]| {
+        held.prepare(Extent { bytes: text.len(), count: 1 });
+        held.list().push(End::Back, [text].into_iter());
+    };
+    b"abc".chunks(1).for_each(|text| push(&mut held, text));
+    assert_eq!(held.list().as_ref().encoding(), "listpack");
+    push(&mut held, b"d");
+    assert_eq!(held.list().as_ref().encoding(), "quicklist");
+    for name in ["quicklist", "quicklist", "listpack"] {
+        held.list().pop(End::Back, 1, |_| {});
+        held.settle();
+        assert_eq!(held.list().as_ref().encoding(), name);
+    }
+    let mut held = Held::new(ListLimits::default());
+    push(&mut held, &[b'x'; 8185]);
+    assert_eq!(held.list().as_ref().encoding(), "listpack");
+    let mut held = Held::new(ListLimits::default());
+    push(&mut held, &[b'x'; 8186]);
+    assert_eq!(held.list().as_ref().encoding(), "quicklist");
+}
+
+#[test]
+fn indexes_and_bounds_follow_the_commands() {
+    assert_eq!(Bounds { start: 0, stop: -1 }.within(0), 0..0);
+    assert_eq!(Bounds { start: i64::MIN, stop: i64::MAX }.within(3), 0..3);
+    assert_eq!(Bounds { start: -2, stop: 9 }.within(3), 1..3);
+    assert_eq!(Bounds { start: 2, stop: 1 }.within(3), 0..0);
+    assert_eq!(Bounds { start: 3, stop: 5 }.within(3), 0..0);
+    assert_eq!(resolve_index(-3, 3), Some(0));
+    assert_eq!(resolve_index(-4, 3), None);
+    assert_eq!(resolve_index(3, 3), None);
+    assert_eq!(resolve_index(i64::MIN, 3), None);
+}
+
+#[test]
+fn broken_runs_are_refused() {
+    let mut packed = Vec::new();
+    let texts = [&b"12"[..], b"text", b"-70000", &[b'l'; 200]];
+    packed::push(&mut packed, End::Back, texts.into_iter().map(Element::parse));
+    let run = packed::run(&packed);
+    assert!(is_sound(run.bytes, 4) && !is_sound(run.bytes, 3));
+    for cut in 0..run.bytes.len() {
+        assert!(!is_sound(&run.bytes[..cut], 4));
+    }
+    for at in 0..run.bytes.len() {
+        for value in 0..=255 {
+            let mut broken = run.bytes.to_vec();
+            broken[at] = value;
+            if is_sound(&broken, 4) {
+                assert_eq!(Entries::new(&broken).count(), 4);
+                assert_eq!(Entries::new(&broken).rev().count(), 4);
+            }
+        }
+    }
+}

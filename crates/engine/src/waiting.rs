@@ -1,0 +1,124 @@
+//! Blocked clients: who waits for a key to be fed, first come first served. One per shard, under the
+//! shard's lock. What a waiter wants with the key is its own business (`call`).
+//!
+//! A waiter that was settled elsewhere stays in its queues until they are next looked at or swept:
+//! leaving needs no lock.
+
+use crate::value::Type;
+use std::any::Any;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// One blocked call of one client. It may wait in several shards at once; whoever claims it first,
+/// a writer that feeds it, its timeout, CLIENT UNBLOCK or its disconnection, settles it.
+pub struct Waiter {
+    pub client_id: u64,
+    pub db: usize,
+    /// Only a key of this type can feed it.
+    pub wants: Type,
+    settled: AtomicBool,
+    pub call: Box<dyn Any + Send + Sync>,
+}
+
+impl Waiter {
+    pub fn new(client_id: u64, db: usize, wants: Type, call: Box<dyn Any + Send + Sync>) -> Self {
+        Waiter { client_id, db, wants, settled: AtomicBool::new(false), call }
+    }
+
+    /// True for exactly one caller, who must then answer the client.
+    pub fn claim(&self) -> bool {
+        !self.settled.swap(true, Ordering::AcqRel)
+    }
+
+    pub fn is_settled(&self) -> bool {
+        self.settled.load(Ordering::Acquire)
+    }
+}
+
+type Queue = VecDeque<Arc<Waiter>>;
+
+/// The blocked clients of one shard.
+#[derive(Default)]
+pub struct Waiting {
+    /// By database, then by key.
+    by_db: HashMap<usize, HashMap<Box<[u8]>, Queue>>,
+}
+
+impl Waiting {
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.by_db.is_empty()
+    }
+
+    /// Queues `waiter` for a key, behind those who came before; once, however often it is asked.
+    pub fn add(&mut self, key: &[u8], waiter: &Arc<Waiter>) {
+        let queue = self.by_db.entry(waiter.db).or_default().entry(key.into()).or_default();
+        queue.retain(|known| !known.is_settled());
+        if !queue.iter().any(|known| Arc::ptr_eq(known, waiter)) {
+            queue.push_back(waiter.clone());
+        }
+    }
+
+    pub fn is_awaited(&self, db: usize, key: &[u8]) -> bool {
+        self.by_db.get(&db).is_some_and(|keys| keys.contains_key(key))
+    }
+
+    /// The first who still waits for this key to hold a value of this type.
+    pub fn first(&mut self, db: usize, key: &[u8], found: Type) -> Option<Arc<Waiter>> {
+        let keys = self.by_db.get_mut(&db)?;
+        let queue = keys.get_mut(key)?;
+        queue.retain(|waiter| !waiter.is_settled());
+        let first = queue.iter().find(|waiter| waiter.wants == found).cloned();
+        if queue.is_empty() {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.by_db.remove(&db);
+            }
+        }
+        first
+    }
+
+    /// Keys of one database that someone waits for.
+    pub fn keys_of_db(&self, db: usize) -> Vec<Box<[u8]>> {
+        self.by_db.get(&db).map(|keys| keys.keys().cloned().collect()).unwrap_or_default()
+    }
+
+    /// How many keys are waited for.
+    pub fn keys_len(&self) -> usize {
+        self.by_db.values().map(HashMap::len).sum()
+    }
+
+    /// Forgets those who no longer wait.
+    pub fn sweep(&mut self) {
+        self.by_db.retain(|_, keys| {
+            keys.retain(|_, queue| {
+                queue.retain(|waiter| !waiter.is_settled());
+                !queue.is_empty()
+            });
+            !keys.is_empty()
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiters_are_served_in_the_order_they_came() {
+        let waiter = |id| Arc::new(Waiter::new(id, 0, Type::List, Box::new(())));
+        let (first, second) = (waiter(1), waiter(2));
+        let mut waiting = Waiting::default();
+        waiting.add(b"k", &first);
+        waiting.add(b"k", &second);
+        waiting.add(b"k", &first);
+        assert_eq!(waiting.first(0, b"k", Type::List).unwrap().client_id, 1);
+        assert!(waiting.first(0, b"k", Type::String).is_none());
+        assert!(first.claim() && !first.claim());
+        assert_eq!(waiting.first(0, b"k", Type::List).unwrap().client_id, 2);
+        assert!(second.claim());
+        waiting.sweep();
+        assert!(waiting.is_empty() && !waiting.is_awaited(0, b"k"));
+    }
+}

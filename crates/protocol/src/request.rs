@@ -1,0 +1,257 @@
+//! Requests: a parser that survives partial reads, and one that looks ahead over a pipeline.
+//! Words stay where they arrived; nothing is scanned twice. Running them is the caller's business.
+
+mod error;
+mod inline;
+mod scan;
+#[cfg(test)]
+mod tests;
+
+use russet_base::limits::{ARGUMENTS_MAX, BULK_BYTES_MAX, INLINE_BYTES_MAX};
+use russet_base::{Args, Span};
+
+pub use error::ProtocolError;
+use scan::{Outcome, Progress};
+
+/// Most arguments that a client which has yet to authenticate may announce.
+pub const UNAUTHENTICATED_ARGUMENTS_MAX: usize = 10;
+/// Longest bulk string that a client which has yet to authenticate may announce.
+pub const UNAUTHENTICATED_BULK_BYTES_MAX: usize = 16 * 1024;
+/// Spans kept between requests; a longer table, left by a huge command, is given back.
+const SPANS_KEPT_MAX: usize = 16 * 1024;
+/// Scratch for unquoted inline words kept between requests.
+const SCRATCH_KEPT_BYTES_MAX: usize = 16 * 1024;
+
+/// What a client may send. A request is also kept under 4 GiB, since spans are 32 bits wide.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestLimits {
+    pub bulk_bytes_max: usize,
+    pub arguments_max: usize,
+    /// Longest inline request, and longest header line of a multibulk request.
+    pub inline_bytes_max: usize,
+    /// Clients that have yet to authenticate are held to much smaller requests.
+    pub authenticated: bool,
+}
+
+impl Default for RequestLimits {
+    fn default() -> Self {
+        RequestLimits {
+            bulk_bytes_max: BULK_BYTES_MAX,
+            arguments_max: ARGUMENTS_MAX,
+            inline_bytes_max: INLINE_BYTES_MAX,
+            authenticated: true,
+        }
+    }
+}
+
+/// What one call of [`RequestParser::parse`] came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A whole command: its words are [`RequestParser::args`].
+    Command { consumed: usize },
+    /// A blank line or an empty multibulk: it gets no reply.
+    Empty { consumed: usize },
+    /// More bytes are wanted; `needed` is the least length of the buffer that can get further.
+    Incomplete { needed: usize },
+}
+
+/// Parses one request at a time.
+#[derive(Debug, Default)]
+pub struct RequestParser {
+    progress: Progress,
+    spans: Vec<Span>,
+    scratch: Vec<u8>,
+    in_scratch: bool,
+}
+
+impl RequestParser {
+    pub fn new() -> Self {
+        RequestParser::default()
+    }
+
+    /// `buffer` begins where the request in progress begins: bytes are discarded only between
+    /// requests. After an error the stream has lost its framing, and the connection must close.
+    pub fn parse(&mut self, buffer: &[u8], limits: &RequestLimits) -> Result<Step, ProtocolError> {
+        if !self.progress.is_under_way() {
+            reset(&mut self.spans, SPANS_KEPT_MAX);
+            reset(&mut self.scratch, SCRATCH_KEPT_BYTES_MAX);
+        }
+        let progress = &mut self.progress;
+        match progress.advance(buffer, limits, &mut self.spans, &mut self.scratch)? {
+            Outcome::Command { consumed, in_scratch } => {
+                self.in_scratch = in_scratch;
+                Ok(Step::Command { consumed })
+            }
+            Outcome::Empty { consumed } => Ok(Step::Empty { consumed }),
+            Outcome::Incomplete { needed } => Ok(Step::Incomplete { needed }),
+        }
+    }
+
+    /// The words of the command that [`RequestParser::parse`] has just found in this `buffer`.
+    pub fn args<'a>(&'a self, buffer: &'a [u8]) -> Args<'a> {
+        Args::new(if self.in_scratch { &self.scratch } else { buffer }, &self.spans)
+    }
+}
+
+/// One command of a batch: where it lies, and where its spans end.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    start: usize,
+    end: usize,
+    spans_end: usize,
+    in_scratch: bool,
+}
+
+/// Parses the complete commands of a pipeline in one pass, so that the caller can look ahead
+/// (fetch what the next commands will touch) before it runs them.
+///
+/// Use: [`Batch::parse_batch`], run some or all of the commands, discard [`Batch::consumed`] bytes
+/// from the front of the buffer, read more, repeat.
+#[derive(Debug, Default)]
+pub struct Batch {
+    progress: Progress,
+    /// Spans of one command after another, each relative to the start of its own command, and at
+    /// the end those of the request in progress.
+    spans: Vec<Span>,
+    scratch: Vec<u8>,
+    found: Vec<Found>,
+    consumed: usize,
+    needed: usize,
+}
+
+impl Batch {
+    pub fn new() -> Self {
+        Batch::default()
+    }
+
+    /// Finds up to `commands_max` complete commands and returns how many there are; 0 when more
+    /// bytes are wanted. `buffer` begins where [`Batch::consumed`] of the call before ended.
+    ///
+    /// An error is reported only by the call that finds no command before it: the commands before
+    /// it run first, and if one of them authenticates the client, the wider limits hold.
+    pub fn parse_batch(
+        &mut self,
+        buffer: &[u8],
+        limits: &RequestLimits,
+        commands_max: usize,
+    ) -> Result<usize, ProtocolError> {
+        self.begin();
+        let mut start = 0;
+        while self.found.len() < commands_max && start < buffer.len() {
+            let request = &buffer[start..];
+            match self.progress.advance(request, limits, &mut self.spans, &mut self.scratch) {
+                Ok(Outcome::Command { consumed, in_scratch }) => {
+                    let (end, spans_end) = (start + consumed, self.spans.len());
+                    self.found.push(Found { start, end, spans_end, in_scratch });
+                    start = end;
+                }
+                Ok(Outcome::Empty { consumed }) => start += consumed,
+                Ok(Outcome::Incomplete { needed }) => {
+                    self.needed = needed;
+                    break;
+                }
+                Err(error) => {
+                    self.forget_request_under_way();
+                    if self.found.is_empty() {
+                        return Err(error);
+                    }
+                    break;
+                }
+            }
+        }
+        self.consumed = start;
+        Ok(self.found.len())
+    }
+
+    pub fn len(&self) -> usize {
+        self.found.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// The words of a command; `buffer` is the one that was parsed.
+    #[inline]
+    pub fn command<'a>(&'a self, index: usize, buffer: &'a [u8]) -> Args<'a> {
+        let found = self.found[index];
+        let spans_start = if index == 0 { 0 } else { self.found[index - 1].spans_end };
+        let bytes = if found.in_scratch { &self.scratch } else { &buffer[found.start..found.end] };
+        Args::new(bytes, &self.spans[spans_start..found.spans_end])
+    }
+
+    /// Where a command ends in the buffer: the bytes to discard for a caller that stops there.
+    pub fn end(&self, index: usize) -> usize {
+        self.found[index].end
+    }
+
+    /// Bytes of the buffer that the commands, and the empty requests between them, take up.
+    pub fn consumed(&self) -> usize {
+        self.consumed
+    }
+
+    /// The least length, counted from [`Batch::consumed`], at which the request in progress can get
+    /// further; 0 when none is in progress. It tells how much room a big bulk string wants.
+    pub fn needed(&self) -> usize {
+        self.needed
+    }
+
+    /// Gives up the commands after the first `commands`: [`Batch::consumed`] is then where the last
+    /// one kept ends, and the rest is parsed anew. For a client that blocks or closes half-way.
+    pub fn truncate(&mut self, commands: usize) {
+        if commands >= self.found.len() {
+            return;
+        }
+        self.consumed = commands.checked_sub(1).map_or(0, |last| self.found[last].end);
+        self.found.truncate(commands);
+        self.forget_request_under_way();
+    }
+
+    /// Drops the batch before and moves what it had of the request in progress to the front.
+    fn begin(&mut self) {
+        let spans_done = self.found.last().map_or(0, |found| found.spans_end);
+        self.found.clear();
+        self.consumed = 0;
+        self.needed = 0;
+        if self.progress.is_under_way() {
+            self.spans.drain(..spans_done);
+        } else {
+            reset(&mut self.spans, SPANS_KEPT_MAX);
+        }
+        // An inline request is split only once its line is whole, so a request in progress has
+        // nothing in the scratch.
+        reset(&mut self.scratch, SCRATCH_KEPT_BYTES_MAX);
+    }
+
+    fn forget_request_under_way(&mut self) {
+        self.progress = Progress::default();
+        self.needed = 0;
+        self.spans.truncate(self.found.last().map_or(0, |found| found.spans_end));
+    }
+}
+
+fn reset<T>(list: &mut Vec<T>, kept_max: usize) {
+    list.clear();
+    if list.capacity() > kept_max {
+        list.shrink_to(kept_max);
+    }
+}
+
+/// A request as a client sends it: a multibulk of `words`.
+pub fn encode<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
+    let bytes: usize = words.iter().map(|word| word.as_ref().len() + 16).sum();
+    let mut out = Vec::with_capacity(bytes + 16);
+    encode_into(words, &mut out);
+    out
+}
+
+/// As [`encode`], added to what a pipeline holds already.
+pub fn encode_into<W: AsRef<[u8]>>(words: &[W], out: &mut Vec<u8>) {
+    crate::decimal::header(out, b'*', words.len());
+    for word in words {
+        let word = word.as_ref();
+        crate::decimal::header(out, b'$', word.len());
+        out.extend_from_slice(word);
+        out.extend_from_slice(b"\r\n");
+    }
+}
