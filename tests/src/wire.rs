@@ -1,5 +1,6 @@
 //! Wire files: conversations as data. `tests/wire/README.md` describes the notation.
 
+pub mod coverage;
 pub mod expect;
 pub mod file;
 pub mod record;

@@ -1,7 +1,7 @@
 //! `cargo xtask wire`: proving wire files against a real server, and recording its answers.
 
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use russet_tests::client::Resp;
 use russet_tests::server::{Kind, Server};
@@ -99,7 +99,10 @@ fn parse(words: &[String]) -> Result<Options, String> {
             "--start" => options.start = Some(kind(words.next())?),
             "--server-kind" => options.server_kind = Some(kind(words.next())?),
             other if other.starts_with("--") => return Err(format!("no such option: {other}")),
-            path => options.paths.push(PathBuf::from(path)),
+            // A path may be given from here or from where the wire files are.
+            path if Path::new(path).exists() => options.paths.push(PathBuf::from(path)),
+            path if root().join(path).exists() => options.paths.push(root().join(path)),
+            path => return Err(format!("no such path: {path}")),
         }
     }
     Ok(options)

@@ -90,18 +90,21 @@ impl WireFile {
         Ok(WireFile { path: path.to_owned(), lines, cases })
     }
 
-    /// The first words of everything sent, in upper case; of a container command the second too.
+    /// The first two words of everything sent, raw inline commands included, in upper case.
     pub fn commands_sent(&self) -> Vec<Vec<String>> {
-        let sent =
-            self.cases.iter().flat_map(|case| &case.steps).filter_map(|step| match &step.verb {
-                Verb::Send(text) | Verb::Until(text) => split(text).ok(),
-                _ => None,
-            });
-        sent.map(|words| {
-            let upper = |word: &Vec<u8>| String::from_utf8_lossy(word).to_uppercase();
-            words.iter().take(2).map(upper).collect()
-        })
-        .collect()
+        let steps = self.cases.iter().flat_map(|case| &case.steps);
+        let lines = steps.flat_map(|step| match &step.verb {
+            Verb::Send(text) | Verb::Until(text) => vec![text.clone()],
+            Verb::SendRaw(bytes) => {
+                String::from_utf8_lossy(bytes).lines().map(str::to_owned).collect()
+            }
+            _ => Vec::new(),
+        });
+        let upper = |word: &Vec<u8>| String::from_utf8_lossy(word).to_uppercase();
+        lines
+            .filter_map(|line| split(&line).ok())
+            .map(|words| words.iter().take(2).map(upper).collect())
+            .collect()
     }
 }
 
