@@ -167,9 +167,8 @@ impl Case {
             let wrong = |why: String| format!("line {}: {why}", step.line);
             match &step.verb {
                 Verb::Send(text) | Verb::Until(text) => {
-                    if split(text).map_err(wrong)?.is_empty() {
-                        return Err(wrong("nothing to send".to_owned()));
-                    }
+                    let words = split(text).map_err(wrong)?;
+                    words.first().ok_or_else(|| wrong("nothing to send".to_owned()))?;
                 }
                 // What a `${...}` will be is not known before the run.
                 Verb::Expect(_, text) if !text.contains("${") => {
