@@ -3,13 +3,15 @@
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// How long a server may take to be ready.
 const START_WAIT: Duration = Duration::from_secs(20);
+/// How often a start is tried, each time on another port.
+const ATTEMPTS_MAX: usize = 3;
 /// What a server prints when it serves.
 const READY_LINE: &str = "Ready to accept connections tcp";
 
@@ -44,11 +46,20 @@ impl Server {
     ///
     /// Fails with a sentence if there is no such binary or it does not come up.
     pub fn start(kind: Kind, extra: &[&str]) -> Result<Server, String> {
+        Server::start_with(kind, None, extra)
+    }
+
+    /// As [`Server::start`], with a configuration file before the pairs.
+    pub fn start_with_file(kind: Kind, file: &str, extra: &[&str]) -> Result<Server, String> {
+        Server::start_with(kind, Some(file), extra)
+    }
+
+    fn start_with(kind: Kind, file: Option<&str>, extra: &[&str]) -> Result<Server, String> {
         let binary = binary(kind)?;
         // The port is free when asked and may be taken a moment later, so try a few.
         let mut last = String::new();
-        for _ in 0..5 {
-            match Server::start_once(&binary, extra) {
+        for _ in 0..ATTEMPTS_MAX {
+            match Server::start_once(&binary, file, extra) {
                 Ok(server) => return Ok(server),
                 Err(why) => last = why,
             }
@@ -56,11 +67,12 @@ impl Server {
         Err(last)
     }
 
-    fn start_once(binary: &Path, extra: &[&str]) -> Result<Server, String> {
+    fn start_once(binary: &Path, file: Option<&str>, extra: &[&str]) -> Result<Server, String> {
         let port = free_port()?;
         let dir = std::env::temp_dir().join(format!("russet-test-{}-{port}", std::process::id()));
         std::fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
         let child = Command::new(binary)
+            .args(file)
             .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--dir"])
             .arg(&dir)
             .args(extra)
@@ -85,6 +97,15 @@ impl Server {
 
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Sends a signal by its name, as `TERM`.
+    pub fn signal(&self, name: &str) -> Result<(), String> {
+        let status = Command::new("kill")
+            .args([format!("-{name}"), self.pid().to_string()])
+            .status()
+            .map_err(|error| format!("kill: {error}"))?;
+        status.success().then_some(()).ok_or_else(|| format!("kill: {status}"))
     }
 
     /// Waits for the server to end by itself (after SHUTDOWN or a signal); None: it still runs.
@@ -136,6 +157,16 @@ impl Drop for Server {
 fn free_port() -> Result<u16, String> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|e| format!("bind: {e}"))?;
     Ok(listener.local_addr().map_err(|e| format!("bind: {e}"))?.port())
+}
+
+/// Runs `russet` with these words to its end, for what it does instead of serving.
+pub fn run_russet(words: &[&str]) -> Result<Output, String> {
+    let binary = russet_binary()?;
+    Command::new(&binary)
+        .args(words)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("{}: {error}", binary.display()))
 }
 
 /// Where the binary is. `RUSSET_PEER` names a peer's binary and goes before any search.

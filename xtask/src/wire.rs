@@ -31,7 +31,7 @@ pub fn main(words: &[String]) -> Result<bool, String> {
         (None, None) => return Err("wire: --against host:port or --start kind".to_owned()),
     };
     let mut endpoint = Endpoint::of(address)?;
-    if let Some(kind) = options.server_kind {
+    if let Some(kind) = options.server_kind.or(options.start) {
         endpoint.kind = kind;
     }
     match options.record {
