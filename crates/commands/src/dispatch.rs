@@ -4,6 +4,7 @@ use crate::blocking;
 use crate::ctx::{Ctx, Flow, Outcome};
 use crate::error::Refusal;
 use crate::gate;
+use crate::generic;
 use crate::handlers;
 use crate::mail::WakeByMail;
 use crate::node::Node;
@@ -196,9 +197,6 @@ impl Worker {
     /// The shards that a call needs, and the places of its keys for the handler to find again.
     fn plan(&mut self, session: &Session, command: Command, args: Args) -> ShardSet {
         self.places.clear();
-        if command.spec().flags.has(Flags::ALL_SHARDS) {
-            return self.node.keyspace.all_shards();
-        }
         if command == Command::Exec {
             return transactions::plan(&self.node, session, &mut self.places);
         }
@@ -227,7 +225,7 @@ pub(crate) fn plan_keys(
     places: &mut Vec<(usize, Place)>,
 ) {
     if command.spec().flags.has(Flags::ALL_SHARDS) {
-        *shards = node.keyspace.all_shards();
+        *shards = shards.union(generic::shards_of(&node.keyspace, command, args));
         return;
     }
     let _refused_by_the_handler = key_positions(command, args, &mut |key| {
