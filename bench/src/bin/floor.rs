@@ -63,6 +63,12 @@ impl Service for Floor {
         After::Wait
     }
 
+    fn may_move(&self, _client: &()) -> bool {
+        true
+    }
+
+    fn moved(&self, _client: &mut (), _address: Address<Self>) {}
+
     fn deadline_ms(&self, _client: &()) -> Option<i64> {
         None
     }
