@@ -5,7 +5,7 @@ use russet_base::limits::SHARDS_MAX;
 const WORDS: usize = SHARDS_MAX / 64;
 
 /// Which shards a command needs or holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Default, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShardSet([u64; WORDS]);
 
 impl ShardSet {
