@@ -22,6 +22,11 @@ pub enum Refusal {
     WrongPass,
     DbIndexOutOfRange,
     Overflow,
+    // string
+    DecrementOverflow,
+    NotFinite,
+    StringTooLong,
+    BadDigest,
     /// Any other text, its code included.
     Text(Cow<'static, str>),
 }
@@ -49,6 +54,12 @@ impl Refusal {
             Refusal::WrongPass => "WRONGPASS invalid username-password pair or user is disabled.",
             Refusal::DbIndexOutOfRange => "ERR DB index is out of range",
             Refusal::Overflow => "ERR increment or decrement would overflow",
+            Refusal::DecrementOverflow => "ERR decrement would overflow",
+            Refusal::NotFinite => "ERR increment would produce NaN or Infinity",
+            Refusal::StringTooLong => {
+                "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
+            }
+            Refusal::BadDigest => "ERR must be exactly 16 hexadecimal characters",
             Refusal::InvalidExpire(command) => {
                 return format!("ERR invalid expire time in '{command}' command").into();
             }
