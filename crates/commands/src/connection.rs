@@ -2,6 +2,8 @@
 
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
+use crate::node::Node;
+use crate::session::Session;
 use russet_base::Args;
 use russet_protocol::Resp;
 
@@ -26,4 +28,14 @@ pub fn ping(ctx: &mut Ctx, args: Args) -> Outcome {
 pub fn echo(ctx: &mut Ctx, args: Args) -> Outcome {
     ctx.reply.bulk(args.at(1));
     DONE
+}
+
+/// Forgets a client that is gone: nobody serves, watches or publishes for it any more.
+pub fn disconnect(node: &Node, session: &mut Session) {
+    session.wait = None;
+    if let Some(state) = session.blocked.take() {
+        state.waiter.claim();
+    }
+    node.monitors.remove(session.id());
+    node.clients.remove(session.id());
 }

@@ -5,7 +5,7 @@
 pub mod blocking;
 pub mod clients;
 pub mod config;
-mod connection;
+pub mod connection;
 pub mod ctx;
 pub mod dispatch;
 pub mod error;

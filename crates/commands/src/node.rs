@@ -1,7 +1,7 @@
 //! What all clients of one process share.
 
 use crate::clients::Clients;
-use crate::config::Config;
+use crate::config::{Config, Directive};
 use crate::monitor::Monitors;
 use crate::pause::Pause;
 use crate::pubsub::hub::{Hub, Space};
@@ -11,6 +11,7 @@ use russet_base::{Clock, Random};
 use russet_engine::event::{EventClasses, Notice};
 use russet_engine::keyspace::Keyspace;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// What only the process around the commands can tell or do.
 pub trait Host: Send + Sync {
@@ -21,7 +22,7 @@ pub trait Host: Send + Sync {
     fn shut_down(&self);
 
     /// A directive was changed by CONFIG SET; the host applies what concerns it.
-    fn directive_changed(&self, directive: crate::config::Directive) -> Result<(), String>;
+    fn directive_changed(&self, directive: Directive) -> Result<(), String>;
 
     /// Event-loop threads.
     fn threads(&self) -> usize;
@@ -48,6 +49,8 @@ pub struct Node {
     pub host: Box<dyn Host>,
     pub run_id: String,
     pub started_ms: i64,
+    /// DEBUG SET-ACTIVE-EXPIRE.
+    pub is_active_expire_off: AtomicBool,
 }
 
 impl Node {
@@ -58,8 +61,10 @@ impl Node {
         host: Box<dyn Host>,
     ) -> Self {
         let started_ms = clock.now().0;
-        let classes = EventClasses(config.notify_classes());
+        let classes = EventClasses(config.event_flags().0);
         keyspace.set_notify_classes(classes);
+        let slowlog = Slowlog::default();
+        slowlog.set_threshold(config.int(Directive::SlowlogLogSlowerThan));
         Node {
             keyspace,
             config,
@@ -68,12 +73,19 @@ impl Node {
             monitors: Monitors::default(),
             pause: Pause::default(),
             stats: Stats::default(),
-            slowlog: Slowlog::default(),
+            slowlog,
             clock,
             host,
             run_id: Random::from_entropy().run_id(),
             started_ms,
+            is_active_expire_off: AtomicBool::new(false),
         }
+    }
+
+    /// What INFO calls used_memory: what the allocator gave out, and the entries of the tables,
+    /// which have pages of their own.
+    pub fn used_memory_bytes(&self) -> u64 {
+        self.host.allocator().allocated_bytes + self.keyspace.memory_bytes()
     }
 
     /// Publishes what happened to keys, as `notify-keyspace-events` asks.

@@ -44,8 +44,12 @@ pub trait Service: Send + Sync + Sized + 'static {
     fn worker(self: &Arc<Self>) -> Self::Worker;
 
     /// None: the connection is refused; what was written to `out` is sent first.
-    fn connect(&self, peer: &Peer, address: Address<Self>, out: &mut Vec<u8>)
-    -> Option<Self::Client>;
+    fn connect(
+        &self,
+        peer: &Peer,
+        address: Address<Self>,
+        out: &mut Vec<u8>,
+    ) -> Option<Self::Client>;
 
     fn disconnect(&self, worker: &mut Self::Worker, client: &mut Self::Client);
 

@@ -12,7 +12,11 @@ use std::sync::{Arc, Mutex};
 pub enum Message<S: Service> {
     /// A new connection for this loop.
     Accepted(Stream, Peer),
-    Letter { slot: usize, generation: u64, letter: Letter },
+    Letter {
+        slot: usize,
+        generation: u64,
+        letter: Letter,
+    },
     /// A connection that was checked out when its thread lost the loop.
     Returned(Box<Connection<S>>),
     /// Write what can be written, close everything, end.
@@ -51,8 +55,7 @@ impl<S: Service> Inbox<S> {
     /// Announces that the loop is going to sleep. False if there is mail: it must not.
     pub fn may_sleep(&self) -> bool {
         self.is_asleep.store(true, Ordering::SeqCst);
-        let is_empty =
-            self.messages.lock().unwrap_or_else(|poison| poison.into_inner()).is_empty();
+        let is_empty = self.messages.lock().unwrap_or_else(|poison| poison.into_inner()).is_empty();
         if !is_empty {
             self.is_asleep.store(false, Ordering::SeqCst);
         }

@@ -274,8 +274,7 @@ impl<S: Service> EventLoop<S> {
         if !thread.tick(&mut connection) {
             return self.close(state, connection, thread);
         }
-        let verdict =
-            if connection.hold == before { Verdict::Keep } else { Verdict::Again };
+        let verdict = if connection.hold == before { Verdict::Keep } else { Verdict::Again };
         self.check_in(state, connection, verdict, thread);
     }
 
@@ -357,7 +356,8 @@ impl<S: Service> LoopState<S> {
     }
 
     fn sleep_time(&self, now_ms: i64) -> Duration {
-        let next = self.timers.peek().map_or(self.next_tick_ms, |(at, ..)| at.0.min(self.next_tick_ms));
+        let next =
+            self.timers.peek().map_or(self.next_tick_ms, |(at, ..)| at.0.min(self.next_tick_ms));
         Duration::from_millis((next - now_ms).clamp(0, TICK_MS) as u64)
     }
 

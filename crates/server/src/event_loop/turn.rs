@@ -4,6 +4,7 @@ use super::connection::{Connection, Hold};
 use super::owner::Ownership;
 use super::{After, Service};
 use russet_commands::dispatch::Progress;
+use russet_commands::mail::Letter;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
@@ -13,8 +14,8 @@ const READ_BYTES: usize = 64 * 1024;
 const BATCH_COMMANDS_MAX: usize = 16;
 /// Reads of one turn: then the other connections get theirs.
 const READS_MAX: usize = 16;
-/// An idle connection keeps no output buffer larger than this.
-const OUTPUT_KEPT_BYTES_MAX: usize = 16 * 1024;
+/// A thread keeps an output buffer of up to this size between turns.
+const OUTPUT_KEPT_BYTES_MAX: usize = 256 * 1024;
 
 /// What a thread brings to the turns of any connection.
 pub struct Thread<S: Service> {
@@ -41,12 +42,10 @@ impl<S: Service> Thread<S> {
 
     /// One turn of one connection.
     pub fn turn(&mut self, connection: &mut Connection<S>, ownership: &Ownership) -> Verdict {
-        let mut out = std::mem::take(&mut self.out);
-        std::mem::swap(&mut out, &mut connection.output);
-        // From here on `connection.output` is what replies are appended to: the connection's own
-        // unsent bytes if there are any, else the thread's buffer.
+        // An idle connection has no buffer of its own: replies go to the thread's, and what the
+        // socket does not take stays with the connection.
         if connection.output.is_empty() {
-            std::mem::swap(&mut out, &mut connection.output);
+            connection.output = std::mem::take(&mut self.out);
         }
         let mut verdict = self.act(connection, ownership);
         if verdict != Verdict::Close && !flush(connection) {
@@ -64,13 +63,18 @@ impl<S: Service> Thread<S> {
             connection.sent = 0;
             connection.output.clear();
             self.out = std::mem::take(&mut connection.output);
-            self.out.shrink_to(READ_BYTES.max(OUTPUT_KEPT_BYTES_MAX));
+            self.out.shrink_to(OUTPUT_KEPT_BYTES_MAX);
         }
         verdict
     }
 
     fn act(&mut self, connection: &mut Connection<S>, ownership: &Ownership) -> Verdict {
         while let Some(letter) = connection.letters.pop_front() {
+            if matches!(letter, Letter::SocketReady) {
+                connection.is_readable = true;
+                connection.is_writable = true;
+                continue;
+            }
             let Connection { client, output, .. } = connection;
             match self.service.letter(&mut self.worker, client, letter, output) {
                 After::Continue => connection.hold = Hold::None,

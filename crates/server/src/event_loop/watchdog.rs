@@ -1,12 +1,12 @@
 //! All the loops together: which takes a new connection, and what happens to a loop whose thread is
 //! stuck in a long command.
 
+use super::Service;
 use super::mailbox::Message;
 use super::owner::{Ownership, Pulse};
 use super::state::EventLoop;
 use super::stream::{Listener, Peer, Stream};
 use super::turn::Thread;
-use super::Service;
 use russet_base::limits::SPARE_THREADS_MAX;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
