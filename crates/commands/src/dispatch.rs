@@ -215,7 +215,10 @@ pub(crate) fn plan_keys(
         let bytes = args.at(key.index);
         let place = node.keyspace.place(bytes);
         shards.insert(place.shard as usize);
-        places.push((bytes.as_ptr() as usize, place));
+        // An empty key has no address of its own to be known by.
+        if !bytes.is_empty() {
+            places.push((bytes.as_ptr() as usize, place));
+        }
     });
 }
 
@@ -240,8 +243,10 @@ fn conclude(ctx: &mut Ctx, outcome: Outcome, args: Args, stats: &WorkerStats) ->
     match outcome {
         Ok(Flow::Done) => {}
         Ok(Flow::Block(request)) => {
-            if ctx.session.blocked.is_none() {
-                blocking::park(ctx.keys, ctx.session, args, *request);
+            match &ctx.session.blocked {
+                None => blocking::park(ctx.keys, ctx.session, args, *request),
+                // A second try was in vain: its turn is over for now.
+                Some(state) => state.keys.iter().for_each(|key| ctx.keys.recheck_waiters(key)),
             }
             return Progress::Blocked;
         }
@@ -267,7 +272,7 @@ pub(crate) fn fail(ctx: &mut Ctx, refusal: &Refusal, stats: &WorkerStats) {
 }
 
 /// What follows from a command's effects, while its shards are still locked.
-fn settle(keys: &mut Keys, node: &Node, stats: &WorkerStats) {
+pub(crate) fn settle(keys: &mut Keys, node: &Node, stats: &WorkerStats) {
     if keys.effects.hits > 0 {
         stats.hits.add(u64::from(keys.effects.hits));
     }

@@ -17,6 +17,7 @@ pub use find::{lindex, llen, lpos};
 pub use moves::{lmove, lmovem, rpoplpush};
 pub use range::lrange;
 
+use crate::config::Directive;
 use crate::ctx::Ctx;
 use crate::error::Refusal;
 use russet_base::num;
@@ -25,8 +26,9 @@ use russet_engine::types::list::{Element, End, ListLimits};
 use russet_protocol::Sink;
 
 /// What `list-max-listpack-size` says now.
-fn limits(_ctx: &Ctx) -> ListLimits {
-    ListLimits::default()
+#[inline]
+fn limits(ctx: &Ctx) -> ListLimits {
+    ListLimits { listpack_size: ctx.node.config.int(Directive::ListMaxListpackSize) }
 }
 
 fn integer(word: &[u8]) -> Result<i64, Refusal> {

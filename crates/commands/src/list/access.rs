@@ -56,8 +56,9 @@ pub fn push<'e>(
             })?
         }
         None => {
-            let put = |value| keys.put(onto.key, value, None);
-            stored::build(onto.end, elements, (growth, limits), put);
+            stored::build(onto.end, elements, (growth, limits), |value| {
+                keys.put(onto.key, value, None);
+            });
             growth.count
         }
     };

@@ -124,7 +124,7 @@ impl<'a> ManyKeys<'a> {
         Ok(ManyKeys { keys: args.from(1), keys_len, end, count })
     }
 
-    pub fn iter(self) -> impl Iterator<Item = &'a [u8]> {
+    pub fn iter(self) -> impl Iterator<Item = &'a [u8]> + Clone {
         self.keys.iter().take(self.keys_len)
     }
 }

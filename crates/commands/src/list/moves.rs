@@ -98,10 +98,7 @@ impl<'k> Route<'k> {
     }
 
     fn between(args: Args<'k>, from: End, to: End) -> Self {
-        Route {
-            from: EndOf { key: args.at(1), end: from },
-            to: EndOf { key: args.at(2), end: to },
-        }
+        Route { from: EndOf { key: args.at(1), end: from }, to: EndOf { key: args.at(2), end: to } }
     }
 }
 

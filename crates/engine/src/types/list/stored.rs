@@ -59,11 +59,12 @@ pub fn make_room(
 /// Looks again at the form of a list that was edited, but not emptied.
 #[inline]
 pub fn settle(entry: &mut EntryMut<'_, Object>, limits: ListLimits) {
-    let packed = match entry.object_mut() {
-        Some(Object::List(list)) if list.settle(limits, Settling::Shrunk) => list.to_packed(),
-        _ => return,
-    };
-    entry.set_packed(PackedTag::List as u8, &packed);
+    if let Some(Object::List(list)) = entry.object_mut()
+        && list.settle(limits, Settling::Shrunk)
+    {
+        let packed = list.to_packed();
+        entry.set_packed(PackedTag::List as u8, &packed);
+    }
 }
 
 /// A new list of elements pushed one after the other at `end`, handed to `put` as a value.
