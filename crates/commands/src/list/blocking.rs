@@ -145,10 +145,7 @@ fn move_or_wait(
         return DONE;
     }
     if !ctx.may_block {
-        match amount {
-            Amount::One => ctx.reply.null(),
-            Amount::Many { .. } => ctx.reply.null_array(),
-        }
+        amount.reply_none(ctx.reply);
         return DONE;
     }
     let call = WaitingMove {

@@ -72,8 +72,7 @@ impl Amount {
     pub fn reply_none(self, reply: &mut dyn Sink) {
         match self {
             Amount::One => reply.null(),
-            Amount::Many { is_exact: true, .. } => reply.null_array(),
-            Amount::Many { .. } => reply.array(0),
+            Amount::Many { .. } => reply.null_array(),
         }
     }
 }
