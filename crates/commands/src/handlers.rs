@@ -3,7 +3,7 @@
 
 use crate::ctx::{Ctx, Handler, Outcome};
 use crate::error::Refusal;
-use crate::{connection, generic, string, transactions};
+use crate::{connection, generic, list, string, transactions};
 use russet_base::Args;
 use russet_catalog::Command;
 
@@ -102,30 +102,30 @@ pub(crate) const fn of(command: Command) -> Handler {
         Command::Bitfield => pending,
         Command::BitfieldRo => pending,
         // list
-        Command::Lpush => pending,
-        Command::Rpush => pending,
-        Command::Lpushx => pending,
-        Command::Rpushx => pending,
-        Command::Lpop => pending,
-        Command::Rpop => pending,
-        Command::Llen => pending,
-        Command::Lrange => pending,
-        Command::Ltrim => pending,
-        Command::Lindex => pending,
-        Command::Lset => pending,
-        Command::Linsert => pending,
-        Command::Lrem => pending,
-        Command::Lpos => pending,
-        Command::Lmove => pending,
-        Command::Rpoplpush => pending,
-        Command::Lmpop => pending,
-        Command::Lmovem => pending,
-        Command::Blpop => pending,
-        Command::Brpop => pending,
-        Command::Blmove => pending,
-        Command::Brpoplpush => pending,
-        Command::Blmpop => pending,
-        Command::Blmovem => pending,
+        Command::Lpush => list::lpush,
+        Command::Rpush => list::rpush,
+        Command::Lpushx => list::lpushx,
+        Command::Rpushx => list::rpushx,
+        Command::Lpop => list::lpop,
+        Command::Rpop => list::rpop,
+        Command::Llen => list::llen,
+        Command::Lrange => list::lrange,
+        Command::Ltrim => list::ltrim,
+        Command::Lindex => list::lindex,
+        Command::Lset => list::lset,
+        Command::Linsert => list::linsert,
+        Command::Lrem => list::lrem,
+        Command::Lpos => list::lpos,
+        Command::Lmove => list::lmove,
+        Command::Rpoplpush => list::rpoplpush,
+        Command::Lmpop => list::lmpop,
+        Command::Lmovem => list::lmovem,
+        Command::Blpop => list::blpop,
+        Command::Brpop => list::brpop,
+        Command::Blmove => list::blmove,
+        Command::Brpoplpush => list::brpoplpush,
+        Command::Blmpop => list::blmpop,
+        Command::Blmovem => list::blmovem,
         // transactions
         Command::Multi => transactions::multi,
         Command::Exec => transactions::exec,

@@ -105,25 +105,32 @@ impl<'a> Keys<'a> {
         self.locked.held()
     }
 
-    /// The same key is asked for several times by one handler, and planning has hashed it already.
+    /// Planning has hashed the command's keys already. Only those are known by their address: they
+    /// stay where they are while the command runs, other bytes may come to lie where some were.
     #[inline]
     fn place(&mut self, key: &[u8]) -> Place {
+        // An empty key has no bytes of its own, so its address says nothing.
+        if key.is_empty() {
+            return self.keyspace.place(key);
+        }
         let address = key.as_ptr() as usize;
         if self.last.0 == address {
             return self.last.1;
         }
-        let place = match self.known.get(self.next_known) {
+        match self.known.get(self.next_known) {
             Some(&(known, place)) if known == address => {
                 self.next_known += 1;
+                self.last = (address, place);
                 place
             }
             _ => self.keyspace.place(key),
-        };
-        // An empty key has no bytes of its own, so its address says nothing.
-        if !key.is_empty() {
-            self.last = (address, place);
         }
-        place
+    }
+
+    /// The command's words may be gone from here on.
+    pub fn forget_places(&mut self) {
+        self.known = &[];
+        self.last.0 = 0;
     }
 
     #[inline]
@@ -277,10 +284,10 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Whether the shard of this key is among the locked ones.
-    pub fn holds(&mut self, key: &[u8]) -> bool {
-        let place = self.keyspace.place(key);
-        self.locked.held().contains(place.shard as usize)
+    /// Whether the shard of this key is locked, or could be now without waiting.
+    pub fn try_hold(&mut self, key: &[u8]) -> bool {
+        let place = self.place(key);
+        self.locked.try_add(place.shard as usize)
     }
 
     /// Lets those who wait for this key have another look at it, though nothing was written.
@@ -350,8 +357,8 @@ impl<'a> Keys<'a> {
 
     /// Runs `action` with another database selected: COPY, MOVE.
     pub fn in_db<R>(&mut self, db: usize, action: impl FnOnce(&mut Self) -> R) -> R {
-        let own = std::mem::replace(&mut self.db, db);
         self.publish();
+        let own = std::mem::replace(&mut self.db, db);
         let result = action(self);
         self.publish();
         self.db = own;
