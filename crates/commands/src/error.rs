@@ -22,6 +22,9 @@ pub enum Refusal {
     WrongPass,
     DbIndexOutOfRange,
     Overflow,
+    // connection
+    BeyondInt32,
+    ClientName,
     /// Any other text, its code included.
     Text(Cow<'static, str>),
 }
@@ -49,6 +52,12 @@ impl Refusal {
             Refusal::WrongPass => "WRONGPASS invalid username-password pair or user is disabled.",
             Refusal::DbIndexOutOfRange => "ERR DB index is out of range",
             Refusal::Overflow => "ERR increment or decrement would overflow",
+            Refusal::BeyondInt32 => {
+                "ERR value is out of range, value must between -2147483648 and 2147483647"
+            }
+            Refusal::ClientName => {
+                "ERR Client names cannot contain spaces, newlines or special characters."
+            }
             Refusal::InvalidExpire(command) => {
                 return format!("ERR invalid expire time in '{command}' command").into();
             }
