@@ -3,6 +3,7 @@
 use std::sync::PoisonError;
 
 use super::directive::Directive;
+use super::error::UNSUPPORTED;
 use super::spec::Change;
 use super::store::Config;
 use super::table;
@@ -101,15 +102,17 @@ impl Config {
 
 fn parse(directive: Directive, value: &[u8], old: &Value) -> Result<Value, String> {
     let spec = directive.spec();
-    if !spec.takes_words() {
-        return spec.parse(&[value], old);
-    }
     // COMPAT: words are apart by exactly one space; two make an empty word between.
     let words: Vec<&[u8]> = match value {
+        _ if !spec.takes_words() => vec![value],
         b"" => Vec::new(),
         _ => value.split(|byte| *byte == b' ').collect(),
     };
-    spec.parse(&words, old)
+    let new = spec.parse(&words, old)?;
+    match spec.unsupported(&new) {
+        Some(what) => Err(format!("{what} {UNSUPPORTED}")),
+        None => Ok(new),
+    }
 }
 
 fn failed(name: &[u8], reason: &str) -> String {

@@ -7,6 +7,9 @@ use std::path::PathBuf;
 use super::spec::Spec;
 use super::table;
 
+/// What is said of a feature that is not there yet.
+pub(super) const UNSUPPORTED: &str = "is not supported by this version of Russet";
+
 /// Where a setting stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -22,7 +25,8 @@ pub enum Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     pub place: Place,
-    pub fault: Fault,
+    /// Boxed, as errors travel inside results that are mostly fine.
+    pub fault: Box<Fault>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,9 +36,9 @@ pub enum Fault {
         name: String,
         nearest: Option<&'static str>,
     },
-    /// Redis has it; we don't yet.
+    /// Redis has it, we don't yet: a directive, or a directive with this value.
     Unsupported {
-        name: String,
+        what: String,
     },
     /// `value` is `None` where it must not be shown.
     BadValue {
@@ -60,21 +64,25 @@ pub enum Fault {
 }
 
 impl ConfigError {
-    pub(super) fn unknown(place: Place, name: &[u8]) -> Self {
+    pub(super) fn new(place: &Place, fault: Fault) -> Self {
+        ConfigError { place: place.clone(), fault: Box::new(fault) }
+    }
+
+    pub(super) fn unknown(place: &Place, name: &[u8]) -> Self {
         let name = String::from_utf8_lossy(name).into_owned();
         let is_of_module = name.contains('.')
             || table::MODULE_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
         let fault = if is_of_module || table::MISSING.contains(&name.as_str()) {
-            Fault::Unsupported { name }
+            Fault::Unsupported { what: name }
         } else {
             let known = table::names().map(|(_, known)| known).chain(["include"]);
             let nearest = russet_base::text::nearest(&name, known);
             Fault::Unknown { name, nearest }
         };
-        ConfigError { place, fault }
+        ConfigError::new(place, fault)
     }
 
-    pub(super) fn bad_value(place: Place, spec: &Spec, words: &[Vec<u8>], reason: String) -> Self {
+    pub(super) fn bad_value(place: &Place, spec: &Spec, words: &[Vec<u8>], reason: String) -> Self {
         let value = String::from_utf8_lossy(&words.join(&b' ')).into_owned();
         let fault = Fault::BadValue {
             name: spec.directive.name().to_owned(),
@@ -82,7 +90,7 @@ impl ConfigError {
             reason,
             allowed: spec.allowed(),
         };
-        ConfigError { place, fault }
+        ConfigError::new(place, fault)
     }
 }
 
@@ -114,14 +122,8 @@ impl Fault {
             Fault::Unknown { name, nearest: None } => {
                 write!(f, "unknown directive '{dashes}{name}'")
             }
-            Fault::Unsupported { name } => {
-                write!(f, "{dashes}{name} is not supported by this version of Russet")
-            }
-            Fault::BadValue { name, value, reason, .. } if reason.ends_with("of Russet") => {
-                let _ = value;
-                write!(f, "{dashes}{}", reason.trim_start_matches(dashes))?;
-                debug_assert!(reason.starts_with(name.as_str()));
-                Ok(())
+            Fault::Unsupported { what } => {
+                write!(f, "{dashes}{what} {UNSUPPORTED}")
             }
             Fault::BadValue { name, value, reason, allowed } => {
                 write!(f, "{dashes}{name}: bad value")?;

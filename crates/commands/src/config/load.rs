@@ -16,26 +16,33 @@ use super::value::{Value, os_str};
 const FILE_BYTES_MAX: u64 = 16 << 20;
 /// Files that may include each other in a row.
 const INCLUDE_DEPTH_MAX: usize = 16;
+/// Files that are read in all, each time counted.
+const FILES_MAX: usize = 1000;
 
 /// Settings being gathered: a later one replaces an earlier one, or adds to it.
 pub(super) struct Loader {
     values: Vec<Value>,
     /// The first `save` replaces the default, each further one adds a point.
     has_save: bool,
+    /// Directives that stand at a value which needs a missing feature.
+    unsupported: Vec<(Directive, ConfigError)>,
+    files: usize,
     /// What relative paths start from, whatever the process does later.
     start_dir: PathBuf,
 }
 
 impl Loader {
     pub(super) fn new(start_dir: PathBuf) -> Self {
-        let mut values: Vec<Value> =
-            Directive::ALL.iter().map(|directive| directive.spec().default_value()).collect();
-        values[Directive::Dir as usize] = Value::text(start_dir.as_os_str().as_encoded_bytes());
-        Loader { values, has_save: false, start_dir }
+        let values = defaults(&start_dir);
+        Loader { values, has_save: false, unsupported: Vec::new(), files: 0, start_dir }
     }
 
-    pub(super) fn into_values(self) -> Vec<Value> {
-        self.values
+    /// The values, in the order of `Directive::ALL`.
+    pub(super) fn finish(self) -> Result<Vec<Value>, ConfigError> {
+        match self.unsupported.into_iter().next() {
+            Some((_, error)) => Err(error),
+            None => Ok(self.values),
+        }
     }
 
     /// Reads a file. If it can't be, `place` is who asked for it.
@@ -45,8 +52,9 @@ impl Loader {
 
     fn nested_file(&mut self, path: &Path, place: &Place, depth: usize) -> Result<(), ConfigError> {
         let path = self.start_dir.join(path);
-        let fail = |fault| ConfigError { place: place.clone(), fault };
-        if depth > INCLUDE_DEPTH_MAX {
+        let fail = |fault| ConfigError::new(place, fault);
+        self.files += 1;
+        if depth > INCLUDE_DEPTH_MAX || self.files > FILES_MAX {
             return Err(fail(Fault::IncludesTooDeep { path }));
         }
         let unreadable = |fault: std::io::Error| Fault::Unreadable {
@@ -70,24 +78,22 @@ impl Loader {
                 continue;
             }
             let place = Place::Line { file: file.to_owned(), line: index + 1 };
-            let words = split_words(line).map_err(|_| ConfigError {
-                place: place.clone(),
-                fault: Fault::UnbalancedQuotes,
-            })?;
-            self.nested_words(&words, place, depth)?;
+            let words =
+                split_words(line).map_err(|_| ConfigError::new(&place, Fault::UnbalancedQuotes))?;
+            self.nested_words(&words, &place, depth)?;
         }
         Ok(())
     }
 
     /// Takes one setting: a name and its words.
-    pub(super) fn words(&mut self, words: &[Vec<u8>], place: Place) -> Result<(), ConfigError> {
+    pub(super) fn words(&mut self, words: &[Vec<u8>], place: &Place) -> Result<(), ConfigError> {
         self.nested_words(words, place, 0)
     }
 
     fn nested_words(
         &mut self,
         words: &[Vec<u8>],
-        place: Place,
+        place: &Place,
         depth: usize,
     ) -> Result<(), ConfigError> {
         let [name, rest @ ..] = words else { return Ok(()) };
@@ -96,18 +102,15 @@ impl Loader {
             return self.set(directive, rest, place);
         }
         match rest {
-            [pattern] if lower == b"include" => self.include(pattern, &place, depth),
+            [pattern] if lower == b"include" => self.include(pattern, place, depth),
             [_] if table::RETIRED.iter().any(|retired| retired.as_bytes() == lower) => Ok(()),
-            // `sentinel` alone asks for the other mode of redis-server.
             _ => Err(ConfigError::unknown(place, &lower)),
         }
     }
 
     fn include(&mut self, pattern: &[u8], place: &Place, depth: usize) -> Result<(), ConfigError> {
-        let unreadable = |reason| ConfigError {
-            place: place.clone(),
-            fault: Fault::Unreadable { path: PathBuf::new(), reason },
-        };
+        let unreadable =
+            |reason| ConfigError::new(place, Fault::Unreadable { path: PathBuf::new(), reason });
         let pattern = self.start_dir.join(os_str(pattern).map_err(unreadable)?);
         for path in include::expand(&pattern) {
             self.nested_file(&path, place, depth + 1)?;
@@ -119,10 +122,10 @@ impl Loader {
         &mut self,
         directive: Directive,
         words: &[Vec<u8>],
-        place: Place,
+        place: &Place,
     ) -> Result<(), ConfigError> {
         let spec = directive.spec();
-        let bad = |reason| ConfigError::bad_value(place.clone(), spec, words, reason);
+        let bad = |reason| ConfigError::bad_value(place, spec, words, reason);
         // Several words may also be written as one, in quotes.
         let split;
         let given = match words {
@@ -140,6 +143,12 @@ impl Loader {
         };
         let current = &self.values[directive as usize];
         let mut value = spec.parse(given, current).map_err(bad)?;
+        // A file may ask for what a later option takes back, so this is no error yet.
+        self.unsupported.retain(|(earlier, _)| *earlier != directive);
+        if let Some(what) = spec.unsupported(&value) {
+            let error = ConfigError::new(place, Fault::Unsupported { what });
+            self.unsupported.push((directive, error));
+        }
         if matches!(spec.kind, Kind::SavePoints) {
             if self.has_save && !value.bytes().is_empty() && !current.bytes().is_empty() {
                 value = Value::text([current.bytes(), value.bytes()].join(&b' '));
@@ -151,13 +160,21 @@ impl Loader {
     }
 }
 
+/// The values before anything is read, in the order of `Directive::ALL`.
+pub(super) fn defaults(start_dir: &Path) -> Vec<Value> {
+    let mut values: Vec<Value> =
+        Directive::ALL.iter().map(|directive| directive.spec().default_value()).collect();
+    values[Directive::Dir as usize] = Value::text(start_dir.as_os_str().as_encoded_bytes());
+    values
+}
+
 /// Reads to the end, but not without end.
 pub(super) fn read_all(
     source: impl Read,
     path: &Path,
     place: &Place,
 ) -> Result<Vec<u8>, ConfigError> {
-    let fail = |fault| ConfigError { place: place.clone(), fault };
+    let fail = |fault| ConfigError::new(place, fault);
     let mut content = Vec::new();
     let read = source.take(FILE_BYTES_MAX + 1).read_to_end(&mut content);
     read.map_err(|fault| {

@@ -72,7 +72,7 @@ impl Config {
     fn differing(&self, content: &[u8], path: &Path) -> Result<Vec<Directive>, String> {
         let mut loader = Loader::new(self.start_dir.clone());
         loader.content(content, path).map_err(|fault| fault.to_string())?;
-        let values: Vec<Value> = loader.into_values();
+        let values: Vec<Value> = loader.finish().map_err(|fault| fault.to_string())?;
         let pairs = Directive::ALL.iter().zip(&values);
         Ok(pairs
             .filter(|(directive, value)| self.load(**directive) != **value)

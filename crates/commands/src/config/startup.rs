@@ -46,7 +46,7 @@ impl Startup {
         let file = parts.file.map(|file| start_dir.join(file));
         let mut loader = Loader::new(start_dir.clone());
         if let Some(file) = &file {
-            loader.file(file, &Place::Option).map_err(|fault| unreadable_file(fault, file))?;
+            loader.file(file, &Place::Option)?;
         }
         if parts.reads_stdin {
             let name = Path::new("stdin");
@@ -54,15 +54,10 @@ impl Startup {
             loader.content(&content, name)?;
         }
         for option in &parts.options {
-            loader.words(option, Place::Option)?;
+            loader.words(option, &Place::Option)?;
         }
-        Ok(Startup::Run(Box::new(Config::new(loader.into_values(), file, start_dir))))
+        Ok(Startup::Run(Box::new(Config::new(loader.finish()?, file, start_dir))))
     }
-}
-
-/// Says which file it is only once.
-fn unreadable_file(error: ConfigError, _file: &Path) -> ConfigError {
-    error
 }
 
 fn take_apart(args: &[OsString]) -> Result<Asked, ConfigError> {
@@ -77,10 +72,8 @@ fn take_apart(args: &[OsString]) -> Result<Asked, ConfigError> {
             b"--version" | b"-v" if !wants_word => return Ok(Asked::Version),
             b"-" if is_first || is_last => parts.reads_stdin = true,
             [b'-', b'-', option @ ..] if !wants_word => {
-                let mut words = split_words(option).map_err(|_| ConfigError {
-                    place: Place::Option,
-                    fault: Fault::UnbalancedQuotes,
-                })?;
+                let mut words = split_words(option)
+                    .map_err(|_| ConfigError::new(&Place::Option, Fault::UnbalancedQuotes))?;
                 let next_is_option = args
                     .get(index + 1)
                     .is_some_and(|next| next.as_encoded_bytes().starts_with(b"--"));
@@ -101,7 +94,7 @@ fn take_apart(args: &[OsString]) -> Result<Asked, ConfigError> {
                 None => {
                     let argument = String::from_utf8_lossy(arg).into_owned();
                     let fault = Fault::StrayArgument { argument };
-                    return Err(ConfigError { place: Place::Option, fault });
+                    return Err(ConfigError::new(&Place::Option, fault));
                 }
             },
         }

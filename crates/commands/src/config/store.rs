@@ -10,7 +10,7 @@ use russet_base::glob::Glob;
 use super::amounts::{self, BufferLimit, ClientClass, SavePoint};
 use super::directive::Directive;
 use super::events::EventFlags;
-use super::load::Loader;
+use super::load;
 use super::spec::Kind;
 use super::table;
 use super::value::Value;
@@ -43,7 +43,8 @@ impl Default for Config {
     /// As without a file and options.
     fn default() -> Self {
         let start_dir = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-        Config::new(Loader::new(start_dir.clone()).into_values(), None, start_dir)
+        let values = load::defaults(&start_dir);
+        Config::new(values, None, start_dir)
     }
 }
 

@@ -75,19 +75,18 @@ impl Spec {
         words: &[W],
         current: &Value,
     ) -> Result<Value, String> {
-        let value = match words {
-            [word] if !self.takes_words() => self.parse_word(word.as_ref())?,
-            _ if !self.takes_words() => return Err("wrong number of arguments".to_owned()),
-            _ => self.parse_words(words, current)?,
-        };
-        let printed = self.print(&value);
-        let is_supported = self.supported.is_empty()
-            || self.supported.iter().any(|known| known.as_bytes() == printed.as_bytes());
-        if is_supported {
-            return Ok(value);
+        match words {
+            [word] if !self.takes_words() => self.parse_word(word.as_ref()),
+            _ if !self.takes_words() => Err("wrong number of arguments".to_owned()),
+            _ => self.parse_words(words, current),
         }
-        let name = self.directive.name();
-        Err(format!("{name} '{printed}' is not supported by this version of Russet"))
+    }
+
+    /// The value as it is named when it asks for a feature that is not there yet.
+    pub(super) fn unsupported(&self, value: &Value) -> Option<String> {
+        let printed = self.print(value);
+        let is_supported = self.supported.is_empty() || self.supported.contains(&printed.as_str());
+        (!is_supported).then(|| format!("{} '{printed}'", self.directive.name()))
     }
 
     fn parse_word(&self, word: &[u8]) -> Result<Value, String> {
@@ -220,8 +219,7 @@ impl Spec {
         }
     }
 
-    /// The lines of a file that set this value, beside the name. `None` for a part that is as it
-    /// would be without a line.
+    /// The lines of a file that set this value.
     pub(super) fn lines(&self, value: &Value) -> Vec<Vec<u8>> {
         let name = self.directive.name();
         let line = |rest: &[u8]| [name.as_bytes(), b" ", rest].concat();
