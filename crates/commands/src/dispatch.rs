@@ -185,6 +185,8 @@ impl Worker {
     fn account(&mut self, session: &Session, command: Command, args: Args, started: Option<u64>) {
         self.stats.processed.add(1);
         session.card.last_command.store(command as u16 + 1, Ordering::Relaxed);
+        let before = session.card.commands.load(Ordering::Relaxed);
+        session.card.commands.store(before + 1, Ordering::Relaxed);
         match started {
             None => self.batch.push(command),
             Some(started) => {

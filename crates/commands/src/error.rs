@@ -27,6 +27,9 @@ pub enum Refusal {
     NotFinite,
     StringTooLong,
     BadDigest,
+    // connection
+    BeyondInt32,
+    ClientName,
     /// Any other text, its code included.
     Text(Cow<'static, str>),
 }
@@ -60,6 +63,12 @@ impl Refusal {
                 "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
             }
             Refusal::BadDigest => "ERR must be exactly 16 hexadecimal characters",
+            Refusal::BeyondInt32 => {
+                "ERR value is out of range, value must between -2147483648 and 2147483647"
+            }
+            Refusal::ClientName => {
+                "ERR Client names cannot contain spaces, newlines or special characters."
+            }
             Refusal::InvalidExpire(command) => {
                 return format!("ERR invalid expire time in '{command}' command").into();
             }

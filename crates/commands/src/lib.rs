@@ -12,6 +12,7 @@ pub mod error;
 mod gate;
 mod generic;
 mod handlers;
+mod help;
 mod list;
 pub mod mail;
 pub mod monitor;
