@@ -216,10 +216,10 @@ fn build_russet() -> Result<PathBuf, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no workspace root")?;
     let mut build = Command::new(env!("CARGO"));
     build.current_dir(root).args(["build", "--quiet", "-p", "russet-server", "--bin", "russet"]);
-    let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
-    if profile == "release" {
-        build.arg("--release");
-    }
+    // The profile of the tests themselves: its artifacts are already there after `cargo test`.
+    let (profile, dir) =
+        if cfg!(debug_assertions) { ("test", "debug") } else { ("release", "release") };
+    build.args(["--profile", profile]);
     let status = build.status().map_err(|error| format!("cargo build: {error}"))?;
     if !status.success() {
         return Err(format!("cargo build of russet: {status}"));
@@ -228,5 +228,5 @@ fn build_russet() -> Result<PathBuf, String> {
         Some(dir) => root.join(dir),
         None => root.join("target"),
     };
-    Ok(target.join(profile).join("russet"))
+    Ok(target.join(dir).join("russet"))
 }
