@@ -86,5 +86,4 @@ fn lay_out_with_exponent(digits: &[u8], exponent: i32, out: &mut Vec<u8>) {
 }
 
 #[cfg(test)]
-#[path = "float/tests.rs"]
 mod tests;

@@ -206,7 +206,8 @@ mod tests {
         Some(words.iter().map(|word| word.escape_ascii().to_string()).collect())
     }
 
-    /// Each proved as an inline request to Redis 7.
+    /// The ECHO lines were asked of Redis 7 as inline requests, save the NUL (which an inline
+    /// request cannot carry there), `'a'b`, the five escapes and the pair of empty words.
     #[test]
     fn lines_split_as_redis_splits_them() {
         let cases: &[(&[u8], Option<&[&str]>)] = &[

@@ -2,7 +2,9 @@
 
 use crate::mail::{Letter, Mailbox};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering,
+};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 /// What others may know of a connection. Plain stores by the owner: the figures need not agree with
@@ -109,6 +111,16 @@ impl ClientCard {
 
     pub fn has_flag(&self, flag: u16) -> bool {
         self.flags.load(Ordering::Relaxed) & flag != 0
+    }
+
+    /// The flags to show: what the counts imply together with what was set.
+    pub fn shown_flags(&self) -> u16 {
+        let listens = [&self.subscriptions, &self.patterns, &self.shard_subscriptions];
+        let is_pubsub = listens.iter().any(|count| count.load(Ordering::Relaxed) > 0);
+        let is_multi = self.queued.load(Ordering::Relaxed) >= 0;
+        let implied = if is_pubsub { ClientFlags::PUBSUB } else { 0 }
+            | if is_multi { ClientFlags::MULTI } else { 0 };
+        self.flags.load(Ordering::Relaxed) | implied
     }
 
     /// Gives the card the way to its owner; done once, when the connection is placed on a loop.

@@ -11,11 +11,11 @@ use russet_protocol::Sink;
 
 /// All that a handler may touch. Handlers are pure: time is `keys.now`, the data is behind `keys`,
 /// and whoever listens to the reply is behind `reply`.
-pub struct Ctx<'a> {
-    pub keys: Keys<'a>,
-    pub reply: &'a mut dyn Sink,
-    pub session: &'a mut Session,
-    pub node: &'a Node,
+pub struct Ctx<'c, 'k> {
+    pub keys: &'c mut Keys<'k>,
+    pub reply: &'c mut dyn Sink,
+    pub session: &'c mut Session,
+    pub node: &'c Node,
     pub command: Command,
     /// False inside EXEC and scripts, where a command that would block answers as if its time were
     /// over at once.
@@ -33,7 +33,7 @@ pub enum Flow {
 
 pub type Outcome = Result<Flow, Refusal>;
 
-pub type Handler = fn(&mut Ctx<'_>, Args<'_>) -> Outcome;
+pub type Handler = fn(&mut Ctx<'_, '_>, Args<'_>) -> Outcome;
 
 /// The usual end of a handler.
 pub const DONE: Outcome = Ok(Flow::Done);

@@ -20,6 +20,8 @@ pub enum Letter {
     Resume,
     /// CLIENT KILL.
     Kill,
+    /// The socket became ready while the connection was busy elsewhere.
+    SocketReady,
 }
 
 /// Where a client's letters go. Posting never blocks and never fails: a client that is gone simply

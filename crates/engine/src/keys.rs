@@ -5,8 +5,9 @@ use crate::event::{Event, EventClasses, Notice};
 use crate::keyspace::{Keyspace, Place};
 use crate::shard::Shard;
 use crate::store::raw::lock::Locked;
-use crate::store::raw::table::{EntryMut, EntryRef, Removed, Slot, Table};
+use crate::store::raw::table::{Deleted, EntryMut, EntryRef, NewValue, Removed, Slot, Table};
 use crate::store::shard_set::ShardSet;
+use crate::types::string;
 use crate::value::Object;
 use russet_base::clock::UnixMillis;
 
@@ -26,20 +27,46 @@ pub struct Effects {
     pub ready: Vec<ReadyKey>,
     pub hits: u32,
     pub misses: u32,
+    /// The classes of events that someone asked for.
+    wanted: EventClasses,
+    /// The shards whose gauges are out of date.
+    touched: ShardSet,
+}
+
+impl Effects {
+    #[inline]
+    fn notice(&mut self, db: usize, key: &[u8], event: Event) {
+        if self.wanted.has_any(event.class) {
+            self.notices.push(Notice { db, event, key: key.into() });
+        }
+    }
+}
+
+/// A key's entry in one probe, or what is left of it if it has expired.
+#[inline]
+fn probe<'t>(
+    table: &'t mut Table<Object>,
+    key: &[u8],
+    hash: u64,
+    now: UnixMillis,
+) -> Result<EntryMut<'t, Object>, Option<Deleted<Object>>> {
+    match table.find_mut(key, hash) {
+        None => Err(None),
+        Some(entry) if entry.expiry().is_some_and(|at| at <= now.0) => Err(Some(entry.delete())),
+        Some(entry) => Ok(entry),
+    }
 }
 
 pub struct Keys<'a> {
-    keyspace: &'a Keyspace,
-    locked: Locked<'a, Shard>,
+    pub(crate) keyspace: &'a Keyspace,
+    pub(crate) locked: Locked<'a, Shard>,
     pub db: usize,
     pub now: UnixMillis,
     /// Reads leave no trace in the access clock (CLIENT NO-TOUCH, OBJECT, ...).
     pub is_silent: bool,
-    notify: EventClasses,
     known: &'a [(usize, Place)],
     next_known: usize,
     last: (usize, Place),
-    touched: ShardSet,
     pub effects: Effects,
 }
 
@@ -56,12 +83,10 @@ impl<'a> Keys<'a> {
             db,
             now,
             is_silent: false,
-            notify: keyspace.notify_classes(),
             known: &[],
             next_known: 0,
             last: (0, Place { shard: 0, hash: 0 }),
-            touched: ShardSet::EMPTY,
-            effects: Effects::default(),
+            effects: Effects { wanted: keyspace.notify_classes(), ..Effects::default() },
         }
     }
 
@@ -80,25 +105,32 @@ impl<'a> Keys<'a> {
         self.locked.held()
     }
 
-    /// The same key is asked for several times by one handler, and planning has hashed it already.
+    /// Planning has hashed the command's keys already. Only those are known by their address: they
+    /// stay where they are while the command runs, other bytes may come to lie where some were.
     #[inline]
     fn place(&mut self, key: &[u8]) -> Place {
+        // An empty key has no bytes of its own, so its address says nothing.
+        if key.is_empty() {
+            return self.keyspace.place(key);
+        }
         let address = key.as_ptr() as usize;
         if self.last.0 == address {
             return self.last.1;
         }
-        let place = match self.known.get(self.next_known) {
+        match self.known.get(self.next_known) {
             Some(&(known, place)) if known == address => {
                 self.next_known += 1;
+                self.last = (address, place);
                 place
             }
             _ => self.keyspace.place(key),
-        };
-        // An empty key has no bytes of its own, so its address says nothing.
-        if !key.is_empty() {
-            self.last = (address, place);
         }
-        place
+    }
+
+    /// The command's words may be gone from here on.
+    pub fn forget_places(&mut self) {
+        self.known = &[];
+        self.last.0 = 0;
     }
 
     #[inline]
@@ -106,125 +138,164 @@ impl<'a> Keys<'a> {
         &mut self.locked.shard(shard as usize).tables[self.db]
     }
 
-    /// True if the key is there and not expired. An expired one is deleted, with its event.
+    /// The key's entry, and beside it what there is to tell of the look-up. An expired entry is
+    /// deleted, with its event.
     #[inline]
-    fn check(&mut self, key: &[u8], place: Place) -> bool {
-        let now = self.now.0;
-        match self.table(place.shard).find(key, place.hash) {
-            None => false,
-            Some(entry) if entry.expiry().is_some_and(|at| at <= now) => {
-                self.expire(key, place);
-                false
+    fn live(&mut self, key: &[u8], place: Place) -> (Option<EntryMut<'_, Object>>, &mut Effects) {
+        let shard_index = place.shard as usize;
+        let Shard { tables, watched, .. } = self.locked.shard(shard_index);
+        let entry = match probe(&mut tables[self.db], key, place.hash, self.now) {
+            Ok(entry) => Some(entry),
+            Err(None) => None,
+            Err(Some(deleted)) => {
+                watched.touch(self.db, key);
+                self.effects.touched.insert(shard_index);
+                self.effects.notice(self.db, key, Event::EXPIRED);
+                self.keyspace.bury(shard_index, deleted.into_object());
+                None
             }
-            Some(_) => true,
-        }
+        };
+        (entry, &mut self.effects)
     }
 
-    #[cold]
-    fn expire(&mut self, key: &[u8], place: Place) {
-        let removed = self.table(place.shard).remove(key, place.hash);
-        self.free(place.shard, removed);
-        self.keyspace.count_expired(place.shard as usize);
-        self.touched.insert(place.shard as usize);
-        self.locked.shard(place.shard as usize).watched.touch(self.db, key);
-        self.notice(key, Event::EXPIRED);
-    }
-
-    fn free(&mut self, shard: u16, removed: Option<Removed<Object>>) {
-        if let Some(object) = removed.and_then(Removed::into_object) {
-            self.locked.shard(shard as usize).object_bytes -= object.memory_bytes();
+    fn free(&mut self, removed: Option<Deleted<Object>>) {
+        if let Some(object) = removed.and_then(Deleted::into_object) {
             self.keyspace.reclaimer().reclaim(object);
         }
     }
 
+    #[inline]
     fn notice(&mut self, key: &[u8], event: Event) {
-        if self.notify.has_any(event.class) {
-            self.effects.notices.push(Notice { db: self.db, event, key: key.into() });
-        }
+        self.effects.notice(self.db, key, event);
     }
 
     /// The key's entry for a command that reads it: counts as a hit or a miss, marks the access.
     #[inline]
     pub fn read(&mut self, key: &[u8]) -> Option<EntryRef<'_, Object>> {
-        let place = self.place(key);
-        if !self.check(key, place) {
-            self.effects.misses += 1;
-            self.notice(key, Event::KEY_MISS);
+        let (place, clock) = (self.place(key), self.access_clock());
+        let (db, is_silent) = (self.db, self.is_silent);
+        let (entry, effects) = self.live(key, place);
+        let Some(mut entry) = entry else {
+            effects.misses += 1;
+            effects.notice(db, key, Event::KEY_MISS);
             return None;
-        }
-        self.effects.hits += 1;
-        let clock = self.access_clock();
-        let is_silent = self.is_silent;
-        let mut entry = self.table(place.shard).find_mut(key, place.hash)?;
+        };
+        effects.hits += 1;
         if !is_silent && entry.access() != clock {
             entry.set_access(clock);
         }
         Some(entry.into_ref())
     }
 
+    /// As [`Keys::read`], for a command that asks about the key and not for its value: the access
+    /// clock stays.
+    pub fn inspect(&mut self, key: &[u8]) -> Option<EntryRef<'_, Object>> {
+        let (place, db) = (self.place(key), self.db);
+        let (entry, effects) = self.live(key, place);
+        if entry.is_some() {
+            effects.hits += 1;
+        } else {
+            effects.misses += 1;
+            effects.notice(db, key, Event::KEY_MISS);
+        }
+        entry.map(EntryMut::into_ref)
+    }
+
     /// The key's entry without any trace of having looked.
     pub fn peek(&mut self, key: &[u8]) -> Option<EntryRef<'_, Object>> {
         let place = self.place(key);
-        if !self.check(key, place) {
-            return None;
-        }
-        self.table(place.shard).find(key, place.hash)
+        self.live(key, place).0.map(EntryMut::into_ref)
     }
 
     pub fn exists(&mut self, key: &[u8]) -> bool {
-        let place = self.place(key);
-        self.check(key, place)
+        self.peek(key).is_some()
     }
 
     /// The key's entry for a command that changes it. Say what was done with [`Keys::wrote`].
     #[inline]
     pub fn write(&mut self, key: &[u8]) -> Option<EntryMut<'_, Object>> {
-        let place = self.place(key);
-        if !self.check(key, place) {
-            return None;
-        }
-        let clock = self.access_clock();
-        let mut entry = self.table(place.shard).find_mut(key, place.hash)?;
+        let (place, clock) = (self.place(key), self.access_clock());
+        let mut entry = self.live(key, place).0?;
         entry.set_access(clock);
         Some(entry)
-    }
-
-    /// The key's entry or its vacant place, in one probe.
-    #[inline]
-    pub fn slot(&mut self, key: &[u8]) -> Slot<'_, Object> {
-        let place = self.place(key);
-        let now = self.now.0;
-        if let Some(entry) = self.table(place.shard).find(key, place.hash)
-            && entry.expiry().is_some_and(|at| at <= now)
-        {
-            self.expire(key, place);
-        }
-        self.table(place.shard).entry(key, place.hash)
     }
 
     /// Deletes a key, without telling; the caller says why with [`Keys::wrote`].
     pub fn remove(&mut self, key: &[u8]) -> bool {
         let place = self.place(key);
-        if !self.check(key, place) {
-            return false;
-        }
-        let removed = self.table(place.shard).remove(key, place.hash);
-        self.free(place.shard, removed);
-        true
+        let removed = self.live(key, place).0.map(EntryMut::delete);
+        let is_removed = removed.is_some();
+        self.free(removed);
+        is_removed
     }
 
     /// Deletes a key and gives its value to the caller: RENAME, MOVE, GETDEL.
     pub fn take(&mut self, key: &[u8]) -> Option<Removed<Object>> {
         let place = self.place(key);
-        if !self.check(key, place) {
-            return None;
+        self.live(key, place).0.map(EntryMut::remove)
+    }
+
+    /// Puts a value under a key, whatever was there before: the old value is gone, and so is its
+    /// expiry, unless it is given again.
+    #[inline]
+    pub fn put(&mut self, key: &[u8], value: NewValue<'_, Object>, expiry: Option<UnixMillis>) {
+        let (place, clock) = (self.place(key), self.access_clock());
+        let expiry = expiry.map(|at| at.0);
+        let now = self.now.0;
+        let (mut replaced, mut has_expired) = (None, false);
+        match self.table(place.shard).entry(key, place.hash) {
+            Slot::Occupied(mut entry) => {
+                has_expired = entry.expiry().is_some_and(|at| at <= now);
+                replaced = entry.take_object();
+                entry.set_with_expiry(value, expiry);
+                entry.set_access(clock);
+            }
+            Slot::Vacant(vacant) => {
+                vacant.insert(key, value, expiry).set_access(clock);
+                self.notice(key, Event::NEW);
+            }
         }
-        let removed = self.table(place.shard).remove(key, place.hash)?;
-        if let Some(object) = removed.object() {
-            let bytes = object.memory_bytes();
-            self.locked.shard(place.shard as usize).object_bytes -= bytes;
+        if has_expired {
+            // Nobody saw the old value any more, so it went before the new one came.
+            self.keyspace.count_expired(place.shard as usize);
+            self.notice(key, Event::EXPIRED);
+            self.notice(key, Event::NEW);
         }
-        Some(removed)
+        if let Some(object) = replaced {
+            self.keyspace.reclaimer().reclaim(object);
+        }
+    }
+
+    /// Puts a string under a key; see [`Keys::put`].
+    #[inline]
+    pub fn put_string(&mut self, key: &[u8], bytes: &[u8], expiry: Option<UnixMillis>) {
+        self.put(key, string::encode(bytes), expiry);
+    }
+
+    /// Puts a removed or copied value under a key, with its expiry and access clock. What was there
+    /// before is gone; the new key counts as new even so, as Redis has it.
+    pub fn put_back(&mut self, key: &[u8], mut value: Removed<Object>) {
+        self.remove(key);
+        let (expiry, access) = (value.expiry().map(UnixMillis), value.access());
+        self.put(key, value.to_new_value(), expiry);
+        let place = self.place(key);
+        if let Some(mut entry) = self.table(place.shard).find_mut(key, place.hash) {
+            entry.set_access(access);
+        }
+    }
+
+    /// Whether the shard of this key is locked, or could be now without waiting.
+    pub fn try_hold(&mut self, key: &[u8]) -> bool {
+        let place = self.place(key);
+        self.locked.try_add(place.shard as usize)
+    }
+
+    /// Lets those who wait for this key have another look at it, though nothing was written.
+    pub fn recheck_waiters(&mut self, key: &[u8]) {
+        let db = self.db;
+        if self.shard_of(key).waiting.is_awaited(db, key) {
+            self.effects.ready.push(ReadyKey { db, key: key.into() });
+        }
     }
 
     /// Tells, once, that `key` was changed, and how. From here follow the dirty counter, WATCH,
@@ -238,10 +309,21 @@ impl<'a> Keys<'a> {
     /// As [`Keys::wrote`], for a change that has no event of its own.
     #[inline]
     pub fn changed(&mut self, key: &[u8]) {
+        self.effects.dirty += 1;
+        self.touch(key);
+    }
+
+    /// As [`Keys::wrote`], for a further key of a change that was told already and counts as one.
+    pub fn wrote_too(&mut self, key: &[u8], event: Event) {
+        self.touch(key);
+        self.notice(key, event);
+    }
+
+    #[inline]
+    fn touch(&mut self, key: &[u8]) {
         let place = self.place(key);
         let db = self.db;
-        self.effects.dirty += 1;
-        self.touched.insert(place.shard as usize);
+        self.effects.touched.insert(place.shard as usize);
         let shard = self.locked.shard(place.shard as usize);
         if shard.has_listeners() {
             shard.watched.touch(db, key);
@@ -255,14 +337,6 @@ impl<'a> Keys<'a> {
     #[inline]
     pub fn also(&mut self, key: &[u8], event: Event) {
         self.notice(key, event);
-    }
-
-    /// An object in this key's entry grew or shrank, or one was put in or taken out.
-    #[inline]
-    pub fn object_bytes_changed(&mut self, key: &[u8], before: usize, after: usize) {
-        let place = self.place(key);
-        let bytes = &mut self.locked.shard(place.shard as usize).object_bytes;
-        *bytes = *bytes + after - before;
     }
 
     /// The shard of a key, for those who watch it or wait for it.
@@ -283,8 +357,8 @@ impl<'a> Keys<'a> {
 
     /// Runs `action` with another database selected: COPY, MOVE.
     pub fn in_db<R>(&mut self, db: usize, action: impl FnOnce(&mut Self) -> R) -> R {
-        let own = std::mem::replace(&mut self.db, db);
         self.publish();
+        let own = std::mem::replace(&mut self.db, db);
         let result = action(self);
         self.publish();
         self.db = own;
@@ -293,7 +367,7 @@ impl<'a> Keys<'a> {
 
     /// Makes the counts of the changed shards visible to INFO.
     pub fn publish(&mut self) {
-        let touched = std::mem::replace(&mut self.touched, ShardSet::EMPTY);
+        let touched = std::mem::replace(&mut self.effects.touched, ShardSet::EMPTY);
         for index in touched.iter() {
             self.keyspace.publish_gauges(index, &mut self.locked, self.db);
         }

@@ -8,11 +8,12 @@ use crate::shard::{Shard, ShardGauges};
 use crate::store::raw::lock::{Locked, Locks, Wait, Wake};
 use crate::store::raw::table::PagePool;
 use crate::store::shard_set::ShardSet;
+use crate::value::Object;
 use russet_base::clock::UnixMillis;
 use russet_base::hash::{KeyHasher, hash_tag};
 use russet_base::limits::SHARDS_MAX;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Where a key lives: its shard, and its hash inside the shard's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +34,7 @@ pub struct Keyspace {
     pool: Arc<PagePool>,
     reclaimer: Reclaimer,
     notify: AtomicU32,
+    draws: AtomicU64,
 }
 
 impl Keyspace {
@@ -49,6 +51,7 @@ impl Keyspace {
             pool,
             reclaimer: Reclaimer::start(),
             notify: AtomicU32::new(0),
+            draws: AtomicU64::new(0),
         }
     }
 
@@ -132,7 +135,8 @@ impl Keyspace {
         self.gauges[shard].publish(locked.shard(shard), db);
     }
 
-    /// Bytes of keys and values, without locks: as of the last write of each shard.
+    /// Bytes of slots and entries, without locks: as of the last write of each shard. Objects are not
+    /// in it: they are the allocator's.
     pub fn memory_bytes(&self) -> u64 {
         self.gauges.iter().map(|gauges| gauges.memory_bytes.load(Ordering::Relaxed)).sum()
     }
@@ -143,6 +147,11 @@ impl Keyspace {
 
     pub fn reclaimer(&self) -> &Reclaimer {
         &self.reclaimer
+    }
+
+    /// A number for sampling keys: which one can't be told without the hasher's seed.
+    pub fn draw_u64(&self) -> u64 {
+        self.hasher.hash(&self.draws.fetch_add(1, Ordering::Relaxed).to_le_bytes())
     }
 
     /// Which classes of events someone may listen to (`notify-keyspace-events`).
@@ -174,7 +183,7 @@ impl Keyspace {
             if held.tables[db].expires_len() == 0 {
                 continue;
             }
-            let (mut count, mut freed) = (0, 0);
+            let mut count = 0;
             let Shard { tables, watched, .. } = held;
             more |= tables[db].expire_step(now.0, budget, &mut |key, value| {
                 count += 1;
@@ -183,11 +192,9 @@ impl Keyspace {
                     notices.push(Notice { db, event: Event::EXPIRED, key: key.into() });
                 }
                 if let Some(object) = value.into_object() {
-                    freed += object.memory_bytes();
                     self.reclaimer.reclaim(object);
                 }
             });
-            held.object_bytes -= freed;
             if count > 0 {
                 self.gauges[shard].count_expired(count);
                 self.gauges[shard].publish(held, db);
@@ -199,6 +206,15 @@ impl Keyspace {
     /// A view of locked shards for one command.
     pub fn keys<'a>(&'a self, locked: Locked<'a, Shard>, db: usize, now: UnixMillis) -> Keys<'a> {
         Keys::new(self, locked, db, now)
+    }
+
+    /// Counts an expired entry that is out of its table, and frees what it held.
+    #[cold]
+    pub(crate) fn bury(&self, shard: usize, object: Option<Box<Object>>) {
+        self.count_expired(shard);
+        if let Some(object) = object {
+            self.reclaimer.reclaim(object);
+        }
     }
 
     pub(crate) fn count_expired(&self, shard: usize) {

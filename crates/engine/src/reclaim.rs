@@ -5,13 +5,8 @@ use crate::value::Object;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 
-/// Values larger than this are freed by the reclaimer; smaller ones cost less than the hand-over.
-const RECLAIM_BYTES_MIN: usize = 16 * 1024;
-
-enum Garbage {
-    Object(Box<Object>),
-    Tables(Vec<Table<Object>>),
-}
+/// Something that is costly to drop.
+type Garbage = Box<dyn Send>;
 
 /// A thread that drops what it is given.
 pub struct Reclaimer {
@@ -42,13 +37,13 @@ impl Reclaimer {
 
     /// Drops an object, elsewhere if it is large.
     pub fn reclaim(&self, object: Box<Object>) {
-        if object.memory_bytes() >= RECLAIM_BYTES_MIN {
-            self.hand_over(Garbage::Object(object));
+        if object.is_costly_to_drop() {
+            self.hand_over(object);
         }
     }
 
     pub fn reclaim_tables(&self, tables: Vec<Table<Object>>) {
-        self.hand_over(Garbage::Tables(tables));
+        self.hand_over(Box::new(tables));
     }
 
     fn hand_over(&self, garbage: Garbage) {

@@ -13,14 +13,12 @@ pub struct Shard {
     pub(crate) tables: Vec<Table<Object>>,
     pub watched: Watched,
     pub waiting: Waiting,
-    /// Heap bytes of the objects that entries point to, kept by difference.
-    pub(crate) object_bytes: usize,
 }
 
 impl Shard {
     pub(crate) fn new(databases: usize, pool: &Arc<PagePool>, hasher: KeyHasher) -> Self {
         let tables = (0..databases).map(|_| Table::new(pool.clone(), hasher)).collect();
-        Shard { tables, watched: Watched::default(), waiting: Waiting::default(), object_bytes: 0 }
+        Shard { tables, watched: Watched::default(), waiting: Waiting::default() }
     }
 
     pub fn table(&self, db: usize) -> &Table<Object> {
@@ -33,8 +31,9 @@ impl Shard {
         !self.watched.is_empty() || !self.waiting.is_empty()
     }
 
+    /// Bytes of slots and entries; objects are counted by the allocator.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.object_bytes + self.tables.iter().map(Table::memory_bytes).sum::<usize>()
+        self.tables.iter().map(Table::memory_bytes).sum::<usize>()
     }
 }
 

@@ -1,6 +1,8 @@
 //! What an entry of the keyspace holds, seen from above the encodings.
 
-use crate::types::list::LargeList;
+use crate::store::raw::table::{EntryRef, View};
+use crate::types::list::{LargeList, ListRef};
+use crate::types::string;
 
 /// The types of Redis, as TYPE names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,7 +22,12 @@ impl Type {
     }
 }
 
+/// Unmapping this much memory, or freeing this many elements, takes some microseconds.
+const COSTLY_BYTES_MIN: usize = 1024 * 1024;
+const COSTLY_ELEMENTS_MIN: usize = 4096;
+
 /// A value that is too large, or too rich, to lie inside its entry.
+#[derive(Clone)]
 pub enum Object {
     String(Vec<u8>),
     List(LargeList),
@@ -31,6 +38,14 @@ impl Object {
         match self {
             Object::String(_) => Type::String,
             Object::List(_) => Type::List,
+        }
+    }
+
+    /// Whether freeing it costs more than handing it to another thread.
+    pub(crate) fn is_costly_to_drop(&self) -> bool {
+        match self {
+            Object::String(bytes) => bytes.capacity() >= COSTLY_BYTES_MIN,
+            Object::List(list) => list.len() >= COSTLY_ELEMENTS_MIN,
         }
     }
 
@@ -73,3 +88,27 @@ impl PackedTag {
 /// The key holds a value of another type than the command works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrongType;
+
+/// The type of what an entry holds.
+pub fn type_of(entry: &EntryRef<'_, Object>) -> Type {
+    type_of_view(&entry.value())
+}
+
+pub fn type_of_view(view: &View<'_, Object>) -> Type {
+    match view {
+        View::Int(_) | View::Bytes(_) => Type::String,
+        View::Packed(tag, _) => PackedTag::from_u8(*tag).kind(),
+        View::Object(object) => object.kind(),
+    }
+}
+
+/// As OBJECT ENCODING names it.
+pub fn encoding(entry: &EntryRef<'_, Object>) -> &'static str {
+    match entry.value() {
+        View::Packed(tag, bytes) if PackedTag::from_u8(tag) == PackedTag::List => {
+            ListRef::Packed(bytes).encoding()
+        }
+        View::Object(Object::List(list)) => ListRef::Large(list).encoding(),
+        _ => string::encoding(entry),
+    }
+}

@@ -12,47 +12,59 @@ const PAIRS: [u8; 200] = {
     pairs
 };
 
-/// Room for a sign and the twenty digits of `u64::MAX`.
-const DIGITS_MAX: usize = 21;
+/// Room for a kind, a sign and the twenty digits of `u64::MAX`, then a line end.
+const DIGITS_END: usize = 22;
+const LINE_END: usize = DIGITS_END + 2;
 
-/// Digits laid out from the end of a small buffer.
+/// Digits laid out from the end of a small buffer, with the line end already behind them, so that a
+/// line goes out in one copy.
 pub(crate) struct Digits {
-    bytes: [u8; DIGITS_MAX],
+    bytes: [u8; LINE_END],
     start: usize,
 }
 
 impl Digits {
     pub(crate) fn as_bytes(&self) -> &[u8] {
-        &self.bytes[self.start..]
+        &self.bytes[self.start..DIGITS_END]
     }
 
+    fn put(&mut self, byte: u8) {
+        self.start -= 1;
+        self.bytes[self.start] = byte;
+    }
+
+    #[inline]
     fn unsigned(value: u64) -> Digits {
-        let mut digits = Digits { bytes: [0; DIGITS_MAX], start: DIGITS_MAX };
+        let mut digits = Digits { bytes: *b"0000000000000000000000\r\n", start: DIGITS_END };
         let mut rest = value;
         while rest >= 100 {
             let pair = (rest % 100) as usize * 2;
             rest /= 100;
-            digits.start -= 2;
-            digits.bytes[digits.start..digits.start + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+            digits.put(PAIRS[pair + 1]);
+            digits.put(PAIRS[pair]);
         }
         if rest >= 10 {
             let pair = rest as usize * 2;
-            digits.start -= 2;
-            digits.bytes[digits.start..digits.start + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+            digits.put(PAIRS[pair + 1]);
+            digits.put(PAIRS[pair]);
         } else {
-            digits.start -= 1;
-            digits.bytes[digits.start] = b'0' + rest as u8;
+            digits.put(b'0' + rest as u8);
         }
         digits
     }
 
+    #[inline]
     pub(crate) fn signed(value: i64) -> Digits {
         let mut digits = Digits::unsigned(value.unsigned_abs());
         if value < 0 {
-            digits.start -= 1;
-            digits.bytes[digits.start] = b'-';
+            digits.put(b'-');
         }
         digits
+    }
+
+    fn write_line(mut self, kind: u8, out: &mut Vec<u8>) {
+        self.put(kind);
+        out.extend_from_slice(&self.bytes[self.start..]);
     }
 }
 
@@ -61,11 +73,11 @@ impl Digits {
 pub(crate) fn integer_line(out: &mut Vec<u8>, kind: u8, value: i64) {
     match usize::try_from(value) {
         Ok(value) => header(out, kind, value),
-        Err(_) => long_line(out, kind, Digits::signed(value).as_bytes()),
+        Err(_) => Digits::signed(value).write_line(kind, out),
     }
 }
 
-/// A header line: nearly all lengths are below a hundred and go out in one copy.
+/// A header line: nearly all lengths are below a hundred and go out in one copy of fixed size.
 #[inline]
 pub(crate) fn header(out: &mut Vec<u8>, kind: u8, len: usize) {
     if len < 10 {
@@ -73,16 +85,8 @@ pub(crate) fn header(out: &mut Vec<u8>, kind: u8, len: usize) {
     } else if len < 100 {
         out.extend_from_slice(&[kind, PAIRS[len * 2], PAIRS[len * 2 + 1], b'\r', b'\n']);
     } else {
-        long_line(out, kind, Digits::unsigned(len as u64).as_bytes());
+        Digits::unsigned(len as u64).write_line(kind, out);
     }
-}
-
-fn long_line(out: &mut Vec<u8>, kind: u8, digits: &[u8]) {
-    let mut line = [kind; DIGITS_MAX + 3];
-    let end = 1 + digits.len();
-    line[1..end].copy_from_slice(digits);
-    line[end..end + 2].copy_from_slice(b"\r\n");
-    out.extend_from_slice(&line[..end + 2]);
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 #![forbid(unsafe_code)]
-//! RESP2 and RESP3 without sockets: a parser of requests, writers of replies, and replies as values.
-//! It knows no command and does no input or output.
+//! RESP2 and RESP3 without sockets: a parser of requests, writers of replies, and replies as
+//! values. It knows no command and does no input or output.
 
 mod decimal;
 pub mod reply;

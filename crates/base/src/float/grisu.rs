@@ -2,8 +2,8 @@
 //! and Accurately with Integers", 2010).
 //!
 //! COMPAT: its digits always read back as the same double, but about one in a thousand has a digit
-//! more than needed, or is not the nearest. Redis and Valkey print what Grisu2 finds, so the shorter
-//! text of the standard library would differ; `digits_of_the_peer`.
+//! more than needed, or is not the nearest. Redis and Valkey print what Grisu2 finds, so the
+//! shorter text of the standard library would differ; `digits_of_the_peer`.
 
 /// Most digits that can come out.
 pub(super) const DIGITS_MAX: usize = 18;

@@ -3,5 +3,6 @@
 pub mod lock;
 #[cfg(test)]
 mod lock_model;
+pub mod popcount;
 mod sync;
 pub mod table;

@@ -1,6 +1,6 @@
-//! The list's room: what a command can do with a list, whichever form it has. A small list is packed
-//! into its table entry, a large one is an object of its own; moving a list from one form to the other
-//! is done by its owner when [`ListMut::outgrows`] or [`ListMut::settle`] asks for it.
+//! The list's room: what a command can do with a list, whichever form it has. A small list is
+//! packed into its table entry, a large one is an object of its own; moving a list from one form to
+//! the other is done by its owner when [`ListMut::outgrows`] or [`ListMut::settle`] asks for it.
 
 mod chunk;
 mod element;
@@ -8,6 +8,7 @@ mod entries;
 mod large;
 mod limits;
 pub mod packed;
+pub mod stored;
 #[cfg(test)]
 mod tests;
 
@@ -112,7 +113,8 @@ impl<'a> ListRef<'a> {
     }
 
     /// The name that OBJECT ENCODING gives. A packed list is always within the listpack's limits,
-    /// except that the directive may have been lowered since; Redis too looks only at the next edit.
+    /// except that the directive may have been lowered since; Redis too looks only at the next
+    /// edit.
     pub fn encoding(self) -> &'static str {
         match self {
             ListRef::Large(list) if list.is_quicklist() => "quicklist",
@@ -213,8 +215,8 @@ impl<B: Blob> ListMut<'_, B> {
         self.len() == 0
     }
 
-    /// To be asked before texts of extent `growth` are pushed, inserted or set. `true`: a packed list
-    /// must first become large ([`LargeList::from_packed`]), and be asked again.
+    /// To be asked before texts of extent `growth` are pushed, inserted or set. `true`: a packed
+    /// list must first become large ([`LargeList::from_packed`]), and be asked again.
     #[must_use]
     pub fn outgrows(&mut self, growth: Extent, limits: ListLimits) -> bool {
         match self {
@@ -226,8 +228,8 @@ impl<B: Blob> ListMut<'_, B> {
         }
     }
 
-    /// To be asked after elements were removed or replaced. `true`: a large list should now be packed
-    /// ([`LargeList::to_packed`]).
+    /// To be asked after elements were removed or replaced. `true`: a large list should now be
+    /// packed ([`LargeList::to_packed`]).
     #[must_use]
     pub fn settle(&mut self, limits: ListLimits, cause: Settling) -> bool {
         match self {

@@ -56,8 +56,8 @@ fn ends_word(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
-/// Unescapes one word into `scratch` and returns what follows it. Quotes may open and close anywhere
-/// in a word.
+/// Unescapes one word into `scratch` and returns what follows it. Quotes may open and close
+/// anywhere in a word.
 ///
 /// DIFFERS: Redis wants a blank after a closing quote; what it refuses is taken as Valkey takes it.
 fn word<'a>(text: &'a [u8], scratch: &mut Vec<u8>) -> Result<&'a [u8], ProtocolError> {

@@ -44,7 +44,7 @@ enum Stage {
     Bulk(usize),
 }
 
-/// A header line: its first byte, what it holds from there to its CR, and where the next one begins.
+/// A header line: its first byte, what it holds from there to its CR, and where the next begins.
 struct Line<'a> {
     kind: u8,
     text: &'a [u8],

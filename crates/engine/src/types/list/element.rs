@@ -1,9 +1,9 @@
-//! One element of a list and its encoded form, the entry, which packed lists and the chunks of large
-//! lists share. Whole runs of entries are the business of `entries.rs`.
+//! One element of a list and its encoded form, the entry, which packed lists and the chunks of
+//! large lists share. Whole runs of entries are the business of `entries.rs`.
 //!
-//! An entry is `head payload back`. It is the entry of Redis's listpack byte for byte, so that a run
-//! of entries goes into an RDB file, and comes out of one, as it is, and so that its size is the size
-//! Redis compares with `list-max-listpack-size`:
+//! An entry is `head payload back`. It is the entry of Redis's listpack byte for byte, so that a
+//! run of entries goes into an RDB file, and comes out of one, as it is, and so that its size is
+//! the size Redis compares with `list-max-listpack-size`:
 //!
 //! | head | meaning |
 //! |---|---|

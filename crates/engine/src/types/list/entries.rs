@@ -1,5 +1,5 @@
-//! A run of entries, end to end: walked from either side, searched and measured. Where the run lives
-//! (behind a packed list's header, in a chunk) is the owner's business.
+//! A run of entries, end to end: walked from either side, searched and measured. Where the run
+//! lives (behind a packed list's header, in a chunk) is the owner's business.
 
 use super::element::{self, Element};
 
@@ -120,8 +120,8 @@ pub struct Quota {
     pub from_back: bool,
 }
 
-/// Whether `run`, which came from outside, is exactly `count` well-formed entries. Only such a run may
-/// be given to [`Entries`].
+/// Whether `run`, which came from outside, is exactly `count` well-formed entries. Only such a run
+/// may be given to [`Entries`].
 pub fn is_sound(run: &[u8], count: usize) -> bool {
     let mut rest = run;
     let mut seen = 0;

@@ -1,6 +1,6 @@
-//! A list too large for its table entry: a deque of chunks. Pushes and pops touch an end chunk only;
-//! the middle is found by adding up the chunks' counts, which lie together so that this is quick; an
-//! edit in the middle moves bytes of one chunk.
+//! A list too large for its table entry: a deque of chunks. Pushes and pops touch an end chunk
+//! only; the middle is found by adding up the chunks' counts, which lie together so that this is
+//! quick; an edit in the middle moves bytes of one chunk.
 
 use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
@@ -16,6 +16,7 @@ use crate::types::blob::Blob;
 /// Counts that are added up at once on the way to an index.
 const COUNTS_PER_STEP: usize = 64;
 
+#[derive(Clone)]
 pub struct LargeList {
     chunks: VecDeque<Chunk>,
     /// The entries of each chunk: a chunk has at most `CHUNK_BYTES / 2`.
@@ -33,6 +34,13 @@ pub struct LargeList {
 struct Spot {
     chunk: usize,
     index: usize,
+}
+
+/// A place between entries: byte `at` of a chunk's run.
+#[derive(Clone, Copy)]
+struct Seam {
+    chunk: usize,
+    at: usize,
 }
 
 impl LargeList {
@@ -89,8 +97,8 @@ impl LargeList {
         self.is_quicklist |= limits.is_outgrown(self.size.plus(growth));
     }
 
-    /// To be told after elements were removed or replaced, or the list was loaded. `true` if the list
-    /// should now be packed.
+    /// To be told after elements were removed or replaced, or the list was loaded. `true` if the
+    /// list should now be packed.
     pub fn settle(&mut self, limits: ListLimits, cause: Settling) -> bool {
         if self.is_quicklist {
             self.is_quicklist = !limits.is_listpack_again(self.size, cause);
@@ -107,7 +115,8 @@ impl LargeList {
             + self.chunks.iter().map(Chunk::memory_bytes).sum::<usize>()
     }
 
-    /// Frees up to `chunks` chunks of a list that nobody will read again; `true` when none are left.
+    /// Frees up to `chunks` chunks of a list that nobody will read again; `true` when none are
+    /// left.
     pub fn release(&mut self, chunks: usize) -> bool {
         self.spare = None;
         for _ in 0..chunks {
@@ -346,63 +355,59 @@ impl LargeList {
             Place::Before => found.start,
             Place::After => found.end,
         };
-        self.insert_at(chunk, at, &Entry::new(element));
+        self.insert_at(Seam { chunk, at }, &Entry::new(element));
         Some(self.size.count)
     }
 
-    /// Puts an entry at byte `at` of a chunk, or beside it.
-    fn insert_at(&mut self, chunk: usize, at: usize, entry: &Entry<'_>) {
+    /// Puts an entry at a seam, in whichever chunk beside it has room.
+    fn insert_at(&mut self, seam: Seam, entry: &Entry<'_>) {
         let bytes = entry.bytes();
         self.size.bytes += bytes;
         self.size.count += 1;
-        let len = self.chunks[chunk].len();
-        let home = if self.chunks[chunk].takes(bytes) {
-            (chunk, at)
-        } else if at == 0 && chunk > 0 && self.chunks[chunk - 1].takes(bytes) {
-            (chunk - 1, self.chunks[chunk - 1].len())
-        } else if at == len && chunk + 1 < self.chunks.len() && self.chunks[chunk + 1].takes(bytes)
-        {
-            (chunk + 1, 0)
+        let (before, here, after) = (seam.chunk.wrapping_sub(1), seam.chunk, seam.chunk + 1);
+        let takes = |chunk: usize| self.chunks.get(chunk).is_some_and(|chunk| chunk.takes(bytes));
+        if takes(here) {
+            self.put(seam, entry);
+        } else if seam.at == 0 && takes(before) {
+            self.put(Seam { chunk: before, at: self.chunks[before].len() }, entry);
+        } else if seam.at == self.chunks[here].len() && takes(after) {
+            self.put(Seam { chunk: after, at: 0 }, entry);
         } else {
-            return self.insert_between(chunk, at, entry);
-        };
-        self.chunks[home.0].splice(home.1, 0, &entry.pieces());
-        self.counts[home.0] += 1;
+            self.insert_between(seam, entry);
+        }
     }
 
-    /// Splits a full chunk at byte `at` and puts the entry into a half that takes it, or between.
-    fn insert_between(&mut self, chunk: usize, at: usize, entry: &Entry<'_>) {
-        let mut after = chunk;
-        if at > 0 {
-            after += 1;
-            self.split(chunk, at);
-        }
-        for (home, front) in [(after.checked_sub(1), false), (Some(after), true)] {
-            let Some(home) = home.filter(|home| *home < self.chunks.len()) else {
-                continue;
-            };
-            let target = &mut self.chunks[home];
-            if target.takes(entry.bytes()) {
-                let to = if front { 0 } else { target.len() };
-                target.splice(to, 0, &entry.pieces());
-                self.counts[home] += 1;
-                return;
+    /// Puts an entry into a chunk that takes it.
+    fn put(&mut self, seam: Seam, entry: &Entry<'_>) {
+        self.chunks[seam.chunk].splice(seam.at, 0, &entry.pieces());
+        self.counts[seam.chunk] += 1;
+    }
+
+    /// Splits a full chunk at the seam and puts the entry into a half that takes it, or between.
+    fn insert_between(&mut self, seam: Seam, entry: &Entry<'_>) {
+        let len = self.chunks[seam.chunk].len();
+        if seam.at > 0 && seam.at < len {
+            self.split(seam);
+            let (left, right) = (seam.chunk, seam.chunk + 1);
+            if self.chunks[left].takes(entry.bytes()) {
+                return self.put(seam, entry);
+            }
+            if self.chunks[right].takes(entry.bytes()) {
+                return self.put(Seam { chunk: right, at: 0 }, entry);
             }
         }
-        self.chunks.insert(after, Chunk::from_run(&entry.pieces().concat()));
-        self.counts.insert(after, 1);
+        let home = seam.chunk + usize::from(seam.at > 0);
+        self.chunks.insert(home, Chunk::from_run(&entry.pieces().concat()));
+        self.counts.insert(home, 1);
     }
 
-    /// Splits a chunk at byte `at` unless that is its end.
-    fn split(&mut self, chunk: usize, at: usize) {
-        if at == self.chunks[chunk].len() {
-            return;
-        }
-        let tail = self.chunks[chunk].split_off(at);
+    /// Splits a chunk in two at a seam inside it.
+    fn split(&mut self, seam: Seam) {
+        let tail = self.chunks[seam.chunk].split_off(seam.at);
         let moved = Entries::new(tail.run()).count() as u16;
-        self.counts[chunk] -= moved;
-        self.chunks.insert(chunk + 1, tail);
-        self.counts.insert(chunk + 1, moved);
+        self.counts[seam.chunk] -= moved;
+        self.chunks.insert(seam.chunk + 1, tail);
+        self.counts.insert(seam.chunk + 1, moved);
     }
 
     /// Replaces the element at `index`; `false` if there is none.
@@ -425,7 +430,7 @@ impl LargeList {
             self.counts[spot.chunk] -= 1;
             self.size.bytes -= old;
             self.size.count -= 1;
-            self.insert_at(spot.chunk, at, &entry);
+            self.insert_at(Seam { chunk: spot.chunk, at }, &entry);
         }
         true
     }

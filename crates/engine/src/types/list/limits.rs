@@ -1,5 +1,5 @@
-//! When a list may be packed, and what OBJECT ENCODING calls it. The two are apart: we keep a list in
-//! its table entry only while it is small, Redis says `listpack` up to `list-max-listpack-size`.
+//! When a list may be packed, and what OBJECT ENCODING calls it. The two are apart: we keep a list
+//! in its table entry only while it is small, Redis says `listpack` up to `list-max-listpack-size`.
 
 use super::element::ENTRY_OVERHEAD_BYTES_MAX;
 
@@ -33,7 +33,8 @@ impl Extent {
     }
 }
 
-/// `list-max-listpack-size`: a count if positive, a size from 4 KiB (-1) to 64 KiB (-5) if negative.
+/// `list-max-listpack-size`: a count if positive, a size from 4 KiB (-1) to 64 KiB (-5) if
+/// negative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListLimits {
     pub listpack_size: i64,
@@ -56,7 +57,8 @@ impl ListLimits {
         }
     }
 
-    /// Whether a list of these entries is no longer a listpack to Redis once it has grown to `size`.
+    /// Whether a list of these entries is no longer a listpack to Redis once it has grown to
+    /// `size`.
     pub(super) fn is_outgrown(self, size: Extent) -> bool {
         let max = self.listpack_max();
         let bytes_max = if max.bytes == usize::MAX { COUNTED_BYTES_MAX } else { max.bytes };
@@ -65,6 +67,7 @@ impl ListLimits {
 
     /// Whether a quicklist of this size becomes a listpack again: at half the limit after removals,
     /// at the limit itself when it was just loaded.
+    /// DIFFERS: Redis moreover waits until all that is left lies in one of its nodes.
     pub(super) fn is_listpack_again(self, size: Extent, cause: Settling) -> bool {
         let max = self.listpack_max();
         let divisor = if cause == Settling::Shrunk { 2 } else { 1 };
@@ -80,8 +83,8 @@ pub enum Settling {
     Built,
 }
 
-/// Whether a packed list whose entries have `size`, and to which `growth` (texts) is to be added, may
-/// still be packed.
+/// Whether a packed list whose entries have `size`, and to which `growth` (texts) is to be added,
+/// may still be packed.
 pub fn fits_packed(size: Extent, growth: Extent, limits: ListLimits) -> bool {
     let overhead = growth.count.saturating_mul(ENTRY_OVERHEAD_BYTES_MAX);
     let bytes = size.bytes.saturating_add(growth.bytes).saturating_add(overhead);

@@ -1,5 +1,6 @@
-//! A small list in one run of bytes: a two-byte count, then the entries (see `element.rs`). An empty
-//! list is no bytes at all. Whether a list may be packed is said by `limits.rs`; callers ask first.
+//! A small list in one run of bytes: a two-byte count, then the entries (see `element.rs`). An
+//! empty list is no bytes at all. Whether a list may be packed is said by `limits.rs`; callers ask
+//! first.
 
 use std::ops::Range;
 

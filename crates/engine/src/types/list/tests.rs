@@ -1,5 +1,5 @@
-//! The list against a `VecDeque`, over both forms and every border between them, and the laws of the
-//! pieces that a random walk would rarely reach.
+//! The list against a `VecDeque`, over both forms and every border between them, and the laws of
+//! the pieces that a random walk would rarely reach.
 
 use std::collections::VecDeque;
 

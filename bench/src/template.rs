@@ -1,0 +1,290 @@
+//! Requests as prebuilt bytes. A template is written once as text and turned into the image of one
+//! request in which every field has a fixed width, so that making the next request is no more than
+//! overwriting a few digits in place.
+//!
+//! | text | becomes |
+//! |---|---|
+//! | `{r}` | a random key number, 12 digits |
+//! | `{k}` | one random key number for the whole request, 12 digits |
+//! | `{s}` | the next number of a sequence, the same in the whole request, 12 digits |
+//! | `{n}` | a random integer of 9 digits that does not begin with 0 |
+//! | `{v:N}` | N bytes of filler |
+//! | `10x[ a b ]` | the words between the brackets, ten times |
+//! | `;` | ends one command of the request and begins the next |
+
+use crate::failure::{Failure, Result};
+use russet_protocol::request::encode_into;
+
+const KEY_DIGITS: usize = 12;
+const NUMBER_DIGITS: usize = 9;
+const NUMBER_MIN: u64 = 100_000_000;
+const NUMBER_MAX: u64 = 999_999_999;
+/// Longest filler: well over the largest value that any workload wants.
+const FILLER_BYTES_MAX: usize = 64 << 20;
+
+/// Where key numbers and sequence numbers come from.
+#[derive(Clone, Debug)]
+pub struct Source {
+    state: u64,
+    keys: u64,
+    sequence: u64,
+}
+
+impl Source {
+    /// The same seed gives the same numbers.
+    pub fn seeded(seed: u64) -> Source {
+        let state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+        Source { state, keys: 1, sequence: 0 }
+    }
+
+    /// Random key numbers lie below `keys`.
+    pub fn among(self, keys: u64) -> Source {
+        Source { keys: keys.max(1), ..self }
+    }
+
+    /// Another source over the same keys, with random numbers of its own.
+    pub fn fork(&mut self) -> Source {
+        Source { sequence: self.sequence, ..Source::seeded(self.random()).among(self.keys) }
+    }
+
+    /// xorshift64*: cheap, and uniform enough to choose keys with.
+    fn random(&mut self) -> u64 {
+        self.state ^= self.state >> 12;
+        self.state ^= self.state << 25;
+        self.state ^= self.state >> 27;
+        self.state.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.random()) * u128::from(bound)) >> 64) as u64
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Field {
+    RandomKey,
+    SharedKey,
+    Sequence,
+    Number,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Patch {
+    offset: usize,
+    field: Field,
+}
+
+/// One request: a command, or several that belong together.
+#[derive(Clone, Debug)]
+pub struct Template {
+    image: Vec<u8>,
+    patches: Vec<Patch>,
+    commands: usize,
+}
+
+impl Template {
+    pub fn parse(text: &str) -> Result<Template> {
+        let words = expand(text)?;
+        let mut template = Template { image: Vec::new(), patches: Vec::new(), commands: 0 };
+        for command in words.split(|word| word == ";") {
+            template.add_command(command, text)?;
+        }
+        Ok(template)
+    }
+
+    /// Replies that one request gets.
+    pub fn replies(&self) -> usize {
+        self.commands
+    }
+
+    fn add_command(&mut self, words: &[String], text: &str) -> Result<()> {
+        if words.is_empty() {
+            return Err(Failure::Usage(format!("an empty command in the template '{text}'")));
+        }
+        let mut filled = Vec::with_capacity(words.len());
+        let mut fields = Vec::new();
+        for (index, word) in words.iter().enumerate() {
+            filled.push(fill(word, |offset, field| fields.push((index, offset, field)))?);
+        }
+        let start = self.image.len();
+        encode_into(&filled, &mut self.image);
+        let words_start = word_offsets(&filled, start);
+        for (word, offset, field) in fields {
+            self.patches.push(Patch { offset: words_start[word] + offset, field });
+        }
+        self.commands += 1;
+        Ok(())
+    }
+}
+
+/// Where each word's bytes begin in the encoding of a command that begins at `start`.
+fn word_offsets(words: &[Vec<u8>], start: usize) -> Vec<usize> {
+    let header = |number: usize| format!("*{number}\r\n").len();
+    let mut at = start + header(words.len());
+    words
+        .iter()
+        .map(|word| {
+            let begin = at + header(word.len());
+            at = begin + word.len() + 2;
+            begin
+        })
+        .collect()
+}
+
+/// Splits into words and writes out the repetitions.
+fn expand(text: &str) -> Result<Vec<String>> {
+    let mut words = Vec::new();
+    let mut group: Option<(usize, usize)> = None;
+    for word in text.split_ascii_whitespace() {
+        if let Some(times) = word.strip_suffix("x[").and_then(|times| times.parse().ok()) {
+            group = Some((times, words.len()));
+        } else if word == "]" {
+            let (times, start) = group.take().ok_or_else(|| unclosed(text))?;
+            let repeated: Vec<String> = words.drain(start..).collect();
+            (0..times).for_each(|_| words.extend_from_slice(&repeated));
+        } else {
+            words.push(word.to_owned());
+        }
+    }
+    if group.is_some() { Err(unclosed(text)) } else { Ok(words) }
+}
+
+fn unclosed(text: &str) -> Failure {
+    Failure::Usage(format!("unbalanced brackets in the template '{text}'"))
+}
+
+/// A word with room for its fields; tells where each field is.
+fn fill(word: &str, mut found: impl FnMut(usize, Field)) -> Result<Vec<u8>> {
+    let mut out = Vec::with_capacity(word.len());
+    let mut rest = word;
+    while let Some(open) = rest.find('{') {
+        out.extend_from_slice(&rest.as_bytes()[..open]);
+        let Some(close) = rest[open..].find('}').map(|at| open + at) else { break };
+        match &rest[open + 1..close] {
+            "r" => found(reserve(&mut out, KEY_DIGITS), Field::RandomKey),
+            "k" => found(reserve(&mut out, KEY_DIGITS), Field::SharedKey),
+            "s" => found(reserve(&mut out, KEY_DIGITS), Field::Sequence),
+            "n" => found(reserve(&mut out, NUMBER_DIGITS), Field::Number),
+            other => {
+                let bytes = other.strip_prefix("v:").and_then(|bytes| bytes.parse().ok());
+                let bytes = bytes.filter(|bytes| *bytes <= FILLER_BYTES_MAX);
+                let unknown = || Failure::Usage(format!("unknown field '{{{other}}}' in '{word}'"));
+                add_filler(&mut out, bytes.ok_or_else(unknown)?);
+            }
+        }
+        rest = &rest[close + 1..];
+    }
+    out.extend_from_slice(rest.as_bytes());
+    Ok(out)
+}
+
+fn reserve(out: &mut Vec<u8>, digits: usize) -> usize {
+    let offset = out.len();
+    out.resize(offset + digits, b'0');
+    offset
+}
+
+/// Letters without a pattern: no server may store them shorter than they are.
+fn add_filler(out: &mut Vec<u8>, bytes: usize) {
+    let mut source = Source::seeded(bytes as u64);
+    out.extend((0..bytes).map(|_| b'a' + source.below(26) as u8));
+}
+
+/// The requests of one pipeline, side by side in one buffer that is used again and again.
+#[derive(Debug)]
+pub struct Pipeline<'a> {
+    template: &'a Template,
+    bytes: Vec<u8>,
+}
+
+impl<'a> Pipeline<'a> {
+    pub fn new(template: &'a Template, requests: usize) -> Pipeline<'a> {
+        Pipeline { template, bytes: template.image.repeat(requests) }
+    }
+
+    /// The next `requests` requests, at most as many as the pipeline holds.
+    pub fn next(&mut self, requests: usize, source: &mut Source) -> &[u8] {
+        let size = self.template.image.len();
+        let bytes = &mut self.bytes[..size * requests];
+        for request in bytes.chunks_exact_mut(size) {
+            patch(request, &self.template.patches, source);
+        }
+        bytes
+    }
+}
+
+#[inline]
+fn patch(request: &mut [u8], patches: &[Patch], source: &mut Source) {
+    if patches.is_empty() {
+        return;
+    }
+    let shared = source.below(source.keys);
+    let sequence = source.sequence;
+    source.sequence += 1;
+    for patch in patches {
+        let (value, digits) = match patch.field {
+            Field::RandomKey => (source.below(source.keys), KEY_DIGITS),
+            Field::SharedKey => (shared, KEY_DIGITS),
+            Field::Sequence => (sequence, KEY_DIGITS),
+            Field::Number => {
+                (NUMBER_MIN + source.below(NUMBER_MAX - NUMBER_MIN + 1), NUMBER_DIGITS)
+            }
+        };
+        put_digits(&mut request[patch.offset..patch.offset + digits], value);
+    }
+}
+
+/// Decimal, right-aligned, zeros in front; a number that is too long loses its first digits.
+#[inline]
+fn put_digits(out: &mut [u8], mut value: u64) {
+    for digit in out.iter_mut().rev() {
+        *digit = b'0' + (value % 10) as u8;
+        value /= 10;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(template: &str, requests: usize) -> String {
+        let template = Template::parse(template).unwrap();
+        let mut pipeline = Pipeline::new(&template, requests);
+        let mut source = Source::seeded(7).among(1_000_000);
+        pipeline.next(requests, &mut source);
+        String::from_utf8(pipeline.next(requests, &mut source).to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_sequence_goes_on_across_pipelines() {
+        let expected = "*2\r\n$3\r\nGET\r\n$16\r\nkey:000000000002\r\n\
+                        *2\r\n$3\r\nGET\r\n$16\r\nkey:000000000003\r\n";
+        assert_eq!(text("GET key:{s}", 2), expected);
+    }
+
+    #[test]
+    fn groups_fields_and_fillers_have_their_sizes() {
+        let made = text("MSET 2x[ key:{r} {v:5} ]", 1);
+        assert!(made.starts_with("*5\r\n$4\r\nMSET\r\n$16\r\nkey:000000"), "{made}");
+        let words: Vec<&str> = made.split("\r\n").collect();
+        assert_eq!((words[4].len(), words[6].len(), words[8].len()), (16, 5, 16));
+        assert_ne!(words[4], words[8]);
+    }
+
+    #[test]
+    fn one_key_is_shared_by_the_commands_of_a_request() {
+        let template = Template::parse("SET a:{k} {n} ; GET a:{k}").unwrap();
+        assert_eq!(template.replies(), 2);
+        let made = text("SET a:{k} {n} ; GET a:{k}", 1);
+        let words: Vec<&str> = made.split("\r\n").collect();
+        assert_eq!(words[4], words[11]);
+        assert!(words[6].len() == 9 && !words[6].starts_with('0'));
+    }
+
+    #[test]
+    fn bad_templates_are_refused() {
+        for bad in ["GET {q}", "MSET 3x[ a", "GET a ; ", "] a", "SET a {v:99999999999}"] {
+            assert!(Template::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

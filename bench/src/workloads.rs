@@ -1,0 +1,187 @@
+//! What is asked of the servers, as a table. The templates' language is in template.rs.
+
+/// How many times a preparation runs.
+#[derive(Clone, Copy, Debug)]
+pub enum Count {
+    /// Once for each key.
+    Keys,
+    Times(u64),
+}
+
+/// Data that must be there first; each is loaded once per server.
+#[derive(Debug)]
+pub struct Preparation {
+    pub request: &'static str,
+    pub count: Count,
+    pub pipeline: usize,
+}
+
+/// How the load is laid on.
+#[derive(Clone, Copy, Debug)]
+pub enum Pattern {
+    /// Over all connections, at each pipeline depth.
+    Pipelined,
+    /// Like it, but no more than so many requests per round and depth (1, deeper): the data would
+    /// run out, or grow without end. LPUSH and LPOP have the same bound, so they balance.
+    Bounded { single: u64, deeper: u64 },
+    /// Costly requests, one at a time on each of a few connections; the floor tells nothing.
+    Heavy { connections: usize },
+}
+
+/// The most that Russet's CPU per request may be, as a share of Valkey's.
+#[derive(Clone, Copy, Debug)]
+pub enum Target {
+    ByPipeline { p1: f64, p16: f64, p100: f64 },
+    Any(f64),
+    None,
+}
+
+impl Target {
+    pub fn at(self, pipeline: usize) -> Option<f64> {
+        match (self, pipeline) {
+            (Target::Any(ratio), _) => Some(ratio),
+            (Target::ByPipeline { p1, .. }, 1) => Some(p1),
+            (Target::ByPipeline { p16, .. }, 16) => Some(p16),
+            (Target::ByPipeline { p100, .. }, 100) => Some(p100),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Workload {
+    pub name: &'static str,
+    pub request: &'static str,
+    pub needs: &'static [&'static Preparation],
+    pub pattern: Pattern,
+    pub target: Target,
+}
+
+pub static KEYS: Preparation =
+    Preparation { request: "SET key:{s} {v:32}", count: Count::Keys, pipeline: 100 };
+static COUNTERS: Preparation =
+    Preparation { request: "SET ctr:{s} 1", count: Count::Keys, pipeline: 100 };
+static LISTS: Preparation =
+    Preparation { request: "RPUSH list:{s} 8x[ {v:16} ]", count: Count::Keys, pipeline: 50 };
+static LONG_LIST: Preparation =
+    Preparation { request: "RPUSH longlist 100x[ {v:16} ]", count: Count::Times(3), pipeline: 1 };
+static BITMAP_A: Preparation =
+    Preparation { request: "SET bitmap:a {v:10485760}", count: Count::Times(1), pipeline: 1 };
+static BITMAP_B: Preparation =
+    Preparation { request: "SET bitmap:b {v:10485760}", count: Count::Times(1), pipeline: 1 };
+/// Ten megabytes of zeros and one bit at the very end.
+static BITMAP_LAST: Preparation =
+    Preparation { request: "SETBIT bitmap:last 83886079 1", count: Count::Times(1), pipeline: 1 };
+
+const BASIC: Target = Target::ByPipeline { p1: 0.85, p16: 0.55, p100: 0.5 };
+const POPS: Pattern = Pattern::Bounded { single: 100_000, deeper: 400_000 };
+
+pub static WORKLOADS: &[Workload] = &[
+    Workload {
+        name: "PING",
+        request: "PING",
+        needs: &[],
+        pattern: Pattern::Pipelined,
+        target: Target::None,
+    },
+    Workload {
+        name: "GET",
+        request: "GET key:{r}",
+        needs: &[&KEYS],
+        pattern: Pattern::Pipelined,
+        target: BASIC,
+    },
+    Workload {
+        name: "SET",
+        request: "SET key:{r} {v:32}",
+        needs: &[&KEYS],
+        pattern: Pattern::Pipelined,
+        target: BASIC,
+    },
+    Workload {
+        name: "INCR",
+        request: "INCR ctr:{r}",
+        needs: &[&COUNTERS],
+        pattern: Pattern::Pipelined,
+        target: BASIC,
+    },
+    Workload {
+        name: "LPUSH",
+        request: "LPUSH list:{r} {v:16}",
+        needs: &[&LISTS],
+        pattern: POPS,
+        target: BASIC,
+    },
+    Workload {
+        name: "LPOP",
+        request: "LPOP list:{r}",
+        needs: &[&LISTS],
+        pattern: POPS,
+        target: BASIC,
+    },
+    Workload {
+        name: "MSET10",
+        request: "MSET 10x[ key:{r} {v:32} ]",
+        needs: &[&KEYS],
+        pattern: Pattern::Pipelined,
+        target: Target::Any(0.6),
+    },
+    Workload {
+        name: "LRANGE100",
+        request: "LRANGE longlist 0 99",
+        needs: &[&LONG_LIST],
+        pattern: Pattern::Pipelined,
+        target: Target::Any(0.6),
+    },
+    Workload {
+        name: "MULTI3",
+        request: "MULTI ; SET key:{k} {v:32} ; INCR ctr:{k} ; GET key:{k} ; EXEC",
+        needs: &[&KEYS, &COUNTERS],
+        pattern: Pattern::Pipelined,
+        target: Target::ByPipeline { p1: f64::INFINITY, p16: 0.6, p100: f64::INFINITY },
+    },
+    Workload {
+        name: "BITCOUNT-10MB",
+        request: "BITCOUNT bitmap:a",
+        needs: &[&BITMAP_A],
+        pattern: Pattern::Heavy { connections: 1 },
+        target: Target::Any(0.7),
+    },
+    Workload {
+        name: "BITPOS-10MB",
+        request: "BITPOS bitmap:last 1",
+        needs: &[&BITMAP_LAST],
+        pattern: Pattern::Heavy { connections: 1 },
+        target: Target::Any(0.7),
+    },
+    Workload {
+        name: "BITOP-AND-10MB",
+        request: "BITOP AND bitmap:out bitmap:a bitmap:b",
+        needs: &[&BITMAP_A, &BITMAP_B],
+        pattern: Pattern::Heavy { connections: 1 },
+        target: Target::Any(0.7),
+    },
+    Workload {
+        name: "SCAN-1000",
+        request: "SCAN 0 COUNT 1000",
+        needs: &[&KEYS],
+        pattern: Pattern::Heavy { connections: 10 },
+        target: Target::Any(0.7),
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::template::Template;
+
+    #[test]
+    fn every_template_can_be_read() {
+        for workload in WORKLOADS {
+            assert!(Template::parse(workload.request).is_ok(), "{}", workload.name);
+            for need in workload.needs {
+                assert!(Template::parse(need.request).is_ok(), "{}", need.request);
+            }
+        }
+    }
+}

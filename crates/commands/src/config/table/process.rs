@@ -1,0 +1,81 @@
+//! The process: threads, signals, scripts, the version that it reports.
+
+use super::super::directive::Directive as D;
+use super::super::spec::*;
+
+const SHUTDOWN: &[&str] = &["default", "save", "nosave", "now", "force", "safe", "failover"];
+
+pub(super) const SPECS: &[Spec] = &[
+    int(D::Threads, 0, 0..=THREADS_MAX, "Event loops; 0 is one for each core").at_start(),
+    int(D::Shards, 0, 0..=SHARDS_MAX as i64, "Parts of the keyspace; 0 chooses").at_start(),
+    text(D::RedisVersion, "8.0.0", "Version of Redis that clients are told")
+        .at_start()
+        .checked(TextCheck::Version),
+    int(D::Databases, 16, 1..=INT_MAX, "Databases that SELECT can reach").at_start(),
+    flag(D::Daemonize, false, "Run in the background").at_start().only(&["no"]),
+    choice(
+        D::Supervised,
+        "no",
+        &["upstart", "systemd", "auto", "no"],
+        "Supervisor to tell that the server is ready",
+    )
+    .at_start()
+    .only(&["no", "auto"]),
+    text(D::PidFile, "", "File that holds the process id").at_start(),
+    int(D::Hz, 10, 0..=INT_MAX, "Rounds of background work in a second, 1 to 500").clamped(1..=500),
+    flag(D::DynamicHz, true, "More rounds when there are many clients"),
+    int(D::IoThreads, 1, 1..=256, "Kept for files of Redis; `threads` is used").at_start(),
+    choices(D::ShutdownOnSigint, SHUTDOWN, "What SIGINT does, as the words of SHUTDOWN"),
+    choices(D::ShutdownOnSigterm, SHUTDOWN, "What SIGTERM does, as the words of SHUTDOWN"),
+    int(D::ShutdownTimeout, 10, 0..=INT_MAX, "Seconds that a shutdown waits for replicas"),
+    int(
+        D::BusyReplyThreshold,
+        5000,
+        0..=i64::MAX,
+        "Milliseconds after which a running script is reported as busy",
+    )
+    .alias(&["lua-time-limit"]),
+    flag(D::SetProcTitle, true, "Show the address in the process title").at_start(),
+    text(D::ProcTitleTemplate, "{title} {listen-addr} {server-mode}", "Shape of the process title")
+        .checked(TextCheck::TitleTemplate),
+    text(D::LocaleCollate, "", "Locale of SORT ALPHA").only(&["", "C", "POSIX"]),
+    choice(
+        D::OomScoreAdj,
+        "no",
+        &["no", "yes", "relative", "absolute"],
+        "Tell the kernel which process to end first",
+    )
+    .only(&["no"]),
+    oom_scores(D::OomScoreAdjValues, "Scores of master, replica and child"),
+    flag(D::DisableThp, true, "Turn transparent huge pages off").at_start(),
+    text(D::IgnoreWarnings, "", "Warnings at start that are not fatal"),
+    text(D::HashSeed, "", "Seed of the hash function; empty is random").at_start().secret(),
+    text(D::ServerCpulist, "", "Cores of the event loops")
+        .alias(&["server_cpulist"])
+        .at_start()
+        .only(&[""]),
+    text(D::BioCpulist, "", "Cores of background threads")
+        .alias(&["bio_cpulist"])
+        .at_start()
+        .only(&[""]),
+    text(D::AofRewriteCpulist, "", "Cores of the log's rewriting")
+        .alias(&["aof_rewrite_cpulist"])
+        .at_start()
+        .only(&[""]),
+    text(D::BgsaveCpulist, "", "Cores of snapshots")
+        .alias(&["bgsave_cpulist"])
+        .at_start()
+        .only(&[""]),
+    flag(
+        D::ExtendedRedisCompatibility,
+        false,
+        "Valkey calls itself Redis; `redis-version` says it here",
+    ),
+    text(D::AvailabilityZone, "", "Zone that INFO and HELLO report"),
+    flag(D::ImportMode, false, "Hold expiry back during an import").only(&["no"]),
+    flag(D::UseExitOnPanic, false, "Exit instead of aborting").hidden(),
+    int(D::WatchdogPeriod, 0, 0..=INT_MAX, "Milliseconds between stall checks")
+        .hidden()
+        .only(&["0"]),
+    text(D::DebugContext, "", "Words for a crash report").hidden(),
+];

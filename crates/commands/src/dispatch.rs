@@ -1,0 +1,352 @@
+//! The path of every command: look up, check, plan, lock, run, settle.
+
+use crate::blocking;
+use crate::ctx::{Ctx, Flow, Outcome};
+use crate::error::Refusal;
+use crate::gate;
+use crate::generic;
+use crate::handlers;
+use crate::mail::WakeByMail;
+use crate::node::Node;
+use crate::session::{Gate, Session};
+use crate::stats::WorkerStats;
+use crate::transactions;
+use russet_base::{Args, UnixMillis};
+use russet_catalog::spec::Flags;
+use russet_catalog::{Command, Unknown, is_first_word_only_key, keys as key_positions, resolve};
+use russet_engine::keys::Keys;
+use russet_engine::keyspace::Place;
+use russet_engine::shard::Shard;
+use russet_engine::store::raw::lock::Locked;
+use russet_engine::store::shard_set::ShardSet;
+use russet_protocol::Sink;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// How far a command came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The reply is written.
+    Done,
+    /// A shard is busy: give the same words to [`Worker::run`] again after a letter.
+    Busy,
+    /// The client waits for keys; nothing is written. `session.blocked` says more.
+    Blocked,
+}
+
+/// One thread's way to run commands.
+pub struct Worker {
+    pub node: Arc<Node>,
+    pub stats: Arc<WorkerStats>,
+    /// The time that commands see: read once for each batch of commands.
+    pub now: UnixMillis,
+    places: Vec<(usize, Place)>,
+    /// Places of the next commands' first keys, in their order, from looking ahead.
+    ahead: Vec<(usize, Place)>,
+    ahead_next: usize,
+    /// Fast commands of the batch under way, timed together.
+    batch: Vec<Command>,
+    batch_started: u64,
+}
+
+impl Worker {
+    pub fn new(node: Arc<Node>) -> Self {
+        let stats = node.stats.new_worker();
+        let now = node.clock.now();
+        let batch_started = node.clock.monotonic_micros();
+        Worker {
+            node,
+            stats,
+            now,
+            places: Vec::new(),
+            ahead: Vec::new(),
+            ahead_next: 0,
+            batch: Vec::new(),
+            batch_started,
+        }
+    }
+
+    /// Reads the clocks; before the first command of a connection's turn.
+    pub fn begin_batch(&mut self) {
+        // What was looked at ahead may have moved since.
+        self.ahead.clear();
+        self.ahead_next = 0;
+        self.now = self.node.clock.now();
+        self.batch_started = self.node.clock.monotonic_micros();
+    }
+
+    /// Accounts the time of the fast commands since [`Worker::begin_batch`] in equal shares.
+    pub fn end_batch(&mut self) {
+        if self.batch.is_empty() {
+            return;
+        }
+        let elapsed = self.node.clock.monotonic_micros().saturating_sub(self.batch_started);
+        let share = elapsed / self.batch.len() as u64;
+        for command in self.batch.drain(..) {
+            self.stats.count_call(command, share);
+        }
+    }
+
+    /// Hints for the commands that come next: first their buckets, then their entries.
+    pub fn prefetch<'a>(&mut self, db: usize, commands: impl Iterator<Item = Args<'a>>) {
+        self.ahead.clear();
+        self.ahead_next = 0;
+        for args in commands {
+            // Nearly every command has its first key in the second word; a wrong guess costs a hint.
+            if let Some(key) = args.get(1) {
+                let place = self.node.keyspace.place(key);
+                self.node.keyspace.prefetch_bucket(place, db);
+                self.ahead.push((key.as_ptr() as usize, place));
+            }
+        }
+        for &(_, place) in &self.ahead {
+            self.node.keyspace.prefetch_entry(place, db);
+        }
+    }
+
+    /// Runs one command of a client.
+    pub fn run(&mut self, session: &mut Session, args: Args, sink: &mut dyn Sink) -> Progress {
+        let command = match resolve(args) {
+            Ok(command) => command,
+            Err(unknown) => {
+                self.refuse(session, None, unknown_text(unknown, args), sink);
+                return Progress::Done;
+            }
+        };
+        let spec = command.spec();
+        if !spec.arity.allows(args.len()) {
+            self.refuse(session, Some(command), Refusal::Arity(spec.full_name), sink);
+            return Progress::Done;
+        }
+        if !session.gate.is_open() || self.node.pause.is_on() {
+            match gate::check(&self.node, session, command, args, sink) {
+                gate::Verdict::Pass => {}
+                gate::Verdict::Answered => return Progress::Done,
+                gate::Verdict::Wait => return Progress::Busy,
+                gate::Verdict::Refuse(refusal) => {
+                    self.refuse(session, Some(command), refusal, sink);
+                    return Progress::Done;
+                }
+            }
+        }
+        self.call(session, command, args, sink)
+    }
+
+    /// A command that was never started; inside MULTI it dooms the transaction.
+    fn refuse(
+        &mut self,
+        session: &mut Session,
+        command: Option<Command>,
+        refusal: Refusal,
+        sink: &mut dyn Sink,
+    ) {
+        let mut text = refusal.wire();
+        if let Some(command) = command {
+            self.stats.of(command).rejected.add(1);
+        }
+        if command == Some(Command::Exec) {
+            transactions::discard_state(session);
+            let reason = text.strip_prefix("ERR ").unwrap_or(&text);
+            text = format!("EXECABORT Transaction discarded because of: {reason}").into();
+        } else if let Some(transaction) = &mut session.transaction {
+            transaction.is_doomed = true;
+        }
+        self.node.stats.count_error(&text);
+        sink.error(&text);
+    }
+
+    fn call(
+        &mut self,
+        session: &mut Session,
+        command: Command,
+        args: Args,
+        sink: &mut dyn Sink,
+    ) -> Progress {
+        let shards = self.plan(session, command, args);
+        let node = &*self.node;
+        let Some(locked) = lock(node, session, shards) else {
+            return Progress::Busy;
+        };
+        if session.blocked.as_ref().is_some_and(|state| state.waiter.is_settled()) {
+            return Progress::Blocked;
+        }
+        let is_timed = !command.spec().flags.has(Flags::FAST) || node.slowlog.is_precise();
+        let started = if is_timed { node.clock.monotonic_micros() } else { 0 };
+        let mut keys = node.keyspace.keys(locked, session.db, self.now).knowing(&self.places);
+        keys.is_silent = session.is_silent;
+        if node.monitors.is_on() {
+            node.monitors.feed(node, session, command, args);
+        }
+        let mut ctx = Ctx { keys: &mut keys, reply: sink, session, node, command, may_block: true };
+        let outcome = handlers::of(command)(&mut ctx, args);
+        let progress = conclude(&mut ctx, outcome, args, &self.stats);
+        settle(&mut keys, node, &self.stats);
+        drop(keys);
+        self.account(session, command, args, is_timed.then_some(started));
+        progress
+    }
+
+    fn account(&mut self, session: &Session, command: Command, args: Args, started: Option<u64>) {
+        self.stats.processed.add(1);
+        session.card.last_command.store(command as u16 + 1, Ordering::Relaxed);
+        let before = session.card.commands.load(Ordering::Relaxed);
+        session.card.commands.store(before + 1, Ordering::Relaxed);
+        match started {
+            None => self.batch.push(command),
+            Some(started) => {
+                let micros = self.node.clock.monotonic_micros().saturating_sub(started);
+                self.stats.count_call(command, micros);
+                if !command.spec().flags.has(Flags::SKIP_SLOWLOG) {
+                    self.node.slowlog.note(&self.node, session, args, micros);
+                }
+            }
+        }
+    }
+
+    /// The shards that a call needs, and the places of its keys for the handler to find again.
+    fn plan(&mut self, session: &Session, command: Command, args: Args) -> ShardSet {
+        self.places.clear();
+        if command == Command::Exec {
+            return transactions::plan(&self.node, session, &mut self.places);
+        }
+        if let (Some(&(address, place)), Some(key)) = (self.ahead.get(self.ahead_next), args.get(1))
+            && address == key.as_ptr() as usize
+        {
+            self.ahead_next += 1;
+            if is_first_word_only_key(command) {
+                self.places.push((address, place));
+                return ShardSet::one(place.shard as usize);
+            }
+        }
+        let mut shards = ShardSet::EMPTY;
+        plan_keys(&self.node, command, args, &mut shards, &mut self.places);
+        shards
+    }
+}
+
+/// Adds the shards of one call's keys. A call whose keys can't be told is refused by its handler
+/// before it touches any.
+pub(crate) fn plan_keys(
+    node: &Node,
+    command: Command,
+    args: Args,
+    shards: &mut ShardSet,
+    places: &mut Vec<(usize, Place)>,
+) {
+    if command.spec().flags.has(Flags::ALL_SHARDS) {
+        *shards = shards.union(generic::shards_of(&node.keyspace, command, args));
+        return;
+    }
+    let _refused_by_the_handler = key_positions(command, args, &mut |key| {
+        let bytes = args.at(key.index);
+        let place = node.keyspace.place(bytes);
+        shards.insert(place.shard as usize);
+        // An empty key has no address of its own to be known by.
+        if !bytes.is_empty() {
+            places.push((bytes.as_ptr() as usize, place));
+        }
+    });
+}
+
+/// Locks, or sets the client aside to wait.
+fn lock<'n>(node: &'n Node, session: &mut Session, shards: ShardSet) -> Option<Locked<'n, Shard>> {
+    let mut wait = match session.wait.take() {
+        Some(wait) => wait,
+        None => match node.keyspace.try_lock(shards) {
+            Ok(locked) => return Some(locked),
+            Err(_busy) => node.keyspace.wait(Arc::new(WakeByMail(session.mailbox.clone()))),
+        },
+    };
+    let locked = node.keyspace.poll(&mut wait, shards);
+    if locked.is_none() {
+        session.wait = Some(wait);
+    }
+    locked
+}
+
+/// Turns a handler's outcome into a reply or a wait.
+fn conclude(ctx: &mut Ctx, outcome: Outcome, args: Args, stats: &WorkerStats) -> Progress {
+    match outcome {
+        Ok(Flow::Done) => {}
+        Ok(Flow::Block(request)) => {
+            match &ctx.session.blocked {
+                None => blocking::park(ctx.keys, ctx.session, args, *request),
+                // A second try was in vain: its turn is over for now.
+                Some(state) => state.keys.iter().for_each(|key| ctx.keys.recheck_waiters(key)),
+            }
+            return Progress::Blocked;
+        }
+        Err(refusal) => fail(ctx, &refusal, stats),
+    }
+    if let Some(state) = ctx.session.blocked.take() {
+        // A second try was answered: nobody else may, and those behind it get their turn.
+        let was_waiting = state.waiter.claim();
+        debug_assert!(was_waiting, "its keys were locked since it was seen waiting");
+        for key in &state.keys {
+            ctx.keys.recheck_waiters(key);
+        }
+    }
+    Progress::Done
+}
+
+/// Answers with a refusal, and counts it.
+pub(crate) fn fail(ctx: &mut Ctx, refusal: &Refusal, stats: &WorkerStats) {
+    let text = refusal.wire();
+    stats.of(ctx.command).failed.add(1);
+    ctx.node.stats.count_error(&text);
+    ctx.reply.error(&text);
+}
+
+/// What follows from a command's effects, while its shards are still locked.
+pub(crate) fn settle(keys: &mut Keys, node: &Node, stats: &WorkerStats) {
+    if keys.effects.hits > 0 {
+        stats.hits.add(u64::from(keys.effects.hits));
+    }
+    if keys.effects.misses > 0 {
+        stats.misses.add(u64::from(keys.effects.misses));
+    }
+    if !keys.effects.ready.is_empty() {
+        blocking::serve_ready(keys);
+    }
+    if keys.effects.dirty > 0 {
+        stats.dirty.add(keys.effects.dirty);
+    }
+    keys.publish();
+    if !keys.effects.notices.is_empty() {
+        node.publish_notices(&keys.effects.notices);
+    }
+}
+
+/// COMPAT: the words are cut as Redis cuts them (tests/wire/connection/unknown.wire).
+fn unknown_text(unknown: Unknown, args: Args) -> Refusal {
+    const NAME_BYTES_MAX: usize = 128;
+    let cut = |word: &[u8], max: usize| {
+        String::from_utf8_lossy(&word[..word.len().min(max)]).into_owned()
+    };
+    match unknown {
+        Unknown::Subcommand(parent) => Refusal::text(format!(
+            "ERR unknown subcommand '{}'. Try {} HELP.",
+            cut(args.at(1), NAME_BYTES_MAX),
+            parent.spec().name.to_uppercase()
+        )),
+        Unknown::Command => {
+            let mut beginning = String::new();
+            for word in args.from(1).iter() {
+                if beginning.len() >= NAME_BYTES_MAX {
+                    break;
+                }
+                let room = NAME_BYTES_MAX - beginning.len();
+                beginning.push_str(&format!("'{}' ", cut(word, room)));
+            }
+            let name = cut(args.at(0), NAME_BYTES_MAX);
+            Refusal::text(format!(
+                "ERR unknown command '{name}', with args beginning with: {beginning}"
+            ))
+        }
+    }
+}
+
+/// Whether the client must authenticate before anything else.
+pub(crate) fn needs_auth(session: &Session, command: Command) -> bool {
+    session.gate.has(Gate::NEEDS_AUTH) && !command.spec().flags.has(Flags::NO_AUTH)
+}

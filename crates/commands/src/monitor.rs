@@ -1,0 +1,63 @@
+//! MONITOR: clients that see every command.
+
+use crate::mail::{Letter, Mailbox};
+use crate::node::Node;
+use crate::session::Session;
+use russet_base::{Args, text};
+use russet_catalog::Command;
+use russet_catalog::spec::Flags;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, RwLock};
+
+#[derive(Default)]
+pub struct Monitors {
+    listeners: RwLock<Vec<(u64, Arc<dyn Mailbox>)>>,
+    count: AtomicUsize,
+}
+
+impl Monitors {
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.count.load(Ordering::Relaxed) > 0
+    }
+
+    pub fn add(&self, id: u64, mailbox: Arc<dyn Mailbox>) {
+        let mut listeners = self.listeners.write().unwrap_or_else(|poison| poison.into_inner());
+        if !listeners.iter().any(|(known, _)| *known == id) {
+            listeners.push((id, mailbox));
+        }
+        self.count.store(listeners.len(), Ordering::Relaxed);
+    }
+
+    pub fn remove(&self, id: u64) {
+        let mut listeners = self.listeners.write().unwrap_or_else(|poison| poison.into_inner());
+        listeners.retain(|(known, _)| *known != id);
+        self.count.store(listeners.len(), Ordering::Relaxed);
+    }
+
+    /// Shows a command to all monitors. Secrets are never shown.
+    pub fn feed(&self, node: &Node, session: &Session, command: Command, args: Args) {
+        if command.spec().flags.has_any(Flags::SKIP_MONITOR.and(Flags::ADMIN)) {
+            return;
+        }
+        let micros = node.clock.now_micros();
+        let mut line = format!(
+            "+{}.{:06} [{} {}]",
+            micros.div_euclid(1_000_000),
+            micros.rem_euclid(1_000_000),
+            session.db,
+            session.card.address
+        )
+        .into_bytes();
+        for word in args.iter() {
+            line.push(b' ');
+            text::write_quoted(&mut line, word);
+        }
+        line.extend_from_slice(b"\r\n");
+        let line: Arc<[u8]> = line.into();
+        let listeners = self.listeners.read().unwrap_or_else(|poison| poison.into_inner());
+        for (_, mailbox) in listeners.iter() {
+            mailbox.post(Letter::Push(line.clone()));
+        }
+    }
+}

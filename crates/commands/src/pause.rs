@@ -1,0 +1,89 @@
+//! CLIENT PAUSE: holds back commands until a moment.
+
+use crate::mail::Letter;
+use crate::node::Node;
+use crate::session::Session;
+use russet_base::UnixMillis;
+use russet_catalog::Command;
+use russet_catalog::spec::Flags;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PauseKind {
+    Write,
+    All,
+}
+
+#[derive(Default)]
+pub struct Pause {
+    is_on: AtomicBool,
+    until: Mutex<Option<(PauseKind, UnixMillis)>>,
+    /// Clients that were held back, to be told when it is over.
+    held: Mutex<Vec<std::sync::Arc<dyn crate::mail::Mailbox>>>,
+}
+
+impl Pause {
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Relaxed)
+    }
+
+    /// Pauses, never for shorter or for less than before.
+    pub fn start(&self, kind: PauseKind, end: UnixMillis) {
+        let mut until = self.until.lock().unwrap_or_else(|poison| poison.into_inner());
+        *until = Some(match *until {
+            Some((old, old_end)) => {
+                let kind = if old == PauseKind::All { old } else { kind };
+                (kind, old_end.max(end))
+            }
+            None => (kind, end),
+        });
+        self.is_on.store(true, Ordering::Relaxed);
+    }
+
+    pub fn end(&self) {
+        *self.until.lock().unwrap_or_else(|poison| poison.into_inner()) = None;
+        self.is_on.store(false, Ordering::Relaxed);
+        let held =
+            std::mem::take(&mut *self.held.lock().unwrap_or_else(|poison| poison.into_inner()));
+        held.iter().for_each(|mailbox| mailbox.post(Letter::Resume));
+    }
+
+    pub fn state(&self) -> Option<(PauseKind, UnixMillis)> {
+        *self.until.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+
+    /// Ends a pause whose time is over; called by the housekeeping.
+    pub fn tick(&self, now: UnixMillis) {
+        if self.is_on() && self.state().is_some_and(|(_, end)| end <= now) {
+            self.end();
+        }
+    }
+
+    /// Whether this command must wait. If so the client will be told.
+    pub(crate) fn holds(&self, node: &Node, session: &Session, command: Command) -> bool {
+        if !self.is_on() {
+            return false;
+        }
+        let Some((kind, end)) = self.state() else { return false };
+        if end <= node.clock.now() {
+            self.end();
+            return false;
+        }
+        let writes = Flags::WRITE.and(Flags::MAY_REPLICATE);
+        let is_held = match kind {
+            // CLIENT itself must get through, or nobody could end the pause.
+            PauseKind::All => command.parent() != Some(Command::Client),
+            PauseKind::Write => {
+                command.spec().flags.has_any(writes)
+                    || crate::transactions::writes(session, command)
+            }
+        };
+        if is_held {
+            let mut held = self.held.lock().unwrap_or_else(|poison| poison.into_inner());
+            held.push(session.mailbox.clone());
+        }
+        is_held
+    }
+}

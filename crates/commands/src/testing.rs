@@ -1,0 +1,87 @@
+//! Runs commands inside a test, with a clock that the test moves.
+
+use crate::clients::ClientCard;
+use crate::config::{Config, Directive};
+use crate::dispatch::{Progress, Worker};
+use crate::mail::NoMailbox;
+use crate::node::{AllocatorReport, Host, Node};
+use crate::session::Session;
+use russet_base::hash::KeyHasher;
+use russet_base::{ManualClock, OwnedArgs, UnixMillis};
+use russet_engine::keyspace::Keyspace;
+use russet_protocol::{Value, ValueSink};
+use std::sync::Arc;
+
+struct NoHost;
+
+impl Host for NoHost {
+    fn allocator(&self) -> AllocatorReport {
+        AllocatorReport::default()
+    }
+
+    fn shut_down(&self) {}
+
+    fn directive_changed(&self, _directive: Directive) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn threads(&self) -> usize {
+        1
+    }
+}
+
+/// A server of one client without sockets.
+pub(crate) struct Desk {
+    pub clock: Arc<ManualClock>,
+    pub worker: Worker,
+    pub session: Session,
+}
+
+impl Desk {
+    pub fn new() -> Self {
+        let clock = Arc::new(ManualClock::at(UnixMillis(1_700_000_000_000)));
+        let keyspace = Keyspace::new(64, 16, KeyHasher::with_seed(7));
+        let node =
+            Arc::new(Node::new(Config::default(), keyspace, clock.clone(), Box::new(NoHost)));
+        let address = || "127.0.0.1:1".to_owned();
+        let card = Arc::new(ClientCard::new(1, address(), address(), 3, 0));
+        node.clients.add(card.clone());
+        let session = Session::new(card, Arc::new(NoMailbox), false);
+        Desk { clock, worker: Worker::new(node), session }
+    }
+
+    /// The reply to one command, or None if the client is blocked now.
+    pub fn try_run<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Option<Value> {
+        let args: OwnedArgs = words.iter().collect();
+        let mut sink = ValueSink::new(self.session.resp);
+        self.worker.begin_batch();
+        match self.worker.run(&mut self.session, args.as_args(), &mut sink) {
+            Progress::Done => sink.into_value(),
+            Progress::Blocked => None,
+            Progress::Busy => panic!("one client cannot find a shard busy"),
+        }
+    }
+
+    pub fn run<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Value {
+        self.try_run(words).expect("the command does not block")
+    }
+
+    /// The reply as one line: `OK`, `(integer)`, arrays in brackets.
+    pub fn say(&mut self, line: &str) -> String {
+        let words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
+        self.run(&words).to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Desk;
+
+    #[test]
+    fn a_value_is_read_back() {
+        let mut desk = Desk::new();
+        assert_eq!(desk.say("SET k v"), "+OK");
+        assert_eq!(desk.say("GET k"), "\"v\"");
+        assert_eq!(desk.say("DEL k k"), "1");
+    }
+}

@@ -1,0 +1,112 @@
+//! The event loops: N threads, each with a poller and its own connections.
+//!
+//! The thread that reads a command runs it. While it runs the commands of one connection, that
+//! connection is checked out of the loop and the loop's state is unlocked; if it stays in one
+//! command for too long, the watchdog gives the loop to a spare thread, and the slow one hands its
+//! connection back by mail when it is done. A loop that keeps up serves alone: the next one is opened
+//! only when its rounds grow long ([`fleet`]), because two half-busy threads cost more per request
+//! than one busy thread. What a connection's bytes mean is the [`Service`]'s
+//! business: the server has one, and the benchmark's floor has another.
+
+mod connection;
+mod fleet;
+mod mailbox;
+mod owner;
+mod state;
+mod stream;
+mod turn;
+
+pub use fleet::Fleet;
+pub use mailbox::Address;
+pub use stream::{Listener, Peer, Stream};
+
+use russet_base::Args;
+use russet_commands::dispatch::Progress;
+use russet_commands::mail::Letter;
+use russet_protocol::RequestLimits;
+use std::sync::Arc;
+
+/// What to do with a client after something was done with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// Go on with its buffered commands.
+    Continue,
+    /// It still waits for a key or a shard.
+    Wait,
+    Close,
+}
+
+/// What a connection's commands mean.
+pub trait Service: Send + Sync + Sized + 'static {
+    /// What a thread needs to run commands.
+    type Worker: Send;
+    /// What a connection is, beyond its socket and buffers.
+    type Client: Send;
+
+    fn worker(self: &Arc<Self>) -> Self::Worker;
+
+    /// None: the connection is refused; what was written to `out` is sent first.
+    fn connect(
+        &self,
+        peer: &Peer,
+        address: Address<Self>,
+        out: &mut Vec<u8>,
+    ) -> Option<Self::Client>;
+
+    fn disconnect(&self, worker: &mut Self::Worker, client: &mut Self::Client);
+
+    fn limits(&self, client: &Self::Client) -> RequestLimits;
+
+    /// Before the first and after the last command of a connection's turn.
+    fn begin_turn(&self, worker: &mut Self::Worker, client: &mut Self::Client, input_bytes: usize);
+    fn end_turn(&self, worker: &mut Self::Worker, client: &mut Self::Client);
+
+    /// Hints at the commands that come next.
+    fn prefetch<'a>(
+        &self,
+        worker: &mut Self::Worker,
+        client: &Self::Client,
+        commands: impl Iterator<Item = Args<'a>>,
+    );
+
+    fn run(
+        &self,
+        worker: &mut Self::Worker,
+        client: &mut Self::Client,
+        args: Args,
+        out: &mut Vec<u8>,
+    ) -> Progress;
+
+    /// Whether the connection is to be closed once its replies are written.
+    fn is_closing(&self, client: &Self::Client) -> bool;
+
+    fn letter(
+        &self,
+        worker: &mut Self::Worker,
+        client: &mut Self::Client,
+        letter: Letter,
+        out: &mut Vec<u8>,
+    ) -> After;
+
+    /// The connection goes to another loop: its letters go to `address` from now on. False if it
+    /// can't move, because others may have its old address.
+    fn may_move(&self, client: &Self::Client) -> bool;
+    fn moved(&self, client: &mut Self::Client, address: Address<Self>);
+
+    /// The moment, in milliseconds since 1970, when a waiting client's time is over.
+    fn deadline_ms(&self, client: &Self::Client) -> Option<i64>;
+
+    /// That moment has come, or a second has passed; `output_bytes` are still unsent.
+    fn tick(
+        &self,
+        worker: &mut Self::Worker,
+        client: &mut Self::Client,
+        output_bytes: usize,
+        out: &mut Vec<u8>,
+    ) -> After;
+
+    /// After each turn: is the client's unsent output within its limits?
+    fn may_hold_output(&self, client: &mut Self::Client, output_bytes: usize) -> bool;
+
+    fn now_ms(&self) -> i64;
+}

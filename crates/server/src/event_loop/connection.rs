@@ -1,0 +1,45 @@
+//! One connection: its socket, what came in and is not run yet, what is to go out.
+
+use super::Service;
+use super::stream::Stream;
+use russet_commands::mail::Letter;
+use russet_protocol::Batch;
+use std::collections::VecDeque;
+
+/// Why a connection's commands are not being run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    None,
+    /// A shard is busy: the same command again when a letter comes.
+    Shard,
+    /// It waits for a key to be fed.
+    Key,
+}
+
+pub struct Connection<S: Service> {
+    pub slot: usize,
+    pub generation: u64,
+    pub stream: Stream,
+    pub client: S::Client,
+    /// Input that was not run yet. Empty for an idle connection: reading goes through a buffer of
+    /// the thread.
+    pub input: Vec<u8>,
+    pub batch: Batch,
+    /// Output that the socket did not take yet, from `sent` on.
+    pub output: Vec<u8>,
+    pub sent: usize,
+    pub hold: Hold,
+    pub is_readable: bool,
+    pub is_writable: bool,
+    /// The other side will send no more.
+    pub is_at_end: bool,
+    /// The deadline that the loop's timers know of.
+    pub timer_ms: Option<i64>,
+    pub letters: VecDeque<Letter>,
+}
+
+impl<S: Service> Connection<S> {
+    pub fn output_bytes(&self) -> usize {
+        self.output.len() - self.sent
+    }
+}

@@ -1,0 +1,461 @@
+//! What a loop owns: the poller, the connections, the timers. Whoever runs the loop holds its lock,
+//! except while it runs the commands of a connection that it has checked out.
+
+use super::connection::{Connection, Hold};
+use super::fleet::Fleet;
+use super::mailbox::{Address, Give, Inbox, Message};
+use super::owner::{Ownership, Pulse};
+use super::stream::{Listener, Peer, Stream};
+use super::turn::{Thread, Verdict, flush};
+use super::{Service, mailbox};
+use mio::{Events, Interest, Poll, Token, Waker};
+use russet_base::limits::LOOP_EVENTS_MAX;
+use russet_commands::mail::Letter;
+use std::collections::{BinaryHeap, VecDeque};
+use std::io;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+const WAKER: Token = Token(usize::MAX);
+/// Listeners have the tokens right below.
+const LISTENERS: usize = usize::MAX - 1024;
+const TICK_MS: i64 = 1000;
+const ROUNDS_AVERAGED: u64 = 16;
+/// Accepts of one turn, so that a flood of them can't starve the clients that are there.
+const ACCEPTS_MAX: usize = 64;
+
+enum Place<S: Service> {
+    Free,
+    Here(Box<Connection<S>>),
+    /// Checked out by a thread; letters wait for it.
+    Out(VecDeque<Letter>),
+}
+
+struct Slot<S: Service> {
+    generation: u64,
+    place: Place<S>,
+}
+
+/// A timer: a moment, and whose.
+type Timer = (std::cmp::Reverse<i64>, usize, u64);
+
+pub struct LoopState<S: Service> {
+    poll: Poll,
+    events: Option<Events>,
+    slots: Vec<Slot<S>>,
+    free: Vec<usize>,
+    ready: VecDeque<usize>,
+    timers: BinaryHeap<Timer>,
+    next_tick_ms: i64,
+    listeners: Vec<Listener>,
+    is_ending: bool,
+}
+
+/// One event loop, as all threads see it.
+pub struct EventLoop<S: Service> {
+    pub(super) index: usize,
+    pub(super) inbox: Arc<Inbox<S>>,
+    pub(super) pulse: Mutex<Arc<Pulse>>,
+    pub(super) connections: AtomicUsize,
+    /// How long the last rounds took, in microseconds: how long a ready connection waits for its
+    /// turn. A moving average over [`ROUNDS_AVERAGED`] rounds.
+    pub(super) round_micros: AtomicU64,
+    state: Mutex<LoopState<S>>,
+}
+
+impl<S: Service> EventLoop<S> {
+    pub fn new(index: usize, now_ms: i64) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let waker = Waker::new(poll.registry(), WAKER)?;
+        let state = LoopState {
+            poll,
+            events: Some(Events::with_capacity(LOOP_EVENTS_MAX)),
+            slots: Vec::new(),
+            free: Vec::new(),
+            ready: VecDeque::new(),
+            timers: BinaryHeap::new(),
+            next_tick_ms: now_ms + TICK_MS,
+            listeners: Vec::new(),
+            is_ending: false,
+        };
+        Ok(EventLoop {
+            index,
+            inbox: Arc::new(mailbox::Inbox::new(waker)),
+            pulse: Mutex::default(),
+            connections: AtomicUsize::new(0),
+            round_micros: AtomicU64::new(0),
+            state: Mutex::new(state),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LoopState<S>> {
+        self.state.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+
+    /// Runs the loop until it ends (true) or is lost to another thread (false).
+    pub fn run(&self, fleet: &Fleet<S>, thread: &mut Thread<S>, own: &Ownership) -> bool {
+        let mut state = self.lock();
+        loop {
+            self.read_mail(&mut state, fleet, thread);
+            if state.is_ending {
+                self.end(&mut state, thread);
+                return true;
+            }
+            self.run_timers(&mut state, thread);
+            // Connections made ready during this round wait for the next: the poller comes first.
+            let started = Instant::now();
+            for _ in 0..state.ready.len() {
+                let Some(slot) = state.ready.pop_front() else { break };
+                match self.turn(state, slot, thread, own) {
+                    Some(back) => state = back,
+                    None => return false,
+                }
+            }
+            self.note_round(started);
+            if let Err(error) = self.poll(&mut state, fleet) {
+                // Without its poller a loop can do nothing: better to end than to pretend.
+                eprintln!("event loop {}: the poller failed: {error}", self.index);
+                std::process::abort();
+            }
+        }
+    }
+
+    fn note_round(&self, started: Instant) {
+        let micros = started.elapsed().as_micros() as u64;
+        let average = self.round_micros.load(Ordering::Relaxed);
+        let next = (average * (ROUNDS_AVERAGED - 1) + micros) / ROUNDS_AVERAGED;
+        self.round_micros.store(next, Ordering::Relaxed);
+    }
+
+    /// One connection's turn, with the loop unlocked. None if the loop was lost meanwhile.
+    fn turn<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, LoopState<S>>,
+        slot: usize,
+        thread: &mut Thread<S>,
+        own: &Ownership,
+    ) -> Option<MutexGuard<'a, LoopState<S>>> {
+        let Some(mut connection) = state.check_out(slot) else {
+            return Some(state);
+        };
+        drop(state);
+        let verdict = thread.turn(&mut connection, own);
+        if !own.rest() {
+            if verdict == Verdict::Close {
+                connection.is_at_end = true;
+            }
+            self.inbox.post(Message::Returned(connection));
+            return None;
+        }
+        let mut state = self.lock();
+        self.check_in(&mut state, connection, verdict, thread);
+        Some(state)
+    }
+
+    fn check_in(
+        &self,
+        state: &mut LoopState<S>,
+        mut connection: Box<Connection<S>>,
+        verdict: Verdict,
+        thread: &mut Thread<S>,
+    ) {
+        let slot = connection.slot;
+        let place = std::mem::replace(&mut state.slots[slot].place, Place::Free);
+        if let Place::Out(letters) = place {
+            connection.letters.extend(letters);
+        }
+        if verdict == Verdict::Close {
+            return self.close(state, connection, thread);
+        }
+        if verdict == Verdict::Again || !connection.letters.is_empty() {
+            state.ready.push_back(slot);
+        }
+        if connection.hold == Hold::Key {
+            let deadline = thread.service.deadline_ms(&connection.client);
+            if deadline != connection.timer_ms {
+                connection.timer_ms = deadline;
+                if let Some(at) = deadline {
+                    state.timers.push((std::cmp::Reverse(at), slot, connection.generation));
+                }
+            }
+        }
+        state.slots[slot].place = Place::Here(connection);
+    }
+
+    fn close(
+        &self,
+        state: &mut LoopState<S>,
+        mut connection: Box<Connection<S>>,
+        thread: &mut Thread<S>,
+    ) {
+        thread.service.disconnect(&mut thread.worker, &mut connection.client);
+        // The socket is closed by dropping it; a failure to take it out of the poller is harmless.
+        drop(state.poll.registry().deregister(connection.stream.source()));
+        state.release(connection.slot);
+        self.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn read_mail(&self, state: &mut LoopState<S>, fleet: &Fleet<S>, thread: &mut Thread<S>) {
+        for message in self.inbox.take() {
+            match message {
+                Message::Accepted(stream, peer) => self.adopt(state, stream, &peer, thread),
+                Message::Letter { slot, generation, letter } => {
+                    state.deliver(slot, generation, letter);
+                }
+                Message::Returned(connection) => {
+                    let verdict =
+                        if connection.is_at_end { Verdict::Close } else { Verdict::Again };
+                    self.check_in(state, connection, verdict, thread);
+                }
+                Message::Moved(connection) => self.welcome(state, connection, thread),
+                Message::Give(give) => self.give(state, give, fleet, thread),
+                Message::ShutDown => state.is_ending = true,
+                Message::Listeners(listeners) => state.listen(listeners, fleet),
+                Message::AcceptMore => {
+                    (0..state.listeners.len()).for_each(|at| state.accept(at, fleet));
+                }
+            }
+        }
+    }
+
+    /// Makes a new connection one of this loop's.
+    fn adopt(&self, state: &mut LoopState<S>, stream: Stream, peer: &Peer, thread: &mut Thread<S>) {
+        let slot = state.claim_slot();
+        let generation = state.slots[slot].generation;
+        let address = Address { inbox: self.inbox.clone(), slot, generation };
+        let mut output = Vec::new();
+        let mut stream = stream;
+        let Some(client) = thread.service.connect(peer, address, &mut output) else {
+            // The refusal is a courtesy: whether it arrives or not, the socket is closed.
+            drop(stream.write(&output));
+            state.free.push(slot);
+            self.connections.fetch_sub(1, Ordering::Relaxed);
+            return;
+        };
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let registered = state.poll.registry().register(stream.source(), Token(slot), interest);
+        let connection = Box::new(Connection {
+            slot,
+            generation,
+            stream,
+            client,
+            input: Vec::new(),
+            batch: Default::default(),
+            output,
+            sent: 0,
+            hold: Hold::None,
+            is_readable: false,
+            is_writable: true,
+            is_at_end: false,
+            timer_ms: None,
+            letters: VecDeque::new(),
+        });
+        match registered {
+            Ok(()) => state.slots[slot].place = Place::Here(connection),
+            Err(_) => self.close(state, connection, thread),
+        }
+    }
+
+    /// Gives connections that can move to another loop.
+    fn give(&self, state: &mut LoopState<S>, give: Give, fleet: &Fleet<S>, thread: &Thread<S>) {
+        let mut given = 0;
+        for slot in 0..state.slots.len() {
+            if given == give.count {
+                break;
+            }
+            let Place::Here(connection) = &state.slots[slot].place else { continue };
+            if connection.hold != Hold::None
+                || !connection.letters.is_empty()
+                || !thread.service.may_move(&connection.client)
+            {
+                continue;
+            }
+            let Some(mut connection) = state.check_out(slot) else { continue };
+            if state.poll.registry().deregister(connection.stream.source()).is_err() {
+                state.slots[slot].place = Place::Here(connection);
+                continue;
+            }
+            state.release(slot);
+            self.connections.fetch_sub(1, Ordering::Relaxed);
+            fleet.move_to(give.to, connection);
+            given += 1;
+        }
+    }
+
+    /// Takes a connection over from another loop. Registering it anew reports what it missed.
+    fn welcome(
+        &self,
+        state: &mut LoopState<S>,
+        mut connection: Box<Connection<S>>,
+        thread: &mut Thread<S>,
+    ) {
+        let slot = state.claim_slot();
+        let generation = state.slots[slot].generation;
+        connection.slot = slot;
+        connection.generation = generation;
+        let address = Address { inbox: self.inbox.clone(), slot, generation };
+        thread.service.moved(&mut connection.client, address);
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let source = connection.stream.source();
+        match state.poll.registry().register(source, Token(slot), interest) {
+            Ok(()) => state.slots[slot].place = Place::Here(connection),
+            Err(_) => self.close(state, connection, thread),
+        }
+    }
+
+    fn run_timers(&self, state: &mut LoopState<S>, thread: &mut Thread<S>) {
+        let now = thread.service.now_ms();
+        while let Some(&(std::cmp::Reverse(at), slot, generation)) = state.timers.peek() {
+            if at > now {
+                break;
+            }
+            state.timers.pop();
+            if state.slots[slot].generation == generation {
+                self.tick(state, slot, thread);
+            }
+        }
+        if now >= state.next_tick_ms {
+            state.next_tick_ms = now + TICK_MS;
+            (0..state.slots.len()).for_each(|slot| self.tick(state, slot, thread));
+        }
+    }
+
+    fn tick(&self, state: &mut LoopState<S>, slot: usize, thread: &mut Thread<S>) {
+        let Some(mut connection) = state.check_out(slot) else {
+            return;
+        };
+        connection.timer_ms = None;
+        let before = connection.hold;
+        if !thread.tick(&mut connection) {
+            return self.close(state, connection, thread);
+        }
+        let verdict = if connection.hold == before { Verdict::Keep } else { Verdict::Again };
+        self.check_in(state, connection, verdict, thread);
+    }
+
+    fn poll(&self, state: &mut LoopState<S>, fleet: &Fleet<S>) -> io::Result<()> {
+        let timeout = if state.ready.is_empty() && self.inbox.may_sleep() {
+            state.sleep_time(fleet.now_ms())
+        } else {
+            Duration::ZERO
+        };
+        let mut events = state.events.take().expect("only poll takes it, and it puts it back");
+        let result = state.poll.poll(&mut events, Some(timeout));
+        self.inbox.is_awake();
+        for event in events.iter() {
+            match event.token() {
+                WAKER => {}
+                Token(token) if token >= LISTENERS => {
+                    state.accept(token - LISTENERS, fleet);
+                }
+                Token(slot) => state.woken(slot, event.is_readable(), event.is_writable()),
+            }
+        }
+        state.events = Some(events);
+        match result {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Writes what can still be written, then closes every connection.
+    fn end(&self, state: &mut LoopState<S>, thread: &mut Thread<S>) {
+        for slot in 0..state.slots.len() {
+            if let Some(mut connection) = state.check_out(slot) {
+                flush(&mut connection);
+                self.close(state, connection, thread);
+            }
+        }
+    }
+}
+
+impl<S: Service> LoopState<S> {
+    fn claim_slot(&mut self) -> usize {
+        self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot { generation: 0, place: Place::Free });
+            self.slots.len() - 1
+        })
+    }
+
+    /// Letters to the slot's old generation are lost from now on.
+    fn release(&mut self, slot: usize) {
+        self.slots[slot].place = Place::Free;
+        self.slots[slot].generation += 1;
+        self.free.push(slot);
+    }
+
+    fn check_out(&mut self, slot: usize) -> Option<Box<Connection<S>>> {
+        let held = self.slots.get_mut(slot)?;
+        match std::mem::replace(&mut held.place, Place::Out(VecDeque::new())) {
+            Place::Here(connection) => Some(connection),
+            other => {
+                held.place = other;
+                None
+            }
+        }
+    }
+
+    fn deliver(&mut self, slot: usize, generation: u64, letter: Letter) {
+        if self.slots[slot].generation != generation {
+            return;
+        }
+        match &mut self.slots[slot].place {
+            Place::Free => {}
+            Place::Out(letters) => letters.push_back(letter),
+            Place::Here(connection) => {
+                connection.letters.push_back(letter);
+                if connection.letters.len() == 1 {
+                    self.ready.push_back(slot);
+                }
+            }
+        }
+    }
+
+    fn woken(&mut self, slot: usize, is_readable: bool, is_writable: bool) {
+        // A connection that is out is found again by its letters or its next event: remember both.
+        match self.slots.get_mut(slot).map(|held| &mut held.place) {
+            Some(Place::Here(connection)) => {
+                connection.is_readable |= is_readable;
+                connection.is_writable |= is_writable;
+                self.ready.push_back(slot);
+            }
+            Some(Place::Out(letters)) => letters.push_back(Letter::SocketReady),
+            _ => {}
+        }
+    }
+
+    fn sleep_time(&self, now_ms: i64) -> Duration {
+        let next =
+            self.timers.peek().map_or(self.next_tick_ms, |(at, ..)| at.0.min(self.next_tick_ms));
+        Duration::from_millis((next - now_ms).clamp(0, TICK_MS) as u64)
+    }
+
+    fn listen(&mut self, listeners: Vec<Listener>, fleet: &Fleet<S>) {
+        for mut old in std::mem::take(&mut self.listeners) {
+            drop(old.deregister(self.poll.registry()));
+        }
+        self.listeners = listeners;
+        for (at, listener) in self.listeners.iter_mut().enumerate() {
+            if let Err(error) = listener.register(self.poll.registry(), Token(LISTENERS + at)) {
+                eprintln!("cannot watch a listening socket: {error}");
+            }
+        }
+        (0..self.listeners.len()).for_each(|at| self.accept(at, fleet));
+    }
+
+    fn accept(&mut self, listener: usize, fleet: &Fleet<S>) {
+        for _ in 0..ACCEPTS_MAX {
+            let Some(listener) = self.listeners.get(listener) else { return };
+            match listener.accept(fleet.keepalive_seconds()) {
+                Ok((stream, peer)) => fleet.place(stream, peer),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // One broken connection says nothing about the next; out of descriptors does, and
+                // then trying again at once would spin.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(_) => return,
+            }
+        }
+        fleet.accept_again();
+    }
+}

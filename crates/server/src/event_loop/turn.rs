@@ -1,0 +1,310 @@
+//! A connection's turn: read, run what is complete, write. Done without any lock of the loop.
+
+use super::connection::{Connection, Hold};
+use super::owner::Ownership;
+use super::{After, Service};
+use russet_commands::dispatch::Progress;
+use russet_commands::mail::Letter;
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+/// How much is read at once, by every connection of a thread into the same buffer.
+const READ_BYTES: usize = 64 * 1024;
+/// Commands that are parsed, and whose keys are fetched, before the first of them is run.
+const BATCH_COMMANDS_MAX: usize = 16;
+/// Reads of one turn: then the other connections get theirs.
+const READS_MAX: usize = 16;
+/// A thread keeps an output buffer of up to this size between turns.
+const OUTPUT_KEPT_BYTES_MAX: usize = 256 * 1024;
+
+/// What a thread brings to the turns of any connection.
+pub struct Thread<S: Service> {
+    pub service: Arc<S>,
+    pub worker: S::Worker,
+    read_buffer: Vec<u8>,
+    out: Vec<u8>,
+}
+
+/// What becomes of the connection after its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Keep,
+    /// It has more to do, but others come first.
+    Again,
+    Close,
+}
+
+impl<S: Service> Thread<S> {
+    pub fn new(service: Arc<S>) -> Self {
+        let worker = service.worker();
+        Thread { service, worker, read_buffer: vec![0; READ_BYTES], out: Vec::new() }
+    }
+
+    /// One turn of one connection.
+    pub fn turn(&mut self, connection: &mut Connection<S>, ownership: &Ownership) -> Verdict {
+        // An idle connection has no buffer of its own: replies go to the thread's, and what the
+        // socket does not take stays with the connection.
+        if connection.output.is_empty() {
+            connection.output = std::mem::take(&mut self.out);
+        }
+        let mut verdict = self.act(connection, ownership);
+        if verdict != Verdict::Close && !flush(connection) {
+            verdict = Verdict::Close;
+        }
+        if verdict != Verdict::Close {
+            let unsent = connection.output_bytes();
+            if !self.service.may_hold_output(&mut connection.client, unsent)
+                || (self.service.is_closing(&connection.client) && unsent == 0)
+            {
+                verdict = Verdict::Close;
+            }
+        }
+        if connection.output_bytes() == 0 {
+            connection.sent = 0;
+            connection.output.clear();
+            self.out = std::mem::take(&mut connection.output);
+            self.out.shrink_to(OUTPUT_KEPT_BYTES_MAX);
+        }
+        verdict
+    }
+
+    fn act(&mut self, connection: &mut Connection<S>, ownership: &Ownership) -> Verdict {
+        while let Some(letter) = connection.letters.pop_front() {
+            if matches!(letter, Letter::SocketReady) {
+                connection.is_readable = true;
+                connection.is_writable = true;
+                continue;
+            }
+            let Connection { client, output, .. } = connection;
+            match self.service.letter(&mut self.worker, client, letter, output) {
+                After::Continue => connection.hold = Hold::None,
+                After::Wait => {}
+                After::Close => {
+                    flush(connection);
+                    return Verdict::Close;
+                }
+            }
+        }
+        if !connection.input.is_empty() && connection.hold == Hold::None {
+            let mut input = std::mem::take(&mut connection.input);
+            let verdict = self.run_input(connection, &mut input, ownership);
+            connection.input = input;
+            if verdict != Verdict::Keep {
+                return verdict;
+            }
+        }
+        for _ in 0..READS_MAX {
+            if !connection.is_readable || ownership.is_lost() {
+                return Verdict::Keep;
+            }
+            let verdict = self.read_and_run(connection, ownership);
+            if verdict != Verdict::Keep {
+                return verdict;
+            }
+        }
+        Verdict::Again
+    }
+
+    fn read_and_run(&mut self, connection: &mut Connection<S>, own: &Ownership) -> Verdict {
+        if !connection.input.is_empty() || connection.hold != Hold::None {
+            return self.read_more(connection, own);
+        }
+        let mut buffer = std::mem::take(&mut self.read_buffer);
+        let verdict = match connection.stream.read(&mut buffer) {
+            Ok(0) => self.at_end(connection),
+            Ok(count) => {
+                connection.is_readable = count == buffer.len();
+                let mut input = std::mem::take(&mut connection.input);
+                let verdict = self.run_bytes(connection, &buffer[..count], &mut input, own);
+                connection.input = input;
+                verdict
+            }
+            Err(error) => read_failed(connection, error.kind()),
+        };
+        self.read_buffer = buffer;
+        verdict
+    }
+
+    /// Reads behind input that is there already: a large argument, or a client that waits.
+    fn read_more(&mut self, connection: &mut Connection<S>, own: &Ownership) -> Verdict {
+        let have = connection.input.len();
+        let limits = self.service.limits(&connection.client);
+        if have > limits.bulk_bytes_max.saturating_mul(2) {
+            return Verdict::Close;
+        }
+        let wanted = connection.batch.needed().saturating_sub(have).clamp(READ_BYTES, 1 << 24);
+        connection.input.resize(have + wanted, 0);
+        let result = connection.stream.read(&mut connection.input[have..]);
+        let count = *result.as_ref().unwrap_or(&0);
+        connection.input.truncate(have + count);
+        match result {
+            Ok(0) => self.at_end(connection),
+            Ok(count) => {
+                connection.is_readable = count == wanted;
+                if connection.hold != Hold::None {
+                    return Verdict::Keep;
+                }
+                let mut input = std::mem::take(&mut connection.input);
+                let verdict = self.run_input(connection, &mut input, own);
+                connection.input = input;
+                verdict
+            }
+            Err(error) => read_failed(connection, error.kind()),
+        }
+    }
+
+    fn at_end(&mut self, connection: &mut Connection<S>) -> Verdict {
+        connection.is_readable = false;
+        connection.is_at_end = true;
+        flush(connection);
+        Verdict::Close
+    }
+
+    /// Runs what is complete of a connection's own input and keeps the rest.
+    fn run_input(
+        &mut self,
+        connection: &mut Connection<S>,
+        input: &mut Vec<u8>,
+        own: &Ownership,
+    ) -> Verdict {
+        let (verdict, consumed) = self.run_commands(connection, input, own);
+        input.drain(..consumed);
+        if input.is_empty() {
+            *input = Vec::new();
+        }
+        verdict
+    }
+
+    /// The same for bytes in the thread's buffer: the rest moves to the connection.
+    fn run_bytes(
+        &mut self,
+        connection: &mut Connection<S>,
+        bytes: &[u8],
+        rest: &mut Vec<u8>,
+        own: &Ownership,
+    ) -> Verdict {
+        let (verdict, consumed) = self.run_commands(connection, bytes, own);
+        rest.extend_from_slice(&bytes[consumed..]);
+        verdict
+    }
+
+    /// Runs the complete commands of `bytes`; how many bytes of them are done with.
+    fn run_commands(
+        &mut self,
+        connection: &mut Connection<S>,
+        bytes: &[u8],
+        own: &Ownership,
+    ) -> (Verdict, usize) {
+        let mut done = 0;
+        let service = self.service.clone();
+        service.begin_turn(&mut self.worker, &mut connection.client, bytes.len());
+        let mut batch = std::mem::take(&mut connection.batch);
+        let verdict = loop {
+            let rest = &bytes[done..];
+            let limits = service.limits(&connection.client);
+            let count = match batch.parse_batch(rest, &limits, BATCH_COMMANDS_MAX) {
+                Ok(count) => count,
+                Err(error) => {
+                    error.write_reply(&mut connection.output);
+                    flush(connection);
+                    break Verdict::Close;
+                }
+            };
+            if count == 0 {
+                done += batch.consumed();
+                break Verdict::Keep;
+            }
+            if count > 1 {
+                let commands = (0..count).map(|at| batch.command(at, rest));
+                service.prefetch(&mut self.worker, &connection.client, commands);
+            }
+            let (ran, stop) = self.run_batch(connection, &batch, rest, own);
+            batch.truncate(ran);
+            done += batch.consumed();
+            if let Some(verdict) = stop {
+                break verdict;
+            }
+        };
+        connection.batch = batch;
+        service.end_turn(&mut self.worker, &mut connection.client);
+        (verdict, done)
+    }
+
+    /// Runs parsed commands until one must wait; how many are done with, and why it stopped.
+    fn run_batch(
+        &mut self,
+        connection: &mut Connection<S>,
+        batch: &russet_protocol::Batch,
+        bytes: &[u8],
+        own: &Ownership,
+    ) -> (usize, Option<Verdict>) {
+        if !own.beat() {
+            return (0, Some(Verdict::Again));
+        }
+        for at in 0..batch.len() {
+            let args = batch.command(at, bytes);
+            let Connection { client, output, .. } = connection;
+            match self.service.run(&mut self.worker, client, args, output) {
+                Progress::Done => {}
+                Progress::Busy => {
+                    connection.hold = Hold::Shard;
+                    return (at, Some(Verdict::Keep));
+                }
+                Progress::Blocked => {
+                    connection.hold = Hold::Key;
+                    return (at + 1, Some(Verdict::Keep));
+                }
+            }
+            if self.service.is_closing(&connection.client) {
+                return (at + 1, Some(Verdict::Keep));
+            }
+        }
+        (batch.len(), None)
+    }
+
+    /// A second has passed, or the client's time is over.
+    pub fn tick(&mut self, connection: &mut Connection<S>) -> bool {
+        let unsent = connection.output_bytes();
+        let Connection { client, output, .. } = connection;
+        match self.service.tick(&mut self.worker, client, unsent, output) {
+            After::Continue => {
+                connection.hold = Hold::None;
+                true
+            }
+            After::Wait => flush(connection),
+            After::Close => false,
+        }
+    }
+}
+
+fn read_failed<S: Service>(connection: &mut Connection<S>, kind: ErrorKind) -> Verdict {
+    match kind {
+        ErrorKind::WouldBlock => {
+            connection.is_readable = false;
+            Verdict::Keep
+        }
+        ErrorKind::Interrupted => Verdict::Keep,
+        _ => Verdict::Close,
+    }
+}
+
+/// Writes what the socket takes. False if the connection is broken.
+pub fn flush<S: Service>(connection: &mut Connection<S>) -> bool {
+    while connection.sent < connection.output.len() && connection.is_writable {
+        match connection.stream.write(&connection.output[connection.sent..]) {
+            Ok(0) => return false,
+            Ok(count) => connection.sent += count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => connection.is_writable = false,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => return false,
+        }
+    }
+    if connection.sent == connection.output.len() {
+        connection.sent = 0;
+        connection.output.clear();
+    } else if connection.sent > connection.output.len() / 2 {
+        connection.output.drain(..connection.sent);
+        connection.sent = 0;
+    }
+    true
+}

@@ -1,0 +1,11 @@
+#![forbid(unsafe_code)]
+//! The server: event loops, listening sockets, the process. What commands do is in
+//! `russet-commands`; how values are stored is in `russet-engine`.
+
+pub mod event_loop;
+mod host;
+mod housekeeping;
+mod listen;
+mod log;
+pub mod run;
+mod service;

@@ -1,0 +1,152 @@
+//! From the command line to an orderly end.
+
+use crate::event_loop::Fleet;
+use crate::host::{Process, ProcessHost};
+use crate::log::{Level, Log};
+use crate::service::RussetService;
+use crate::{housekeeping, listen};
+use russet_base::hash::KeyHasher;
+use russet_base::limits::SHARDS_MAX;
+use russet_base::{Random, SystemClock};
+use russet_commands::config::{Config, Directive, Startup};
+use russet_commands::node::Node;
+use russet_engine::keyspace::Keyspace;
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+/// How long replies under way may take to be written when the process ends.
+const GRACE: Duration = Duration::from_secs(10);
+/// Shards for each event loop, so that two of them seldom want the same.
+const SHARDS_PER_THREAD: usize = 16;
+const SHARDS_MIN: usize = 64;
+
+const USAGE: &str = "\
+Usage: russet [file] [--name value ...]
+
+  file             a redis.conf-style file, or - for standard input
+  --name value     any directive of such a file, e.g. --port 7000 --dir /var/lib/russet
+  --help, -h       this text
+  --version, -v    the version
+
+Without arguments it listens on 127.0.0.1:6379.
+";
+
+/// Runs the server; the exit code says how it ended.
+pub fn main(args: Vec<OsString>) -> ExitCode {
+    let config = match Startup::parse(&args) {
+        Ok(Startup::Run(config)) => *config,
+        Ok(Startup::Help) => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Ok(Startup::Version) => {
+            println!("russet {}", env!("CARGO_PKG_VERSION"));
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => return fail(&error.to_string()),
+    };
+    match serve(config) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(text) => fail(&text),
+    }
+}
+
+fn fail(text: &str) -> ExitCode {
+    eprintln!("russet: {text}");
+    ExitCode::from(1)
+}
+
+fn serve(config: Config) -> Result<(), String> {
+    let log = Log::open(&config)?;
+    let dir = config.string(Directive::Dir);
+    std::env::set_current_dir(&dir).map_err(|error| format!("cannot use dir {dir}: {error}"))?;
+    let threads = match config.int(Directive::Threads) {
+        0 => std::thread::available_parallelism().map_or(1, |cores| cores.get()),
+        given => given as usize,
+    };
+    let shards = match config.int(Directive::Shards) {
+        0 => (threads * SHARDS_PER_THREAD).clamp(SHARDS_MIN, SHARDS_MAX).next_power_of_two(),
+        given => given as usize,
+    };
+    let hasher = KeyHasher::with_seed(Random::from_entropy().next_u64());
+    let databases = config.int(Directive::Databases) as usize;
+    let keyspace = Keyspace::new(shards, databases, hasher);
+    let listeners = listen::open(&config)?;
+    let keepalive = u32::try_from(config.int(Directive::TcpKeepalive)).unwrap_or(0);
+
+    let process = Arc::new(Process::default());
+    let host = Box::new(ProcessHost(process.clone()));
+    let node = Arc::new(Node::new(config, keyspace, Arc::new(SystemClock::new()), host));
+    let (stop, stopped) = mpsc::channel::<()>();
+    let is_ending = Arc::new(AtomicBool::new(false));
+    introduce(&process, &node, threads, stop.clone());
+    catch_signals(stop).map_err(|error| format!("cannot catch signals: {error}"))?;
+    housekeeping::start(node.clone(), is_ending.clone())
+        .map_err(|error| format!("cannot start a thread: {error}"))?;
+    let service = Arc::new(RussetService { node: node.clone() });
+    let fleet = Fleet::start(service, threads)
+        .map_err(|error| format!("cannot start the event loops: {error}"))?;
+    fleet.set_keepalive_seconds(keepalive);
+    let _is_first = process.fleet.set(fleet.clone());
+
+    announce(&log, &node, threads, &dir);
+    fleet.listen(listeners);
+    log.say(Level::Notice, "Ready to accept connections tcp");
+
+    // A closed channel would mean that the signal thread is gone, and with it the way to be told.
+    let _told = stopped.recv();
+    log.say(Level::Notice, "Asked to stop: finishing replies under way");
+    is_ending.store(true, Ordering::Relaxed);
+    fleet.shut_down();
+    if !fleet.wait(GRACE) {
+        log.say(Level::Warning, "A command is still running: stopping without it");
+    }
+    let path = node.config.string(Directive::UnixSocket);
+    if !path.is_empty() {
+        let _removed = std::fs::remove_file(path);
+    }
+    log.say(Level::Notice, "Bye");
+    Ok(())
+}
+
+/// Tells the host about what did not exist when it was made.
+fn introduce(process: &Process, node: &Arc<Node>, threads: usize, stop: mpsc::Sender<()>) {
+    let _is_first = process.threads.set(threads);
+    let _is_first = process.node.set(Arc::downgrade(node));
+    let stop = std::sync::Mutex::new(stop);
+    let ask_to_stop = move || {
+        let stop = stop.lock().unwrap_or_else(|poison| poison.into_inner());
+        // Nobody to tell means that the process is ending already.
+        let _told = stop.send(());
+    };
+    let _is_first = process.stop.set(Box::new(ask_to_stop));
+}
+
+fn announce(log: &Log, node: &Node, threads: usize, dir: &str) {
+    let version = env!("CARGO_PKG_VERSION");
+    log.say(Level::Notice, &format!("Russet {version}, pid {}", std::process::id()));
+    let port = node.config.int(Directive::Port);
+    let bind = node.config.string(Directive::Bind);
+    log.say(Level::Notice, &format!("Listening on {bind} port {port}"));
+    let shards = node.keyspace.shards();
+    log.say(Level::Notice, &format!("{threads} event-loop threads, {shards} shards"));
+    let place =
+        std::env::current_dir().map_or_else(|_| dir.to_owned(), |p| p.display().to_string());
+    log.say(Level::Notice, &format!("Data goes to {place}"));
+}
+
+fn catch_signals(stop: mpsc::Sender<()>) -> std::io::Result<()> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let run = move || {
+        for signal in signals.forever() {
+            if signal != SIGHUP && stop.send(()).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(run).map(drop)
+}

@@ -1,0 +1,305 @@
+//! What connections mean to Russet: sessions that run commands.
+
+use crate::event_loop::{Address, After, Peer, Service};
+use russet_base::limits::{ARGUMENTS_MAX, INLINE_BYTES_MAX};
+use russet_base::{Args, UnixMillis};
+use russet_commands::blocking::{self, GiveUp};
+use russet_commands::clients::{ClientCard, ClientFlags};
+use russet_commands::config::{ClientClass, Directive};
+use russet_commands::connection;
+use russet_commands::dispatch::{Progress, Worker};
+use russet_commands::mail::Letter;
+use russet_commands::node::Node;
+use russet_commands::session::{Gate, ReplyMode, Session};
+use russet_protocol::{RequestLimits, RespWriter};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+pub struct RussetService {
+    pub node: Arc<Node>,
+}
+
+/// A connection's session, and what the output limits need to remember.
+pub struct Client {
+    pub session: Session,
+    /// Since when its output has been over the soft limit.
+    soft_limit_since_ms: Option<i64>,
+}
+
+impl RussetService {
+    fn writer<'a>(session: &Session, out: &'a mut Vec<u8>) -> RespWriter<'a> {
+        RespWriter::new(out, session.resp)
+    }
+
+    /// Tries a blocked call again, with all its own locks.
+    fn retry(&self, worker: &mut Worker, session: &mut Session, out: &mut Vec<u8>) -> After {
+        let Some(state) = &session.blocked else {
+            return After::Wait;
+        };
+        let args = state.args.clone();
+        worker.begin_batch();
+        let progress = self.run_in(worker, session, args.as_args(), out);
+        worker.end_batch();
+        match progress {
+            Progress::Done => self.unblocked(session),
+            Progress::Busy | Progress::Blocked => After::Wait,
+        }
+    }
+
+    fn unblocked(&self, session: &mut Session) -> After {
+        session.blocked = None;
+        session.card.set_flag(ClientFlags::BLOCKED, false);
+        self.node.stats.blocked_clients.fetch_sub(1, Ordering::Relaxed);
+        After::Continue
+    }
+
+    fn give_up(&self, session: &mut Session, why: GiveUp, out: &mut Vec<u8>) -> After {
+        let mut writer = Self::writer(session, out);
+        if blocking::give_up(session, why, &mut writer) {
+            self.unblocked(session)
+        } else {
+            After::Wait
+        }
+    }
+
+    fn run_in(
+        &self,
+        worker: &mut Worker,
+        session: &mut Session,
+        args: Args,
+        out: &mut Vec<u8>,
+    ) -> Progress {
+        let before = out.len();
+        let mut writer = Self::writer(session, out);
+        let progress = worker.run(session, args, &mut writer);
+        if session.gate.has(Gate::REPLIES_OFF) {
+            withhold_reply(session, out, before, progress);
+        }
+        progress
+    }
+}
+
+/// CLIENT REPLY: the replies of a command that was run are thrown away.
+fn withhold_reply(session: &mut Session, out: &mut Vec<u8>, before: usize, progress: Progress) {
+    out.truncate(before);
+    if progress != Progress::Done {
+        return;
+    }
+    match session.reply_mode {
+        ReplyMode::SkipNext => session.set_reply_mode(ReplyMode::SkipThis),
+        ReplyMode::SkipThis => session.set_reply_mode(ReplyMode::On),
+        ReplyMode::On | ReplyMode::Off => {}
+    }
+}
+
+impl Service for RussetService {
+    type Worker = Worker;
+    type Client = Client;
+
+    fn worker(self: &Arc<Self>) -> Worker {
+        Worker::new(self.node.clone())
+    }
+
+    fn connect(&self, peer: &Peer, address: Address<Self>, out: &mut Vec<u8>) -> Option<Client> {
+        let config = &self.node.config;
+        if self.node.clients.len() as i64 >= config.int(Directive::MaxClients) {
+            self.node.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
+            out.extend_from_slice(b"-ERR max number of clients reached\r\n");
+            return None;
+        }
+        let needs_auth = !config.text(Directive::RequirePass).is_empty();
+        if config.flag(Directive::ProtectedMode) && !needs_auth && !peer.is_loopback {
+            out.extend_from_slice(
+                b"-DENIED Russet is running in protected mode: it has no password and takes \
+                  connections from this machine only. Set requirepass, or protected-mode no.\r\n",
+            );
+            return None;
+        }
+        let (address_text, local) = (peer.address.clone(), peer.local_address.clone());
+        let id = self.node.clients.next_id();
+        let card = Arc::new(ClientCard::new(id, address_text, local, peer.fd, self.now_ms()));
+        card.set_flag(ClientFlags::UNIX_SOCKET, peer.is_unix);
+        let mailbox = Arc::new(address);
+        card.attach(mailbox.clone());
+        self.node.clients.add(card.clone());
+        self.node.stats.connections.fetch_add(1, Ordering::Relaxed);
+        let session = Session::new(card, mailbox, needs_auth);
+        Some(Client { session, soft_limit_since_ms: None })
+    }
+
+    fn disconnect(&self, _worker: &mut Worker, client: &mut Client) {
+        if client.session.blocked.is_some() {
+            self.node.stats.blocked_clients.fetch_sub(1, Ordering::Relaxed);
+        }
+        connection::disconnect(&self.node, &mut client.session);
+    }
+
+    fn limits(&self, client: &Client) -> RequestLimits {
+        RequestLimits {
+            bulk_bytes_max: self.node.config.int(Directive::ProtoMaxBulkLen) as usize,
+            arguments_max: ARGUMENTS_MAX,
+            inline_bytes_max: INLINE_BYTES_MAX,
+            authenticated: client.session.is_authenticated(),
+        }
+    }
+
+    fn begin_turn(&self, worker: &mut Worker, client: &mut Client, input_bytes: usize) {
+        worker.begin_batch();
+        worker.stats.input_bytes.add(input_bytes as u64);
+        worker.stats.reads.add(1);
+        let card = &client.session.card;
+        card.last_ms.store(worker.now.0, Ordering::Relaxed);
+        let before = card.input_bytes_total.load(Ordering::Relaxed);
+        card.input_bytes_total.store(before + input_bytes as u64, Ordering::Relaxed);
+    }
+
+    fn end_turn(&self, worker: &mut Worker, _client: &mut Client) {
+        worker.end_batch();
+    }
+
+    fn prefetch<'a>(
+        &self,
+        worker: &mut Worker,
+        client: &Client,
+        commands: impl Iterator<Item = Args<'a>>,
+    ) {
+        worker.prefetch(client.session.db, commands);
+    }
+
+    fn run(
+        &self,
+        worker: &mut Worker,
+        client: &mut Client,
+        args: Args,
+        out: &mut Vec<u8>,
+    ) -> Progress {
+        let progress = self.run_in(worker, &mut client.session, args, out);
+        if progress == Progress::Blocked {
+            client.session.card.set_flag(ClientFlags::BLOCKED, true);
+            self.node.stats.blocked_clients.fetch_add(1, Ordering::Relaxed);
+        }
+        progress
+    }
+
+    fn is_closing(&self, client: &Client) -> bool {
+        client.session.is_closing
+    }
+
+    fn letter(
+        &self,
+        worker: &mut Worker,
+        client: &mut Client,
+        letter: Letter,
+        out: &mut Vec<u8>,
+    ) -> After {
+        let session = &mut client.session;
+        let is_blocked = session.blocked.is_some();
+        match letter {
+            Letter::Push(bytes) => {
+                out.extend_from_slice(&bytes);
+                After::Wait
+            }
+            Letter::Served { waiter, reply } => match &session.blocked {
+                Some(state) if Arc::ptr_eq(&state.waiter, &waiter) => {
+                    if session.reply_mode == ReplyMode::On {
+                        out.extend_from_slice(&reply);
+                    }
+                    self.unblocked(session)
+                }
+                _ => After::Wait,
+            },
+            Letter::Retry(waiter) => match &session.blocked {
+                Some(state) if Arc::ptr_eq(&state.waiter, &waiter) => {
+                    self.retry(worker, session, out)
+                }
+                _ => After::Wait,
+            },
+            Letter::ShardFree if is_blocked => self.retry(worker, session, out),
+            Letter::ShardFree | Letter::Resume if !is_blocked => After::Continue,
+            Letter::Unblock { with_error: true } => {
+                self.give_up(session, GiveUp::UnblockedWithError, out)
+            }
+            Letter::Unblock { with_error: false } => self.give_up(session, GiveUp::TimedOut, out),
+            Letter::Kill => After::Close,
+            Letter::ShardFree | Letter::Resume | Letter::SocketReady => After::Wait,
+        }
+    }
+
+    fn may_move(&self, client: &Client) -> bool {
+        let session = &client.session;
+        session.subscriptions.count_all() == 0
+            && session.blocked.is_none()
+            && session.wait.is_none()
+            && !session.card.has_flag(ClientFlags::MONITOR)
+    }
+
+    fn moved(&self, client: &mut Client, address: Address<Self>) {
+        let mailbox = Arc::new(address);
+        client.session.card.attach(mailbox.clone());
+        client.session.mailbox = mailbox;
+        // A letter that was on its way to the old address is lost; this is the only kind that a
+        // client which waits for nothing can get.
+        if client.session.card.is_killed.load(Ordering::Relaxed) {
+            client.session.is_closing = true;
+        }
+    }
+
+    fn deadline_ms(&self, client: &Client) -> Option<i64> {
+        client.session.blocked.as_ref()?.deadline.map(|at| at.0)
+    }
+
+    fn tick(
+        &self,
+        worker: &mut Worker,
+        client: &mut Client,
+        output_bytes: usize,
+        out: &mut Vec<u8>,
+    ) -> After {
+        worker.now = self.node.clock.now();
+        let now = worker.now;
+        let is_due = |at: UnixMillis| at <= now;
+        if client.session.blocked.as_ref().is_some_and(|state| state.deadline.is_some_and(is_due)) {
+            return self.give_up(&mut client.session, GiveUp::TimedOut, out);
+        }
+        let card = &client.session.card;
+        card.output_bytes.store(output_bytes as u64, Ordering::Relaxed);
+        let idle_seconds = self.node.config.int(Directive::Timeout);
+        let is_exempt = client.session.blocked.is_some()
+            || client.session.subscriptions.count_all() > 0
+            || card.has_flag(ClientFlags::MONITOR);
+        if idle_seconds > 0 && !is_exempt {
+            let idle_ms = now.0 - card.last_ms.load(Ordering::Relaxed);
+            if idle_ms > idle_seconds.saturating_mul(1000) {
+                return After::Close;
+            }
+        }
+        if !self.may_hold_output(client, output_bytes) { After::Close } else { After::Wait }
+    }
+
+    fn may_hold_output(&self, client: &mut Client, output_bytes: usize) -> bool {
+        if output_bytes == 0 {
+            client.soft_limit_since_ms = None;
+            return true;
+        }
+        let is_pubsub = client.session.subscriptions.count_all() > 0;
+        let class = if is_pubsub { ClientClass::Pubsub } else { ClientClass::Normal };
+        let limit = self.node.config.output_buffer_limit(class);
+        let bytes = output_bytes as u64;
+        let mut is_over = limit.hard_bytes > 0 && bytes > limit.hard_bytes;
+        if limit.soft_bytes > 0 && bytes > limit.soft_bytes {
+            let now = self.now_ms();
+            let since = *client.soft_limit_since_ms.get_or_insert(now);
+            is_over |= now - since > limit.soft_seconds as i64 * 1000;
+        } else {
+            client.soft_limit_since_ms = None;
+        }
+        if is_over {
+            self.node.stats.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
+        }
+        !is_over
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.node.clock.now().0
+    }
+}
