@@ -106,7 +106,8 @@ fn growth(keys: u64, prepares: bool) -> Table<Vec<u8>> {
     shortest.sort_unstable();
     let at = |share: f64| f64::from(shortest[((keys - 1) as f64 * share) as usize]) / 1000.0;
     println!(
-        "  insert with growth{:<16} {:7.1} ns/op, p99.9 {:.1} us, p99.999 {:.1} us, longest {:.1} us",
+        "  insert with growth{:<16} {:7.1} ns/op, p99.9 {:.1} us, p99.999 {:.1} us, \
+         longest {:.1} us",
         if prepares { ", prepared" } else { "" },
         total as f64 / keys as f64,
         at(0.999),

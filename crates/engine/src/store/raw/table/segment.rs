@@ -55,7 +55,7 @@ impl Word {
         self.0.addr() & EXPIRY_BIT != 0
     }
 
-    #[inline]
+    #[cfg(test)]
     pub(super) fn is_soon(self) -> bool {
         self.0.addr() & SOON_BIT != 0
     }

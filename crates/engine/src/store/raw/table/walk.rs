@@ -164,7 +164,7 @@ impl<O> Table<O> {
     }
 
     /// Removes keys that expired at or before `now_ms`, and hands each to the callback. Touches
-    /// only segments that are due; looks at `budget` slots, and at the rest of one segment, at most.
+    /// only segments that are due, at most `budget` slots and the rest of one segment.
     /// Returns whether there is more to do now.
     pub fn expire_step(
         &mut self,
