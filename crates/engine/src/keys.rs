@@ -29,6 +29,9 @@ pub struct Effects {
     pub misses: u32,
 }
 
+/// Stands for no key: nothing lies at address 0.
+const NO_PLACE: (usize, Place) = (0, Place { shard: 0, hash: 0 });
+
 pub struct Keys<'a> {
     pub(crate) keyspace: &'a Keyspace,
     pub(crate) locked: Locked<'a, Shard>,
@@ -60,7 +63,7 @@ impl<'a> Keys<'a> {
             notify: keyspace.notify_classes(),
             known: &[],
             next_known: 0,
-            last: (0, Place { shard: 0, hash: 0 }),
+            last: NO_PLACE,
             touched: ShardSet::EMPTY,
             effects: Effects::default(),
         }
@@ -347,12 +350,21 @@ impl<'a> Keys<'a> {
         (self.now.0 / 1000) as u32 & 0x00ff_ffff
     }
 
-    /// Runs `action` with another database selected: COPY, MOVE.
+    /// Must follow the use of a key that is about to be freed: another key may then come to lie at
+    /// its address.
+    pub fn forget_place(&mut self) {
+        self.last = NO_PLACE;
+    }
+
+    /// Runs `action` with another database selected: COPY, MOVE, blocked clients. What it did may
+    /// have been to keys that do not outlive it.
     pub fn in_db<R>(&mut self, db: usize, action: impl FnOnce(&mut Self) -> R) -> R {
         let own = std::mem::replace(&mut self.db, db);
         self.publish();
+        self.forget_place();
         let result = action(self);
         self.publish();
+        self.forget_place();
         self.db = own;
         result
     }
