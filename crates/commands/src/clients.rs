@@ -113,6 +113,16 @@ impl ClientCard {
         self.flags.load(Ordering::Relaxed) & flag != 0
     }
 
+    /// The flags to show: what the counts imply together with what was set.
+    pub fn shown_flags(&self) -> u16 {
+        let listens = [&self.subscriptions, &self.patterns, &self.shard_subscriptions];
+        let is_pubsub = listens.iter().any(|count| count.load(Ordering::Relaxed) > 0);
+        let is_multi = self.queued.load(Ordering::Relaxed) >= 0;
+        let implied = if is_pubsub { ClientFlags::PUBSUB } else { 0 }
+            | if is_multi { ClientFlags::MULTI } else { 0 };
+        self.flags.load(Ordering::Relaxed) | implied
+    }
+
     /// Gives the card the way to its owner; done once, when the connection is placed on a loop.
     pub fn attach(&self, mailbox: Arc<dyn Mailbox>) {
         *self.mailbox.lock().unwrap_or_else(|poison| poison.into_inner()) = Some(mailbox);

@@ -68,6 +68,9 @@ impl Worker {
 
     /// Reads the clocks; before the first command of a connection's turn.
     pub fn begin_batch(&mut self) {
+        // What was looked at ahead may have moved since.
+        self.ahead.clear();
+        self.ahead_next = 0;
         self.now = self.node.clock.now();
         self.batch_started = self.node.clock.monotonic_micros();
     }
@@ -182,6 +185,8 @@ impl Worker {
     fn account(&mut self, session: &Session, command: Command, args: Args, started: Option<u64>) {
         self.stats.processed.add(1);
         session.card.last_command.store(command as u16 + 1, Ordering::Relaxed);
+        let before = session.card.commands.load(Ordering::Relaxed);
+        session.card.commands.store(before + 1, Ordering::Relaxed);
         match started {
             None => self.batch.push(command),
             Some(started) => {
@@ -232,7 +237,10 @@ pub(crate) fn plan_keys(
         let bytes = args.at(key.index);
         let place = node.keyspace.place(bytes);
         shards.insert(place.shard as usize);
-        places.push((bytes.as_ptr() as usize, place));
+        // An empty key has no address of its own to be known by.
+        if !bytes.is_empty() {
+            places.push((bytes.as_ptr() as usize, place));
+        }
     });
 }
 
@@ -257,8 +265,10 @@ fn conclude(ctx: &mut Ctx, outcome: Outcome, args: Args, stats: &WorkerStats) ->
     match outcome {
         Ok(Flow::Done) => {}
         Ok(Flow::Block(request)) => {
-            if ctx.session.blocked.is_none() {
-                blocking::park(ctx.keys, ctx.session, args, *request);
+            match &ctx.session.blocked {
+                None => blocking::park(ctx.keys, ctx.session, args, *request),
+                // A second try was in vain: its turn is over for now.
+                Some(state) => state.keys.iter().for_each(|key| ctx.keys.recheck_waiters(key)),
             }
             return Progress::Blocked;
         }
@@ -284,7 +294,7 @@ pub(crate) fn fail(ctx: &mut Ctx, refusal: &Refusal, stats: &WorkerStats) {
 }
 
 /// What follows from a command's effects, while its shards are still locked.
-fn settle(keys: &mut Keys, node: &Node, stats: &WorkerStats) {
+pub(crate) fn settle(keys: &mut Keys, node: &Node, stats: &WorkerStats) {
     if keys.effects.hits > 0 {
         stats.hits.add(u64::from(keys.effects.hits));
     }

@@ -39,7 +39,10 @@ pub(crate) fn check(
     }
     if session.gate.has(Gate::IN_MULTI) && !transactions::runs_at_once(command) {
         if command.spec().flags.has(Flags::NO_MULTI) {
-            return Verdict::Refuse(Refusal::text("ERR Command not allowed inside a transaction"));
+            let name = command.full_name();
+            return Verdict::Refuse(Refusal::text(format!(
+                "ERR Command '{name}' not allowed inside a transaction"
+            )));
         }
         transactions::queue(session, command, args);
         sink.status("QUEUED");

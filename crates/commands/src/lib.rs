@@ -12,6 +12,8 @@ pub mod error;
 mod gate;
 mod generic;
 mod handlers;
+mod help;
+mod list;
 pub mod mail;
 pub mod monitor;
 pub mod node;

@@ -8,6 +8,7 @@ use crate::shard::{Shard, ShardGauges};
 use crate::store::raw::lock::{Locked, Locks, Wait, Wake};
 use crate::store::raw::table::PagePool;
 use crate::store::shard_set::ShardSet;
+use crate::value::Object;
 use russet_base::clock::UnixMillis;
 use russet_base::hash::{KeyHasher, hash_tag};
 use russet_base::limits::SHARDS_MAX;
@@ -205,6 +206,15 @@ impl Keyspace {
     /// A view of locked shards for one command.
     pub fn keys<'a>(&'a self, locked: Locked<'a, Shard>, db: usize, now: UnixMillis) -> Keys<'a> {
         Keys::new(self, locked, db, now)
+    }
+
+    /// Counts an expired entry that is out of its table, and frees what it held.
+    #[cold]
+    pub(crate) fn bury(&self, shard: usize, object: Option<Box<Object>>) {
+        self.count_expired(shard);
+        if let Some(object) = object {
+            self.reclaimer.reclaim(object);
+        }
     }
 
     pub(crate) fn count_expired(&self, shard: usize) {

@@ -73,7 +73,6 @@ impl<'a> Keys<'a> {
             }
             let key: Box<[u8]> = entry.key().into();
             self.exists(&key);
-            self.forget_place();
         }
         self.first_live_key().map(|key| show(&key))
     }

@@ -15,11 +15,6 @@ impl<'a> RespWriter<'a> {
         RespWriter { out, resp }
     }
 
-    /// HELLO changes the protocol between a command and its own reply.
-    pub fn switch(&mut self, resp: Resp) {
-        self.resp = resp;
-    }
-
     /// Bytes in the buffer, those from before this writer included.
     pub fn bytes_len(&self) -> usize {
         self.out.len()
@@ -61,6 +56,10 @@ impl<'a> RespWriter<'a> {
 impl Sink for RespWriter<'_> {
     fn resp(&self) -> Resp {
         self.resp
+    }
+
+    fn set_resp(&mut self, resp: Resp) {
+        self.resp = resp;
     }
 
     fn status(&mut self, text: &str) {

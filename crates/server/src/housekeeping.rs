@@ -1,7 +1,8 @@
-//! What must happen without a client asking: expired keys are reclaimed, pauses end, the peak of
-//! memory is noted. One thread, in small steps.
+//! What must happen without a client asking: expired keys are reclaimed, blocked clients looked
+//! after, pauses ended, the peak of memory noted. One thread, in small steps.
 
 use russet_base::UnixMillis;
+use russet_commands::blocking;
 use russet_commands::node::Node;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,11 +14,13 @@ const REST: Duration = Duration::from_millis(100);
 const EXPIRE_BUDGET: usize = 256;
 
 pub fn start(node: Arc<Node>, is_ending: Arc<AtomicBool>) -> std::io::Result<()> {
+    let stats = node.stats.new_worker();
     let run = move || {
         while !is_ending.load(Ordering::Relaxed) {
             std::thread::sleep(REST);
             let now = node.clock.now();
             expire(&node, now);
+            blocking::tend(&node, &stats, now);
             node.pause.tick(now);
             note_peak(&node);
         }

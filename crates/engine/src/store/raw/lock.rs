@@ -191,6 +191,17 @@ impl<T> Locked<'_, T> {
         unsafe { &mut *self.locks.locks[index].value.get() }
     }
 
+    /// Locks one more shard if it is free. Out of order, but without waiting, so it can't deadlock.
+    pub fn try_add(&mut self, index: usize) -> bool {
+        if !self.held.contains(index) {
+            if !self.locks.locks[index].try_lock_spinning() {
+                return false;
+            }
+            self.held.insert(index);
+        }
+        true
+    }
+
     /// Two different locked shards at once.
     pub fn pair(&mut self, first: usize, second: usize) -> (&mut T, &mut T) {
         assert!(first != second, "one shard can't be borrowed twice");

@@ -175,7 +175,7 @@ impl<O> Table<O> {
     ) -> bool {
         let sweep = &mut self.core.sweep;
         if sweep.position.is_none() {
-            if sweep.due_ms > now_ms {
+            if self.core.expires == 0 || sweep.due_ms > now_ms {
                 return false;
             }
             sweep.position = Some(0);
@@ -210,7 +210,7 @@ impl<O> Table<O> {
             }
         }
         self.core.sweep.due_ms = self.core.sweep.next_due_ms;
-        self.core.sweep.due_ms <= now_ms
+        self.core.expires > 0 && self.core.sweep.due_ms <= now_ms
     }
 
     /// Removes what expired in one segment; returns how many slots it looked at.
