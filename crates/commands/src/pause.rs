@@ -71,13 +71,11 @@ impl Pause {
             self.end();
             return false;
         }
-        let writes = Flags::WRITE.and(Flags::MAY_REPLICATE);
         let is_held = match kind {
-            // CLIENT itself must get through, or nobody could end the pause.
+            // DIFFERS: CLIENT itself gets through, or nobody could end the pause.
             PauseKind::All => command.parent() != Some(Command::Client),
             PauseKind::Write => {
-                command.spec().flags.has_any(writes)
-                    || crate::transactions::writes(session, command)
+                reaches_replicas(command) || crate::transactions::writes(session, command)
             }
         };
         if is_held {
@@ -86,4 +84,10 @@ impl Pause {
         }
         is_held
     }
+}
+
+/// A pause of writes holds all that a replica would hear of: published messages, too.
+fn reaches_replicas(command: Command) -> bool {
+    command.spec().flags.has_any(Flags::WRITE.and(Flags::MAY_REPLICATE))
+        || matches!(command, Command::Publish | Command::Spublish)
 }
