@@ -140,14 +140,18 @@ impl Worker {
         refusal: Refusal,
         sink: &mut dyn Sink,
     ) {
-        let text = refusal.wire();
-        self.node.stats.count_error(&text);
+        let mut text = refusal.wire();
         if let Some(command) = command {
             self.stats.of(command).rejected.add(1);
         }
-        if let Some(transaction) = &mut session.transaction {
+        if command == Some(Command::Exec) {
+            transactions::discard_state(session);
+            let reason = text.strip_prefix("ERR ").unwrap_or(&text);
+            text = format!("EXECABORT Transaction discarded because of: {reason}").into();
+        } else if let Some(transaction) = &mut session.transaction {
             transaction.is_doomed = true;
         }
+        self.node.stats.count_error(&text);
         sink.error(&text);
     }
 

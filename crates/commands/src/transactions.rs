@@ -27,15 +27,7 @@ pub struct Transaction {
 
 /// Commands that act on the transaction itself, or that Redis runs at once inside one.
 pub(crate) fn runs_at_once(command: Command) -> bool {
-    matches!(
-        command,
-        Command::Exec
-            | Command::Discard
-            | Command::Multi
-            | Command::Watch
-            | Command::Quit
-            | Command::Reset
-    )
+    matches!(command, Command::Exec | Command::Discard | Command::Quit | Command::Reset)
 }
 
 pub(crate) fn queue(session: &mut Session, command: Command, args: Args) {
@@ -80,9 +72,6 @@ fn unwatch_all(session: &mut Session) {
 }
 
 pub fn multi(ctx: &mut Ctx, _args: Args) -> Outcome {
-    if ctx.session.transaction.is_some() {
-        return Err(Refusal::text("ERR MULTI calls can not be nested"));
-    }
     ctx.session.transaction = Some(Box::default());
     ctx.session.gate.set(Gate::IN_MULTI, true);
     ctx.session.card.queued.store(0, Ordering::Relaxed);
@@ -100,9 +89,6 @@ pub fn discard(ctx: &mut Ctx, _args: Args) -> Outcome {
 }
 
 pub fn watch(ctx: &mut Ctx, args: Args) -> Outcome {
-    if ctx.session.transaction.is_some() {
-        return Err(Refusal::text("ERR WATCH inside MULTI is not allowed"));
-    }
     let db = ctx.keys.db;
     for key in args.from(1).iter() {
         if ctx.session.watching.iter().any(|(of, known)| *of == db && **known == *key) {
