@@ -126,12 +126,15 @@ pub fn exec(ctx: &mut Ctx, _args: Args) -> Outcome {
     }
     ctx.reply.array(transaction.queued.len());
     ctx.may_block = false;
+    // To others, and to CLIENT INFO among its commands, it is a transaction until it has ended.
+    let queued = &ctx.session.card.queued;
+    queued.store(transaction.queued.len() as i64, Ordering::Relaxed);
     for (command, words) in &transaction.queued {
         ctx.command = *command;
-        ctx.session.card.last_command.store(*command as u16 + 1, Ordering::Relaxed);
         run_queued(ctx, *command, words.as_args());
     }
     ctx.command = Command::Exec;
+    ctx.session.card.queued.store(-1, Ordering::Relaxed);
     DONE
 }
 

@@ -36,9 +36,10 @@ pub fn list(ctx: &mut Ctx, args: Args) -> Outcome {
     DONE
 }
 
-/// The line of the caller shows the command that shows it.
+/// The line of the caller shows the command that shows it: EXEC for those that were queued.
 fn note_command(ctx: &Ctx) {
-    ctx.session.card.last_command.store(ctx.command as u16 + 1, Relaxed);
+    let command = if ctx.may_block { ctx.command } else { Command::Exec };
+    ctx.session.card.last_command.store(command as u16 + 1, Relaxed);
 }
 
 /// Whole seconds, as the lines tell times.
