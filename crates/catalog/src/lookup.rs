@@ -5,96 +5,106 @@ use russet_base::Args;
 
 use crate::command::{Command, SPECS};
 
-/// A name in lower case: its first and last eight bytes, which overlap below 16 and are the same
-/// below 8. Together with the length they are the whole name up to 16 bytes.
+/// A name as it came, in two words: its first and last eight bytes, which overlap below 16; below 8
+/// all of it and nothing. Together with the length they are the whole name up to 16 bytes.
 #[derive(Clone, Copy)]
-struct Folded {
+struct Packed {
     head: u64,
     tail: u64,
     len: usize,
 }
 
-/// The longest name that [`Folded`] holds in full.
-const FOLDED_BYTES_MAX: usize = 16;
+/// The longest name that [`Packed`] holds in full.
+const PACKED_BYTES_MAX: usize = 16;
 
-impl Folded {
-    #[inline]
+impl Packed {
+    #[inline(always)]
     const fn new(name: &[u8]) -> Self {
         let len = name.len();
-        let (head, tail) = if len >= 8 {
-            (eight_from(name, 0), eight_from(name, len - 8))
-        } else {
-            let short = short(name);
-            (short, short)
+        let (head, tail) = match (name.first_chunk(), name.last_chunk()) {
+            (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
+            _ => (short(name), 0),
         };
-        Folded { head: lower(head), tail: lower(tail), len }
+        Packed { head, tail, len }
     }
 
-    #[inline]
+    /// The same for both cases of a letter, since the bit in which they differ is always set.
+    #[inline(always)]
     const fn slot(&self) -> usize {
         // An odd constant with well spread bits; the high half of the product depends on all bits.
         const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mixed = (self.head ^ self.tail.rotate_left(29) ^ self.len as u64).wrapping_mul(SPREAD);
-        (mixed >> (64 - SLOTS_LOG2)) as usize
-    }
-
-    #[inline]
-    const fn equals(&self, other: &Folded) -> bool {
-        self.head == other.head && self.tail == other.tail && self.len == other.len
+        let folded = (self.head | EVERY_CASE_BIT) ^ (self.tail | EVERY_CASE_BIT).rotate_left(29);
+        (folded.wrapping_mul(SPREAD) >> (64 - SLOTS_LOG2)) as usize
     }
 }
 
-#[inline]
-const fn eight_from(name: &[u8], at: usize) -> u64 {
-    match name.split_at(at).1.first_chunk() {
-        Some(bytes) => u64::from_le_bytes(*bytes),
-        None => 0,
+/// The bit in which a letter's two cases differ.
+const CASE_BIT: u8 = b'a' ^ b'A';
+const EVERY_CASE_BIT: u64 = u64::from_le_bytes([CASE_BIT; 8]);
+
+/// A command's name, and which of its bits a name that means it must share: all but the case bits
+/// of its letters.
+#[derive(Clone, Copy)]
+struct Pattern {
+    name: Packed,
+    head_mask: u64,
+    tail_mask: u64,
+}
+
+impl Pattern {
+    const fn new(name: &[u8]) -> Self {
+        let name = Packed::new(name);
+        Pattern { name, head_mask: case_mask(name.head), tail_mask: case_mask(name.tail) }
     }
+
+    #[inline(always)]
+    const fn matches(&self, other: &Packed) -> bool {
+        let head = (self.name.head ^ other.head) & self.head_mask;
+        let tail = (self.name.tail ^ other.tail) & self.tail_mask;
+        head | tail | (self.name.len ^ other.len) as u64 == 0
+    }
+}
+
+const fn case_mask(word: u64) -> u64 {
+    let mut bytes = word.to_le_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        bytes[at] = if bytes[at].is_ascii_alphabetic() { !CASE_BIT } else { u8::MAX };
+        at += 1;
+    }
+    u64::from_le_bytes(bytes)
 }
 
 /// Fewer than eight bytes, padded with zeros, without a loop: overlapping pieces agree where they
 /// overlap, so OR joins them.
-#[inline]
+#[inline(always)]
 const fn short(name: &[u8]) -> u64 {
-    let len = name.len();
-    if let (Some(first), Some(last)) = (name.first_chunk::<4>(), name.last_chunk::<4>()) {
-        let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
-        return first as u64 | (last as u64) << ((len - 4) * 8);
+    match *name {
+        [a, b, c] => a as u64 | (b as u64) << 8 | (c as u64) << 16,
+        [a, b] => a as u64 | (b as u64) << 8,
+        [a] => a as u64,
+        _ => match (name.first_chunk(), name.last_chunk()) {
+            (Some(first), Some(last)) => {
+                let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+                first as u64 | (last as u64) << ((name.len() - 4) * 8)
+            }
+            _ => 0,
+        },
     }
-    if len == 0 {
-        return 0;
-    }
-    let (middle, last) = (len / 2, len - 1);
-    name[0] as u64 | (name[middle] as u64) << (middle * 8) | (name[last] as u64) << (last * 8)
-}
-
-/// Turns `A` to `Z` into lower case in all eight bytes at once and leaves every other byte alone.
-#[inline]
-const fn lower(word: u64) -> u64 {
-    const HIGH: u64 = u64::MAX / 255 * 0x80;
-    const fn every(byte: u8) -> u64 {
-        u64::MAX / 255 * byte as u64
-    }
-    // With the high bits cleared no byte can carry into its neighbour.
-    let low_bits = word & !HIGH;
-    let from_a = low_bits + every(0x80 - b'A');
-    let past_z = low_bits + every(0x80 - b'Z' - 1);
-    let is_upper = from_a & !past_z & !word & HIGH;
-    word | is_upper >> 2
 }
 
 /// Slots are eight times the names or more, so that almost every probe ends where it starts.
 const SLOTS_LOG2: u32 = 10;
 const SLOTS: usize = 1 << SLOTS_LOG2;
 
-static FOLDED: [Folded; Command::COUNT] = {
-    let mut folded = [Folded { head: 0, tail: 0, len: 0 }; Command::COUNT];
+static PATTERNS: [Pattern; Command::COUNT] = {
+    let mut patterns = [Pattern::new(b""); Command::COUNT];
     let mut at = 0;
-    while at < folded.len() {
-        folded[at] = Folded::new(SPECS[at].name.as_bytes());
+    while at < patterns.len() {
+        patterns[at] = Pattern::new(SPECS[at].name.as_bytes());
         at += 1;
     }
-    folded
+    patterns
 };
 
 /// Commands by the hash of their names, the next slot taking what finds its own full. Never more
@@ -105,7 +115,7 @@ static TABLE: [Option<Command>; SLOTS] = {
     while at < Command::COUNT {
         let command = Command::ALL[at];
         if command.parent().is_none() {
-            let mut slot = FOLDED[at].slot();
+            let mut slot = PATTERNS[at].name.slot();
             while table[slot].is_some() {
                 slot = (slot + 1) % SLOTS;
             }
@@ -121,12 +131,12 @@ static TABLE: [Option<Command>; SLOTS] = {
 /// The command of this name in any letter case; not a subcommand.
 #[inline]
 pub fn lookup(name: &[u8]) -> Option<Command> {
-    let wanted = Folded::new(name);
+    let wanted = Packed::new(name);
     let mut slot = wanted.slot();
     loop {
         let command = TABLE[slot]?;
-        let is_it = FOLDED[command as usize].equals(&wanted);
-        if is_it && (name.len() <= FOLDED_BYTES_MAX || is_named(command, name)) {
+        let is_it = PATTERNS[command as usize].matches(&wanted);
+        if is_it && (name.len() <= PACKED_BYTES_MAX || is_named(command, name)) {
             return Some(command);
         }
         slot = (slot + 1) % SLOTS;
@@ -167,12 +177,13 @@ pub enum Unknown {
 #[inline]
 pub fn resolve(args: Args<'_>) -> Result<Command, Unknown> {
     let command = args.get(0).and_then(lookup).ok_or(Unknown::Command)?;
-    match args.get(1) {
-        Some(sub) if command.is_container() => {
-            lookup_subcommand(command, sub).ok_or(Unknown::Subcommand(command))
-        }
-        _ => Ok(command),
-    }
+    if command.is_container() { resolve_subcommand(command, args) } else { Ok(command) }
+}
+
+#[inline(never)]
+fn resolve_subcommand(container: Command, args: Args<'_>) -> Result<Command, Unknown> {
+    let Some(sub) = args.get(1) else { return Ok(container) };
+    lookup_subcommand(container, sub).ok_or(Unknown::Subcommand(container))
 }
 
 #[cfg(test)]
@@ -185,14 +196,19 @@ mod tests {
     }
 
     #[test]
-    fn lowers_letters_and_nothing_else() {
-        for byte in 0..=u8::MAX {
-            let expected = u64::from_le_bytes([byte.to_ascii_lowercase(); 8]);
-            assert_eq!(lower(u64::from_le_bytes([byte; 8])), expected, "{byte:#x}");
-            // Between neighbours that could carry.
-            let mixed = [0xff, byte, 0xff, b'Z', byte, 0, byte, 0x7f];
-            let lowered = mixed.map(|byte: u8| byte.to_ascii_lowercase());
-            assert_eq!(lower(u64::from_le_bytes(mixed)), u64::from_le_bytes(lowered));
+    fn letters_match_in_both_cases_and_nothing_else_does() {
+        for name in [&b"a-z_0:1"[..], b"geoadd", b"georadius_ro", b"a.b-c_d0123|4567"] {
+            let pattern = Pattern::new(name);
+            for at in 0..name.len() {
+                for byte in 0..=u8::MAX {
+                    let mut other = name.to_ascii_uppercase();
+                    other[at] = byte;
+                    let is_same = other.eq_ignore_ascii_case(name);
+                    assert_eq!(pattern.matches(&Packed::new(&other)), is_same, "{byte:#x}");
+                    let has_same_slot = Packed::new(&other).slot() == pattern.name.slot();
+                    assert!(has_same_slot || !is_same);
+                }
+            }
         }
     }
 

@@ -77,13 +77,33 @@ pub(crate) fn integer_line(out: &mut Vec<u8>, kind: u8, value: i64) {
     }
 }
 
-/// A header line: nearly all lengths are below a hundred and go out in one copy of fixed size.
+/// Header lines of lengths below a hundred, but for their kind, padded to one size.
+static SHORT_HEADERS: [[u8; SHORT_HEADER_ROOM]; 100] = {
+    let mut lines = [[0; SHORT_HEADER_ROOM]; 100];
+    let mut len = 0;
+    while len < 100 {
+        let (tens, ones) = (PAIRS[len * 2], PAIRS[len * 2 + 1]);
+        lines[len] = if len < 10 {
+            [0, ones, b'\r', b'\n', 0, 0, 0, 0]
+        } else {
+            [0, tens, ones, b'\r', b'\n', 0, 0, 0]
+        };
+        len += 1;
+    }
+    lines
+};
+const SHORT_HEADER_ROOM: usize = 8;
+
+/// A header line: nearly all lengths are below a hundred and go out in one copy of fixed size, of
+/// which what is too much is taken back.
 #[inline]
 pub(crate) fn header(out: &mut Vec<u8>, kind: u8, len: usize) {
-    if len < 10 {
-        out.extend_from_slice(&[kind, b'0' + len as u8, b'\r', b'\n']);
-    } else if len < 100 {
-        out.extend_from_slice(&[kind, PAIRS[len * 2], PAIRS[len * 2 + 1], b'\r', b'\n']);
+    if let Some(line) = SHORT_HEADERS.get(len) {
+        let mut line = *line;
+        line[0] = kind;
+        out.extend_from_slice(&line);
+        let padding = if len < 10 { 4 } else { 3 };
+        out.truncate(out.len() - padding);
     } else {
         Digits::unsigned(len as u64).write_line(kind, out);
     }
