@@ -27,6 +27,10 @@ pub enum Refusal {
     NotFinite,
     StringTooLong,
     BadDigest,
+    // bitmap
+    BadBitOffset,
+    BadBit,
+    BadFieldType,
     /// Any other text, its code included.
     Text(Cow<'static, str>),
 }
@@ -60,6 +64,12 @@ impl Refusal {
                 "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
             }
             Refusal::BadDigest => "ERR must be exactly 16 hexadecimal characters",
+            Refusal::BadBitOffset => "ERR bit offset is not an integer or out of range",
+            Refusal::BadBit => "ERR bit is not an integer or out of range",
+            Refusal::BadFieldType => {
+                "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not \
+                 supported but i64 is."
+            }
             Refusal::InvalidExpire(command) => {
                 return format!("ERR invalid expire time in '{command}' command").into();
             }
