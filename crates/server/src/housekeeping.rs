@@ -15,7 +15,6 @@ const ROUNDS_PER_SECOND: u32 = 10;
 const EXPIRE_BUDGET: usize = 256;
 
 pub fn start(node: Arc<Node>, is_ending: Arc<AtomicBool>) -> std::io::Result<()> {
-    let stats = node.stats.new_worker();
     let run = move || {
         let mut worker = Worker::new(node.clone());
         for round in 0u32.. {
@@ -26,8 +25,8 @@ pub fn start(node: Arc<Node>, is_ending: Arc<AtomicBool>) -> std::io::Result<()>
             let now = node.clock.now();
             expire(&node, now);
             node.pause.tick(now);
+            worker.tend();
             if round.is_multiple_of(ROUNDS_PER_SECOND) {
-                worker.tend();
                 note_peak(&node);
             }
         }
