@@ -5,6 +5,7 @@
 pub mod args;
 mod binary;
 pub mod clock;
+pub mod digest;
 pub mod float;
 pub mod glob;
 pub mod hash;

@@ -9,15 +9,13 @@ pub const ARGUMENTS_MAX: usize = 1024 * 1024;
 /// Longest inline request, and longest header line of a multibulk request.
 pub const INLINE_BYTES_MAX: usize = 64 * 1024;
 /// Most shards of a keyspace: `ShardSet` is a bitmap of this many bits.
-pub const SHARDS_MAX: usize = 256;
+pub const SHARDS_MAX: usize = 128;
 /// Slots of a cluster.
 pub const SLOTS: u16 = 16384;
 /// Longest text that is read as a long double, less one: longer is refused unread.
 pub const LONG_DOUBLE_TEXT_BYTES: usize = 5 * 1024;
 /// Runs of `*` in a glob pattern that can still match when more of the pattern follows each.
 pub const GLOB_STARS_MAX: usize = 1000;
-/// Commands of a pipeline whose keys are fetched ahead.
-pub const PREFETCH_COMMANDS_MAX: usize = 16;
 /// Events that one look at the poller brings.
 pub const LOOP_EVENTS_MAX: usize = 1024;
 /// Threads beyond one per loop, for loops whose own thread is inside a long command.

@@ -110,6 +110,12 @@ pub fn has_keys(command: Command) -> bool {
     !matches!(PLANS[command as usize], Plan::None)
 }
 
+/// Whether word 1 is the only key of any call of this command.
+#[inline]
+pub fn is_first_word_only_key(command: Command) -> bool {
+    matches!(PLANS[command as usize], Plan::First(_) | Plan::FirstVarying)
+}
+
 /// Calls `out` for each key of the call, in the order of the key specs. On an error the keys
 /// already told are worth nothing: they come from the specs before the broken one.
 #[inline]

@@ -4,16 +4,16 @@ use crate::blocking;
 use crate::ctx::{Ctx, Flow, Outcome};
 use crate::error::Refusal;
 use crate::gate;
+use crate::generic;
 use crate::handlers;
 use crate::mail::WakeByMail;
 use crate::node::Node;
 use crate::session::{Gate, Session};
 use crate::stats::WorkerStats;
 use crate::transactions;
-use russet_base::limits::PREFETCH_COMMANDS_MAX;
 use russet_base::{Args, UnixMillis};
 use russet_catalog::spec::Flags;
-use russet_catalog::{Command, Unknown, keys as key_positions, resolve};
+use russet_catalog::{Command, Unknown, is_first_word_only_key, keys as key_positions, resolve};
 use russet_engine::keys::Keys;
 use russet_engine::keyspace::Place;
 use russet_engine::shard::Shard;
@@ -41,6 +41,9 @@ pub struct Worker {
     /// The time that commands see: read once for each batch of commands.
     pub now: UnixMillis,
     places: Vec<(usize, Place)>,
+    /// Places of the next commands' first keys, in their order, from looking ahead.
+    ahead: Vec<(usize, Place)>,
+    ahead_next: usize,
     /// Fast commands of the batch under way, timed together.
     batch: Vec<Command>,
     batch_started: u64,
@@ -51,7 +54,16 @@ impl Worker {
         let stats = node.stats.new_worker();
         let now = node.clock.now();
         let batch_started = node.clock.monotonic_micros();
-        Worker { node, stats, now, places: Vec::new(), batch: Vec::new(), batch_started }
+        Worker {
+            node,
+            stats,
+            now,
+            places: Vec::new(),
+            ahead: Vec::new(),
+            ahead_next: 0,
+            batch: Vec::new(),
+            batch_started,
+        }
     }
 
     /// Reads the clocks; before the first command of a connection's turn.
@@ -74,17 +86,17 @@ impl Worker {
 
     /// Hints for the commands that come next: first their buckets, then their entries.
     pub fn prefetch<'a>(&mut self, db: usize, commands: impl Iterator<Item = Args<'a>>) {
-        let mut places = [Place { shard: 0, hash: 0 }; PREFETCH_COMMANDS_MAX];
-        let mut count = 0;
-        for args in commands.take(PREFETCH_COMMANDS_MAX) {
+        self.ahead.clear();
+        self.ahead_next = 0;
+        for args in commands {
             // Nearly every command has its first key in the second word; a wrong guess costs a hint.
             if let Some(key) = args.get(1) {
-                places[count] = self.node.keyspace.place(key);
-                self.node.keyspace.prefetch_bucket(places[count], db);
-                count += 1;
+                let place = self.node.keyspace.place(key);
+                self.node.keyspace.prefetch_bucket(place, db);
+                self.ahead.push((key.as_ptr() as usize, place));
             }
         }
-        for &place in &places[..count] {
+        for &(_, place) in &self.ahead {
             self.node.keyspace.prefetch_entry(place, db);
         }
     }
@@ -143,9 +155,9 @@ impl Worker {
         args: Args,
         sink: &mut dyn Sink,
     ) -> Progress {
-        let node = self.node.clone();
         let shards = self.plan(session, command, args);
-        let Some(locked) = lock(&node, session, shards) else {
+        let node = &*self.node;
+        let Some(locked) = lock(node, session, shards) else {
             return Progress::Busy;
         };
         if session.blocked.as_ref().is_some_and(|state| state.waiter.is_settled()) {
@@ -156,13 +168,12 @@ impl Worker {
         let mut keys = node.keyspace.keys(locked, session.db, self.now).knowing(&self.places);
         keys.is_silent = session.is_silent;
         if node.monitors.is_on() {
-            node.monitors.feed(&node, session, command, args);
+            node.monitors.feed(node, session, command, args);
         }
-        let mut ctx =
-            Ctx { keys: &mut keys, reply: sink, session, node: &node, command, may_block: true };
+        let mut ctx = Ctx { keys: &mut keys, reply: sink, session, node, command, may_block: true };
         let outcome = handlers::of(command)(&mut ctx, args);
         let progress = conclude(&mut ctx, outcome, args, &self.stats);
-        settle(&mut keys, &node, &self.stats);
+        settle(&mut keys, node, &self.stats);
         drop(keys);
         self.account(session, command, args, is_timed.then_some(started));
         progress
@@ -186,11 +197,17 @@ impl Worker {
     /// The shards that a call needs, and the places of its keys for the handler to find again.
     fn plan(&mut self, session: &Session, command: Command, args: Args) -> ShardSet {
         self.places.clear();
-        if command.spec().flags.has(Flags::ALL_SHARDS) {
-            return self.node.keyspace.all_shards();
-        }
         if command == Command::Exec {
             return transactions::plan(&self.node, session, &mut self.places);
+        }
+        if let (Some(&(address, place)), Some(key)) = (self.ahead.get(self.ahead_next), args.get(1))
+            && address == key.as_ptr() as usize
+        {
+            self.ahead_next += 1;
+            if is_first_word_only_key(command) {
+                self.places.push((address, place));
+                return ShardSet::one(place.shard as usize);
+            }
         }
         let mut shards = ShardSet::EMPTY;
         plan_keys(&self.node, command, args, &mut shards, &mut self.places);
@@ -208,7 +225,7 @@ pub(crate) fn plan_keys(
     places: &mut Vec<(usize, Place)>,
 ) {
     if command.spec().flags.has(Flags::ALL_SHARDS) {
-        *shards = node.keyspace.all_shards();
+        *shards = shards.union(generic::shards_of(&node.keyspace, command, args));
         return;
     }
     let _refused_by_the_handler = key_positions(command, args, &mut |key| {

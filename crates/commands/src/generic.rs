@@ -1,17 +1,70 @@
-//! Commands about keys, whatever they hold.
+//! Commands about keys, whatever they hold: one file for each family.
 
-use crate::ctx::{Ctx, DONE, Outcome};
-use russet_base::Args;
-use russet_engine::event::Event;
+mod delete;
+mod expiry;
+mod inspect;
+mod listing;
+mod moving;
+mod object;
+mod scan;
+mod whole;
 
-pub fn del(ctx: &mut Ctx, args: Args) -> Outcome {
-    let mut deleted = 0;
-    for key in args.from(1).iter() {
-        if ctx.keys.remove(key) {
-            ctx.keys.wrote(key, Event::DEL);
-            deleted += 1;
-        }
+pub use delete::{del, delex, delifeq};
+pub use expiry::{
+    expire, expireat, expiretime, persist, pexpire, pexpireat, pexpiretime, pttl, ttl,
+};
+pub use inspect::{exists, touch, type_};
+pub use listing::{keys, randomkey};
+pub use moving::{copy, move_, rename, renamenx};
+pub use object::{object_encoding, object_freq, object_help, object_idletime, object_refcount};
+pub use scan::scan;
+pub use whole::{dbsize, flushall, flushdb, swapdb};
+
+use crate::error::Refusal;
+use russet_base::glob::Glob;
+use russet_base::{Args, num};
+use russet_catalog::Command;
+use russet_engine::keyspace::Keyspace;
+use russet_engine::store::shard_set::ShardSet;
+
+/// The shards of a command that has no keys of its own: all, unless its words show that fewer do.
+pub(crate) fn shards_of(keyspace: &Keyspace, command: Command, args: Args) -> ShardSet {
+    match command {
+        Command::Scan => scan::first_shard(keyspace, args),
+        Command::Keys => listing::shards(keyspace, args.at(1)),
+        _ => keyspace.all_shards(),
     }
-    ctx.reply.int(deleted);
-    DONE
+}
+
+/// The only shard in which keys that match can be: the key's own if the pattern is one, or that of
+/// a hash tag that all of them have.
+fn only_shard(keyspace: &Keyspace, pattern: &[u8]) -> Option<usize> {
+    let part = if Glob::new(pattern).is_literal() { pattern } else { fixed_tag(pattern)? };
+    Some(usize::from(keyspace.place(part).shard))
+}
+
+/// The hash tag of every text that matches: nothing special stands before it or inside it.
+fn fixed_tag(pattern: &[u8]) -> Option<&[u8]> {
+    let is_plain = |part: &[u8]| Glob::new(part).is_literal();
+    let open = pattern.iter().position(|&byte| byte == b'{')?;
+    let (before, rest) = (&pattern[..open], &pattern[open + 1..]);
+    let close = rest.iter().position(|&byte| byte == b'}')?;
+    let tag = &rest[..close];
+    (!tag.is_empty() && is_plain(before) && is_plain(tag)).then_some(tag)
+}
+
+/// The index of a database, as COPY and MOVE take it.
+fn database(keyspace: &Keyspace, word: &[u8]) -> Result<usize, Refusal> {
+    let index = num::parse_i64(word).ok_or(Refusal::NotInteger)?;
+    if i32::try_from(index).is_err() {
+        return Err(Refusal::text(
+            "ERR value is out of range, value must between -2147483648 and 2147483647",
+        ));
+    }
+    database_in_range(keyspace, index)
+}
+
+fn database_in_range(keyspace: &Keyspace, index: i64) -> Result<usize, Refusal> {
+    let index = usize::try_from(index).ok();
+    index.filter(|&index| index < keyspace.databases()).ok_or(Refusal::DbIndexOutOfRange)
 }

@@ -30,8 +30,8 @@ pub struct Effects {
 }
 
 pub struct Keys<'a> {
-    keyspace: &'a Keyspace,
-    locked: Locked<'a, Shard>,
+    pub(crate) keyspace: &'a Keyspace,
+    pub(crate) locked: Locked<'a, Shard>,
     pub db: usize,
     pub now: UnixMillis,
     /// Reads leave no trace in the access clock (CLIENT NO-TOUCH, OBJECT, ...).
@@ -162,6 +162,19 @@ impl<'a> Keys<'a> {
         Some(entry.into_ref())
     }
 
+    /// As [`Keys::read`], for a command that asks about the key and not for its value: the access
+    /// clock stays.
+    pub fn inspect(&mut self, key: &[u8]) -> Option<EntryRef<'_, Object>> {
+        let place = self.place(key);
+        if !self.check(key, place) {
+            self.effects.misses += 1;
+            self.notice(key, Event::KEY_MISS);
+            return None;
+        }
+        self.effects.hits += 1;
+        self.table(place.shard).find(key, place.hash)
+    }
+
     /// The key's entry without any trace of having looked.
     pub fn peek(&mut self, key: &[u8]) -> Option<EntryRef<'_, Object>> {
         let place = self.place(key);
@@ -251,6 +264,18 @@ impl<'a> Keys<'a> {
         self.put(key, string::encode(bytes), expiry);
     }
 
+    /// Puts a removed or copied value under a key, with its expiry and access clock. What was there
+    /// before is gone; the new key counts as new even so, as Redis has it.
+    pub fn put_back(&mut self, key: &[u8], mut value: Removed<Object>) {
+        self.remove(key);
+        let (expiry, access) = (value.expiry().map(UnixMillis), value.access());
+        self.put(key, value.to_new_value(), expiry);
+        let place = self.place(key);
+        if let Some(mut entry) = self.table(place.shard).find_mut(key, place.hash) {
+            entry.set_access(access);
+        }
+    }
+
     /// Whether the shard of this key is among the locked ones.
     pub fn holds(&mut self, key: &[u8]) -> bool {
         let place = self.keyspace.place(key);
@@ -276,9 +301,20 @@ impl<'a> Keys<'a> {
     /// As [`Keys::wrote`], for a change that has no event of its own.
     #[inline]
     pub fn changed(&mut self, key: &[u8]) {
+        self.effects.dirty += 1;
+        self.touch(key);
+    }
+
+    /// As [`Keys::wrote`], for a further key of a change that was told already and counts as one.
+    pub fn wrote_too(&mut self, key: &[u8], event: Event) {
+        self.touch(key);
+        self.notice(key, event);
+    }
+
+    #[inline]
+    fn touch(&mut self, key: &[u8]) {
         let place = self.place(key);
         let db = self.db;
-        self.effects.dirty += 1;
         self.touched.insert(place.shard as usize);
         let shard = self.locked.shard(place.shard as usize);
         if shard.has_listeners() {

@@ -12,7 +12,7 @@ use russet_base::clock::UnixMillis;
 use russet_base::hash::{KeyHasher, hash_tag};
 use russet_base::limits::SHARDS_MAX;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Where a key lives: its shard, and its hash inside the shard's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,7 @@ pub struct Keyspace {
     pool: Arc<PagePool>,
     reclaimer: Reclaimer,
     notify: AtomicU32,
+    draws: AtomicU64,
 }
 
 impl Keyspace {
@@ -49,6 +50,7 @@ impl Keyspace {
             pool,
             reclaimer: Reclaimer::start(),
             notify: AtomicU32::new(0),
+            draws: AtomicU64::new(0),
         }
     }
 
@@ -144,6 +146,11 @@ impl Keyspace {
 
     pub fn reclaimer(&self) -> &Reclaimer {
         &self.reclaimer
+    }
+
+    /// A number for sampling keys: which one can't be told without the hasher's seed.
+    pub fn draw_u64(&self) -> u64 {
+        self.hasher.hash(&self.draws.fetch_add(1, Ordering::Relaxed).to_le_bytes())
     }
 
     /// Which classes of events someone may listen to (`notify-keyspace-events`).

@@ -9,3 +9,4 @@ pub mod types;
 pub mod value;
 pub mod waiting;
 pub mod watch;
+pub mod whole;

@@ -1,7 +1,8 @@
 //! What an entry of the keyspace holds, seen from above the encodings.
 
 use crate::store::raw::table::{EntryRef, View};
-use crate::types::list::LargeList;
+use crate::types::list::{LargeList, ListRef};
+use crate::types::string;
 
 /// The types of Redis, as TYPE names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,6 +27,7 @@ const COSTLY_BYTES_MIN: usize = 1024 * 1024;
 const COSTLY_ELEMENTS_MIN: usize = 4096;
 
 /// A value that is too large, or too rich, to lie inside its entry.
+#[derive(Clone)]
 pub enum Object {
     String(Vec<u8>),
     List(LargeList),
@@ -97,5 +99,16 @@ pub fn type_of_view(view: &View<'_, Object>) -> Type {
         View::Int(_) | View::Bytes(_) => Type::String,
         View::Packed(tag, _) => PackedTag::from_u8(*tag).kind(),
         View::Object(object) => object.kind(),
+    }
+}
+
+/// As OBJECT ENCODING names it.
+pub fn encoding(entry: &EntryRef<'_, Object>) -> &'static str {
+    match entry.value() {
+        View::Packed(tag, bytes) if PackedTag::from_u8(tag) == PackedTag::List => {
+            ListRef::Packed(bytes).encoding()
+        }
+        View::Object(Object::List(list)) => ListRef::Large(list).encoding(),
+        _ => string::encoding(entry),
     }
 }

@@ -2,20 +2,18 @@
 
 use russet_base::limits::SHARDS_MAX;
 
-const WORDS: usize = SHARDS_MAX / 64;
-
-/// Which shards a command needs or holds.
+/// Which shards a command needs or holds: one bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ShardSet([u64; WORDS]);
+pub struct ShardSet(u128);
+
+const _: () = assert!(SHARDS_MAX <= u128::BITS as usize, "a shard has a bit");
 
 impl ShardSet {
-    pub const EMPTY: ShardSet = ShardSet([0; WORDS]);
+    pub const EMPTY: ShardSet = ShardSet(0);
 
     #[inline]
     pub fn one(index: usize) -> Self {
-        let mut set = Self::EMPTY;
-        set.insert(index);
-        set
+        ShardSet(1 << index)
     }
 
     /// The first `count` shards.
@@ -27,47 +25,46 @@ impl ShardSet {
 
     #[inline]
     pub fn insert(&mut self, index: usize) {
-        self.0[index / 64] |= 1 << (index % 64);
+        self.0 |= 1 << index;
     }
 
     #[inline]
     pub fn remove(&mut self, index: usize) {
-        self.0[index / 64] &= !(1 << (index % 64));
+        self.0 &= !(1 << index);
     }
 
     #[inline]
     pub fn contains(&self, index: usize) -> bool {
-        self.0[index / 64] >> (index % 64) & 1 == 1
+        self.0 >> index & 1 == 1
     }
 
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.0.iter().all(|&word| word == 0)
+        self.0 == 0
     }
 
     pub fn count(&self) -> usize {
-        self.0.iter().map(|word| word.count_ones() as usize).sum()
+        self.0.count_ones() as usize
     }
 
     #[must_use]
-    pub fn union(mut self, other: ShardSet) -> Self {
-        self.0.iter_mut().zip(other.0).for_each(|(word, more)| *word |= more);
-        self
+    pub fn union(self, other: ShardSet) -> Self {
+        ShardSet(self.0 | other.0)
     }
 
     pub fn is_subset(&self, other: &ShardSet) -> bool {
-        self.0.iter().zip(other.0).all(|(&word, within)| word & !within == 0)
+        self.0 & !other.0 == 0
     }
 
     /// In ascending order: the order in which shards are locked.
     #[inline]
     pub fn iter(self) -> impl Iterator<Item = usize> {
-        self.0.into_iter().enumerate().flat_map(|(at, mut word)| {
-            std::iter::from_fn(move || {
-                (word != 0).then(|| {
-                    let bit = word.trailing_zeros() as usize;
-                    word &= word - 1;
-                    at * 64 + bit
-                })
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            (left != 0).then(|| {
+                let index = left.trailing_zeros() as usize;
+                left &= left - 1;
+                index
             })
         })
     }
@@ -79,15 +76,15 @@ mod tests {
 
     #[test]
     fn shards_come_in_ascending_order() {
-        let mut set = ShardSet::one(200);
+        let mut set = ShardSet::one(100);
         set.insert(3);
         set.insert(64);
-        assert_eq!(set.iter().collect::<Vec<_>>(), [3, 64, 200]);
+        assert_eq!(set.iter().collect::<Vec<_>>(), [3, 64, 100]);
         assert_eq!(set.count(), 3);
         set.remove(64);
         assert!(!set.contains(64) && set.contains(3));
         assert!(set.is_subset(&ShardSet::first(SHARDS_MAX)));
-        assert!(!ShardSet::first(200).is_subset(&set));
+        assert!(!ShardSet::first(100).is_subset(&set));
         assert_eq!(ShardSet::first(5).iter().count(), 5);
         assert!(ShardSet::EMPTY.is_empty());
     }

@@ -1,8 +1,8 @@
 //! Which thread owns a loop right now, and how a slow one loses it.
 //!
-//! `beat` is even while the owner looks after the loop itself, and odd while it is inside a command.
-//! Every command gives it a new odd value, so a watchdog that sees the same odd value for too long
-//! knows that one command is taking that long. It takes the loop by swapping that value for
+//! `beat` is even while the owner looks after the loop itself, and odd while it runs commands. Every
+//! few commands give it a new odd value, so a watchdog that sees the same odd value for too long
+//! knows that a command is taking that long. It takes the loop by swapping that value for
 //! [`LOST`]; the owner notices at its next beat. One compare-and-swap decides, so exactly one of the
 //! two wins.
 
@@ -41,7 +41,7 @@ impl Ownership {
         Ownership { pulse, beat: Cell::new(0) }
     }
 
-    /// A command begins. False if the loop is lost.
+    /// Some commands begin. False if the loop is lost.
     #[inline]
     pub fn beat(&self) -> bool {
         let next = (self.beat.get() + 1) | 1;

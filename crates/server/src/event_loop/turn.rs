@@ -238,9 +238,11 @@ impl<S: Service> Thread<S> {
         bytes: &[u8],
         own: &Ownership,
     ) -> (usize, Option<Verdict>) {
+        if !own.beat() {
+            return (0, Some(Verdict::Again));
+        }
         for at in 0..batch.len() {
             let args = batch.command(at, bytes);
-            let still_ours = own.beat();
             let Connection { client, output, .. } = connection;
             match self.service.run(&mut self.worker, client, args, output) {
                 Progress::Done => {}
@@ -255,9 +257,6 @@ impl<S: Service> Thread<S> {
             }
             if self.service.is_closing(&connection.client) {
                 return (at + 1, Some(Verdict::Keep));
-            }
-            if !still_ours || own.is_lost() {
-                return (at + 1, Some(Verdict::Again));
             }
         }
         (batch.len(), None)

@@ -16,6 +16,7 @@ pub enum Spare {
 }
 
 /// The entries are `buffer[start..end]`.
+#[derive(Clone)]
 pub struct Chunk {
     buffer: Box<[u8]>,
     start: usize,

@@ -16,6 +16,7 @@ use crate::types::blob::Blob;
 /// Counts that are added up at once on the way to an index.
 const COUNTS_PER_STEP: usize = 64;
 
+#[derive(Clone)]
 pub struct LargeList {
     chunks: VecDeque<Chunk>,
     /// The entries of each chunk: a chunk has at most `CHUNK_BYTES / 2`.

@@ -2,7 +2,7 @@
 
 use super::core::{Core, Place};
 use super::entry::{Kind, RawEntry};
-use super::handle::{NewValue, View};
+use super::handle::{EntryRef, NewValue, View};
 use smallvec::SmallVec;
 
 /// Values up to this length move out without an allocation.
@@ -39,6 +39,20 @@ impl<O> Removed<O> {
         // SAFETY: 1. Detached from this core. 2. Nothing of it is used after this.
         unsafe { core.release(entry) };
         removed
+    }
+
+    /// A copy of an entry that stays where it is: as if it had been removed, for COPY.
+    pub fn copy_of(entry: &EntryRef<'_, O>) -> Removed<O>
+    where
+        O: Clone,
+    {
+        let value = match entry.value() {
+            View::Int(value) => Owned::Int(value),
+            View::Bytes(bytes) => Owned::Bytes(SmallVec::from_slice(bytes)),
+            View::Packed(tag, bytes) => Owned::Packed(tag, SmallVec::from_slice(bytes)),
+            View::Object(object) => Owned::Object(Box::new(object.clone())),
+        };
+        Removed { value, expiry: entry.expiry(), access: entry.access() }
     }
 
     pub fn expiry(&self) -> Option<i64> {

