@@ -41,6 +41,9 @@ pub trait Host: Send + Sync {
         String::new()
     }
 
+    /// DEBUG SLEEP.
+    fn sleep(&self, _time: std::time::Duration) {}
+
     /// DEBUG LOG: writes a line to the log.
     fn log(&self, _line: &str) {}
 }
@@ -94,6 +97,8 @@ pub struct Node {
     pub started_ms: i64,
     /// DEBUG SET-ACTIVE-EXPIRE.
     pub is_active_expire_off: AtomicBool,
+    /// DEBUG PAUSE-CRON.
+    pub is_housekeeping_paused: AtomicBool,
 }
 
 /// Directives whose values are kept elsewhere, too.
@@ -136,6 +141,7 @@ impl Node {
             replication_id: random.run_id(),
             started_ms,
             is_active_expire_off: AtomicBool::new(false),
+            is_housekeeping_paused: AtomicBool::new(false),
         };
         CACHED.iter().for_each(|directive| node.refresh(*directive));
         node

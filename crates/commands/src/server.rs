@@ -3,25 +3,12 @@
 mod config;
 mod debug;
 mod info;
-mod latency;
-mod logs;
-mod lolwut;
 mod memory;
 
 pub(crate) use config::{config_get, config_resetstat, config_rewrite, config_set};
 pub(crate) use debug::debug;
 pub(crate) use info::info;
-pub(crate) use latency::{
-    latency_doctor, latency_graph, latency_histogram, latency_history, latency_latest,
-    latency_reset,
-};
-pub(crate) use logs::{
-    commandlog_get, commandlog_len, commandlog_reset, slowlog_get, slowlog_len, slowlog_reset,
-};
-pub(crate) use lolwut::lolwut;
-pub(crate) use memory::{
-    memory_doctor, memory_malloc_stats, memory_purge, memory_stats, memory_usage,
-};
+pub(crate) use memory::{memory_malloc_stats, memory_purge, memory_usage};
 
 use crate::clients::ClientFlags;
 use crate::ctx::{Ctx, DONE, Outcome};
@@ -84,13 +71,15 @@ pub(crate) fn monitor(ctx: &mut Ctx, _args: Args) -> Outcome {
 
 /// There are no functions yet, so that none is left afterwards.
 pub(crate) fn function_flush(ctx: &mut Ctx, args: Args) -> Outcome {
-    let is_known = |word: &[u8]| {
-        word.eq_ignore_ascii_case(b"sync") || word.eq_ignore_ascii_case(b"async")
-    };
-    if args.len() > 3 || args.get(2).is_some_and(|word| !is_known(word)) {
+    let is_known =
+        |word: &[u8]| word.eq_ignore_ascii_case(b"sync") || word.eq_ignore_ascii_case(b"async");
+    if args.len() > 3 {
         return Err(Refusal::text(
-            "ERR FUNCTION FLUSH only supports SYNC|ASYNC option",
+            "ERR unknown subcommand or wrong number of arguments for 'FLUSH'. Try FUNCTION HELP.",
         ));
+    }
+    if args.get(2).is_some_and(|word| !is_known(word)) {
+        return Err(Refusal::text("ERR FUNCTION FLUSH only supports SYNC|ASYNC option"));
     }
     ctx.reply.ok();
     DONE

@@ -16,10 +16,15 @@ pub fn start(node: Arc<Node>, is_ending: Arc<AtomicBool>) -> std::io::Result<()>
     let run = move || {
         while !is_ending.load(Ordering::Relaxed) {
             std::thread::sleep(REST);
-            let now = node.clock.now();
+            if node.is_housekeeping_paused.load(Ordering::Relaxed) {
+                continue;
+            }
+            let (now, started) = (node.clock.now(), node.clock.monotonic_micros());
             expire(&node, now);
             node.pause.tick(now);
-            note_peak(&node);
+            node.tick();
+            let micros = node.clock.monotonic_micros().saturating_sub(started);
+            node.stats.housekeeping_micros.fetch_add(micros, Ordering::Relaxed);
         }
     };
     std::thread::Builder::new().name("housekeeping".into()).spawn(run).map(drop)
@@ -38,9 +43,4 @@ fn expire(node: &Node, now: UnixMillis) {
             has_more
         });
     }
-}
-
-fn note_peak(node: &Node) {
-    let used = node.used_memory_bytes();
-    node.stats.memory_peak_bytes.fetch_max(used, Ordering::Relaxed);
 }

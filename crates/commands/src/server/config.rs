@@ -19,7 +19,7 @@ pub(crate) fn config_get(ctx: &mut Ctx, args: Args) -> Outcome {
 
 pub(crate) fn config_set(ctx: &mut Ctx, args: Args) -> Outcome {
     if args.len() % 2 == 1 {
-        return Err(Refusal::Arity("config|set"));
+        return Err(Refusal::Syntax);
     }
     let words: Vec<&[u8]> = args.from(2).iter().collect();
     let pairs: Vec<(&[u8], &[u8])> = words.chunks(2).map(|pair| (pair[0], pair[1])).collect();
@@ -60,6 +60,6 @@ mod tests {
         assert_eq!(desk.say("SLOWLOG LEN"), "1");
         assert!(desk.say("CONFIG SET port").contains("wrong number of arguments"));
         let odd = desk.say("CONFIG SET hz 10 port");
-        assert!(odd.contains("wrong number of arguments for 'config|set' command"), "{odd}");
+        assert!(odd.contains("ERR syntax error"), "{odd}");
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn clients(report: &mut Report) {
     let pause = node.pause.state();
     let actions = match pause.map(|(kind, _)| kind) {
         None => "none",
-        Some(PauseKind::Writes) => "write",
+        Some(PauseKind::Write) => "write",
         Some(PauseKind::All) => "all",
     };
     let left_ms = pause.map_or(0, |(_, end)| end.ms_since(node.clock.now()).max(0));
