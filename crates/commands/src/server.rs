@@ -3,12 +3,25 @@
 mod config;
 mod debug;
 mod info;
+mod latency;
+mod logs;
+mod lolwut;
 mod memory;
 
 pub(crate) use config::{config_get, config_resetstat, config_rewrite, config_set};
 pub(crate) use debug::debug;
 pub(crate) use info::info;
-pub(crate) use memory::{memory_malloc_stats, memory_purge, memory_usage};
+pub(crate) use latency::{
+    latency_doctor, latency_graph, latency_histogram, latency_history, latency_latest,
+    latency_reset,
+};
+pub(crate) use logs::{
+    commandlog_get, commandlog_len, commandlog_reset, slowlog_get, slowlog_len, slowlog_reset,
+};
+pub(crate) use lolwut::lolwut;
+pub(crate) use memory::{
+    memory_doctor, memory_malloc_stats, memory_purge, memory_stats, memory_usage,
+};
 
 use crate::clients::ClientFlags;
 use crate::ctx::{Ctx, DONE, Outcome};
