@@ -199,6 +199,9 @@ impl Worker {
             .keys(locked, &mut self.effects, (session.db, self.now))
             .knowing(&self.places);
         keys.is_silent = session.is_silent;
+        if self.places.len() > 1 {
+            keys.prefetch_known();
+        }
         if node.monitors.is_on() {
             node.monitors.feed(node, session, command, args);
         }

@@ -14,6 +14,9 @@ use russet_engine::keyspace::Keyspace;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Asking the allocator for its figures takes some microseconds: one turn in ten does.
+const TURNS_PER_MEMORY_LOOK: u64 = 10;
+
 /// What only the process around the commands can tell or do.
 pub trait Host: Send + Sync {
     /// Bytes that the allocator has given out, and those resident in memory.
@@ -183,6 +186,10 @@ impl Node {
     /// What must be noted about ten times in a second: rates and the peak of memory.
     pub fn tick(&self) {
         self.stats.sample(self.clock.monotonic_micros());
+        let turns = self.stats.housekeeping_turns.fetch_add(1, Ordering::Relaxed);
+        if !turns.is_multiple_of(TURNS_PER_MEMORY_LOOK) {
+            return;
+        }
         let used = self.used_memory_bytes();
         if self.stats.memory_peak_bytes.fetch_max(used, Ordering::Relaxed) < used {
             let now = self.clock.now().seconds();
@@ -191,7 +198,6 @@ impl Node {
         // The first tick comes before much can have been stored.
         let startup = &self.stats.memory_startup_bytes;
         let _is_later = startup.compare_exchange(0, used, Ordering::Relaxed, Ordering::Relaxed);
-        self.stats.housekeeping_turns.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Keys that expired since the start or the last CONFIG RESETSTAT.
