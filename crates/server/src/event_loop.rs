@@ -109,4 +109,7 @@ pub trait Service: Send + Sync + Sized + 'static {
     fn may_hold_output(&self, client: &mut Self::Client, output_bytes: usize) -> bool;
 
     fn now_ms(&self) -> i64;
+
+    /// Called about every millisecond by a thread that serves nobody.
+    fn look_ahead(&self) {}
 }

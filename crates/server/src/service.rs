@@ -302,4 +302,8 @@ impl Service for RussetService {
     fn now_ms(&self) -> i64 {
         self.node.clock.now().0
     }
+
+    fn look_ahead(&self) {
+        self.node.keyspace.prepare_memory();
+    }
 }

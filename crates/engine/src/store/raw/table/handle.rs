@@ -263,8 +263,11 @@ impl<'a, O> EntryMut<'a, O> {
     /// The bytes of a string or packed value, to be edited in place.
     pub fn blob(&mut self) -> Option<BlobMut<'_>> {
         let kind = self.raw().label().kind;
-        matches!(kind, Kind::Bytes | Kind::Packed)
-            .then_some(BlobMut { core: self.core, place: self.place, entry: &mut self.entry })
+        matches!(kind, Kind::Bytes | Kind::Packed).then_some(BlobMut {
+            core: self.core,
+            place: self.place,
+            entry: &mut self.entry,
+        })
     }
 
     /// Adds bytes behind a string or packed value. Returns false if it is another kind.
