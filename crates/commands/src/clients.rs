@@ -63,6 +63,8 @@ impl ClientFlags {
     pub const NO_EVICT: u16 = 1 << 9;
     pub const NO_TOUCH: u16 = 1 << 10;
     pub const TRACKING: u16 = 1 << 11;
+    /// Held back by CLIENT PAUSE: shown as blocked, but CLIENT UNBLOCK does not end it.
+    pub const PAUSED: u16 = 1 << 12;
 }
 
 impl ClientCard {
@@ -111,6 +113,18 @@ impl ClientCard {
 
     pub fn has_flag(&self, flag: u16) -> bool {
         self.flags.load(Ordering::Relaxed) & flag != 0
+    }
+
+    /// The flags to show: what the counts imply together with what was set.
+    pub fn shown_flags(&self) -> u16 {
+        let listens = [&self.subscriptions, &self.patterns, &self.shard_subscriptions];
+        let is_pubsub = listens.iter().any(|count| count.load(Ordering::Relaxed) > 0);
+        let is_multi = self.queued.load(Ordering::Relaxed) >= 0;
+        let is_paused = self.has_flag(ClientFlags::PAUSED);
+        let implied = if is_pubsub { ClientFlags::PUBSUB } else { 0 }
+            | if is_multi { ClientFlags::MULTI } else { 0 }
+            | if is_paused { ClientFlags::BLOCKED } else { 0 };
+        self.flags.load(Ordering::Relaxed) | implied
     }
 
     /// Gives the card the way to its owner; done once, when the connection is placed on a loop.

@@ -22,6 +22,14 @@ pub enum Refusal {
     WrongPass,
     DbIndexOutOfRange,
     Overflow,
+    // string
+    DecrementOverflow,
+    NotFinite,
+    StringTooLong,
+    BadDigest,
+    // connection
+    BeyondInt32,
+    ClientName,
     /// Any other text, its code included.
     Text(Cow<'static, str>),
 }
@@ -49,6 +57,18 @@ impl Refusal {
             Refusal::WrongPass => "WRONGPASS invalid username-password pair or user is disabled.",
             Refusal::DbIndexOutOfRange => "ERR DB index is out of range",
             Refusal::Overflow => "ERR increment or decrement would overflow",
+            Refusal::DecrementOverflow => "ERR decrement would overflow",
+            Refusal::NotFinite => "ERR increment would produce NaN or Infinity",
+            Refusal::StringTooLong => {
+                "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
+            }
+            Refusal::BadDigest => "ERR must be exactly 16 hexadecimal characters",
+            Refusal::BeyondInt32 => {
+                "ERR value is out of range, value must between -2147483648 and 2147483647"
+            }
+            Refusal::ClientName => {
+                "ERR Client names cannot contain spaces, newlines or special characters."
+            }
             Refusal::InvalidExpire(command) => {
                 return format!("ERR invalid expire time in '{command}' command").into();
             }

@@ -37,16 +37,20 @@ pub(crate) fn check(
              RESET are allowed in this context"
         )));
     }
-    if session.gate.has(Gate::IN_MULTI) && !transactions::runs_at_once(command) {
-        if command.spec().flags.has(Flags::NO_MULTI) {
-            return Verdict::Refuse(Refusal::text("ERR Command not allowed inside a transaction"));
-        }
-        transactions::queue(session, command, args);
-        sink.status("QUEUED");
-        return Verdict::Answered;
+    let is_queued = session.gate.has(Gate::IN_MULTI) && !transactions::runs_at_once(command);
+    if is_queued && command.spec().flags.has(Flags::NO_MULTI) {
+        let name = command.full_name();
+        return Verdict::Refuse(Refusal::text(format!(
+            "ERR Command '{name}' not allowed inside a transaction"
+        )));
     }
     if node.pause.holds(node, session, command) {
         return Verdict::Wait;
+    }
+    if is_queued {
+        transactions::queue(session, command, args);
+        sink.status("QUEUED");
+        return Verdict::Answered;
     }
     Verdict::Pass
 }

@@ -7,6 +7,8 @@ mod listing;
 mod moving;
 mod object;
 mod scan;
+#[cfg(test)]
+mod tests;
 mod whole;
 
 pub use delete::{del, delex, delifeq};

@@ -13,6 +13,7 @@ mod gate;
 mod generic;
 mod handlers;
 mod help;
+mod list;
 pub mod latency;
 pub mod mail;
 pub mod monitor;

@@ -180,18 +180,22 @@ impl Node {
         self.host.directive_changed(directive)
     }
 
-    /// What must be noted about ten times in a second: rates and the peak of memory.
+    /// What must be noted about ten times in a second.
     pub fn tick(&self) {
         self.stats.sample(self.clock.monotonic_micros());
+        self.stats.housekeeping_turns.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes the peak of memory; asking the allocator takes time, so only once in a second.
+    pub fn note_memory(&self) {
         let used = self.used_memory_bytes();
         if self.stats.memory_peak_bytes.fetch_max(used, Ordering::Relaxed) < used {
             let now = self.clock.now().seconds();
             self.stats.memory_peak_seconds.store(now, Ordering::Relaxed);
         }
-        // The first tick comes before much can have been stored.
+        // The first note comes before much can have been stored.
         let startup = &self.stats.memory_startup_bytes;
         let _is_later = startup.compare_exchange(0, used, Ordering::Relaxed, Ordering::Relaxed);
-        self.stats.housekeeping_turns.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Keys that expired since the start or the last CONFIG RESETSTAT.

@@ -1,13 +1,14 @@
 //! CLIENT PAUSE: holds back commands until a moment.
 
-use crate::mail::Letter;
+use crate::clients::{ClientCard, ClientFlags};
+use crate::mail::{Letter, Mailbox};
 use crate::node::Node;
 use crate::session::Session;
 use russet_base::UnixMillis;
 use russet_catalog::Command;
 use russet_catalog::spec::Flags;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PauseKind {
@@ -15,12 +16,17 @@ pub enum PauseKind {
     All,
 }
 
+struct Held {
+    card: Arc<ClientCard>,
+    mailbox: Arc<dyn Mailbox>,
+}
+
 #[derive(Default)]
 pub struct Pause {
     is_on: AtomicBool,
     until: Mutex<Option<(PauseKind, UnixMillis)>>,
     /// Clients that were held back, to be told when it is over.
-    held: Mutex<Vec<std::sync::Arc<dyn crate::mail::Mailbox>>>,
+    held: Mutex<Vec<Held>>,
 }
 
 impl Pause {
@@ -47,7 +53,10 @@ impl Pause {
         self.is_on.store(false, Ordering::Relaxed);
         let held =
             std::mem::take(&mut *self.held.lock().unwrap_or_else(|poison| poison.into_inner()));
-        held.iter().for_each(|mailbox| mailbox.post(Letter::Resume));
+        for Held { card, mailbox } in held {
+            card.set_flag(ClientFlags::PAUSED, false);
+            mailbox.post(Letter::Resume);
+        }
     }
 
     pub fn state(&self) -> Option<(PauseKind, UnixMillis)> {
@@ -71,19 +80,24 @@ impl Pause {
             self.end();
             return false;
         }
-        let writes = Flags::WRITE.and(Flags::MAY_REPLICATE);
         let is_held = match kind {
-            // CLIENT itself must get through, or nobody could end the pause.
+            // DIFFERS: CLIENT itself gets through, or nobody could end the pause.
             PauseKind::All => command.parent() != Some(Command::Client),
             PauseKind::Write => {
-                command.spec().flags.has_any(writes)
-                    || crate::transactions::writes(session, command)
+                reaches_replicas(command) || crate::transactions::writes(session, command)
             }
         };
-        if is_held {
-            let mut held = self.held.lock().unwrap_or_else(|poison| poison.into_inner());
-            held.push(session.mailbox.clone());
+        if is_held && !session.card.has_flag(ClientFlags::PAUSED) {
+            session.card.set_flag(ClientFlags::PAUSED, true);
+            let held = Held { card: session.card.clone(), mailbox: session.mailbox.clone() };
+            self.held.lock().unwrap_or_else(|poison| poison.into_inner()).push(held);
         }
         is_held
     }
+}
+
+/// A pause of writes holds all that a replica would hear of: published messages, too.
+fn reaches_replicas(command: Command) -> bool {
+    command.spec().flags.has_any(Flags::WRITE.and(Flags::MAY_REPLICATE))
+        || matches!(command, Command::Publish | Command::Spublish)
 }

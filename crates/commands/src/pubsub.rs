@@ -1,7 +1,15 @@
 //! Publish and subscribe.
 
 pub mod hub;
+pub(crate) mod inspect;
+pub(crate) mod publish;
+pub(crate) mod subscribe;
 
+#[cfg(test)]
+mod tests;
+
+use crate::node::Node;
+use crate::session::Session;
 use std::collections::BTreeSet;
 
 /// What one client is subscribed to.
@@ -21,4 +29,20 @@ impl Subscriptions {
     pub fn count_all(&self) -> usize {
         self.count_global() + self.shard_channels.len()
     }
+}
+
+/// Ends all of a client's subscriptions without telling it: RESET, and disconnection.
+pub(crate) fn unsubscribe_all(node: &Node, session: &mut Session) {
+    let listening = std::mem::take(&mut session.subscriptions);
+    let id = session.id();
+    for channel in &listening.channels {
+        node.hub.unsubscribe(hub::Space::Global, channel, id);
+    }
+    for pattern in &listening.patterns {
+        node.hub.unsubscribe_pattern(pattern, id);
+    }
+    for channel in &listening.shard_channels {
+        node.hub.unsubscribe(hub::Space::Shard, channel, id);
+    }
+    session.subscriptions_changed();
 }

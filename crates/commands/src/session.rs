@@ -1,7 +1,7 @@
 //! One client's state, as commands see it: nothing of sockets or buffers.
 
 use crate::blocking::BlockedState;
-use crate::clients::ClientCard;
+use crate::clients::{ClientCard, ClientFlags};
 use crate::mail::Mailbox;
 use crate::pubsub::Subscriptions;
 use crate::transactions::Transaction;
@@ -9,6 +9,7 @@ use russet_engine::keyspace::KeyspaceWait;
 use russet_engine::watch::WatchFlag;
 use russet_protocol::Resp;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Why a command can't simply be run. All false on the ordinary path, so one look is enough.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,13 +104,32 @@ impl Session {
 
     pub fn set_resp(&mut self, resp: Resp) {
         self.resp = resp;
+        let version = if resp == Resp::V2 { 2 } else { 3 };
+        self.card.resp.store(version, Ordering::Relaxed);
         self.subscriptions_changed();
     }
 
     /// Must be called when the number of subscriptions or the protocol changed.
     pub fn subscriptions_changed(&mut self) {
+        let Subscriptions { channels, patterns, shard_channels } = &self.subscriptions;
+        let (card, order) = (&self.card, Ordering::Relaxed);
+        card.subscriptions.store(channels.len() as u32, order);
+        card.patterns.store(patterns.len() as u32, order);
+        card.shard_subscriptions.store(shard_channels.len() as u32, order);
         let closed = self.resp == Resp::V2 && self.subscriptions.count_all() > 0;
         self.gate.set(Gate::SUBSCRIBED_RESP2, closed);
+    }
+
+    /// Whether bytes that someone posted to this client may still be written. What was on its way
+    /// when the client stopped listening, or changed its protocol, would be taken for the reply to
+    /// its next command.
+    pub fn takes_push(&self, bytes: &[u8]) -> bool {
+        match (bytes.first(), self.resp) {
+            (Some(b'+'), _) => self.card.has_flag(ClientFlags::MONITOR),
+            (Some(b'*'), Resp::V2) => self.subscriptions.count_all() > 0,
+            (Some(b'>'), Resp::V3) => true,
+            _ => false,
+        }
     }
 
     pub fn set_reply_mode(&mut self, mode: ReplyMode) {

@@ -1,22 +1,22 @@
-//! Strings and counters.
+//! Strings and counters. Each family of verbs has its file; what several share is here.
 
-use crate::ctx::{Ctx, DONE, Outcome};
-use russet_base::Args;
-use russet_engine::event::Event;
-use russet_engine::types::string;
+pub mod counter;
+mod expiry;
+pub mod many;
+pub mod read;
+pub mod write;
 
-pub fn get(ctx: &mut Ctx, args: Args) -> Outcome {
-    match ctx.keys.read(args.at(1)) {
-        None => ctx.reply.null(),
-        Some(entry) => string::text(&entry)?.with_bytes(|bytes| ctx.reply.bulk(bytes)),
-    }
-    DONE
+use crate::error::Refusal;
+use russet_base::limits::BULK_BYTES_MAX;
+use russet_base::num;
+
+/// An integer argument.
+pub(crate) fn integer(word: &[u8]) -> Result<i64, Refusal> {
+    num::parse_i64(word).ok_or(Refusal::NotInteger)
 }
 
-pub fn set(ctx: &mut Ctx, args: Args) -> Outcome {
-    let key = args.at(1);
-    ctx.keys.put_string(key, args.at(2), None);
-    ctx.keys.wrote(key, Event::string("set"));
-    ctx.reply.ok();
-    DONE
+/// Refuses a string of `size` and `more` bytes that no client could be sent.
+pub(crate) fn check_length(size: usize, more: usize) -> Result<usize, Refusal> {
+    let total = size.checked_add(more).filter(|total| *total <= BULK_BYTES_MAX);
+    total.ok_or(Refusal::StringTooLong)
 }

@@ -1,9 +1,11 @@
 //! Runs commands inside a test, with a clock that the test moves.
 
+mod crowd;
+
 use crate::clients::ClientCard;
 use crate::config::{Config, Directive};
 use crate::dispatch::{Progress, Worker};
-use crate::mail::NoMailbox;
+use crate::mail::{Mailbox, NoMailbox};
 use crate::node::{AllocatorReport, Host, Node};
 use crate::session::Session;
 use russet_base::hash::KeyHasher;
@@ -11,6 +13,8 @@ use russet_base::{ManualClock, OwnedArgs, UnixMillis};
 use russet_engine::keyspace::Keyspace;
 use russet_protocol::{Value, ValueSink};
 use std::sync::Arc;
+
+pub(crate) use crowd::Crowd;
 
 struct NoHost;
 
@@ -30,6 +34,14 @@ impl Host for NoHost {
     }
 }
 
+fn new_session(node: &Node, id: u64, mailbox: Arc<dyn Mailbox>) -> Session {
+    let address = || "127.0.0.1:1".to_owned();
+    let card = Arc::new(ClientCard::new(id, address(), address(), 3, 0));
+    card.attach(mailbox.clone());
+    node.clients.add(card.clone());
+    Session::new(card, mailbox, false)
+}
+
 /// A server of one client without sockets.
 pub(crate) struct Desk {
     pub clock: Arc<ManualClock>,
@@ -43,10 +55,7 @@ impl Desk {
         let keyspace = Keyspace::new(64, 16, KeyHasher::with_seed(7));
         let node =
             Arc::new(Node::new(Config::default(), keyspace, clock.clone(), Box::new(NoHost)));
-        let address = || "127.0.0.1:1".to_owned();
-        let card = Arc::new(ClientCard::new(1, address(), address(), 3, 0));
-        node.clients.add(card.clone());
-        let session = Session::new(card, Arc::new(NoMailbox), false);
+        let session = new_session(&node, 1, Arc::new(NoMailbox));
         Desk { clock, worker: Worker::new(node), session }
     }
 

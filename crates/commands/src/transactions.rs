@@ -27,15 +27,7 @@ pub struct Transaction {
 
 /// Commands that act on the transaction itself, or that Redis runs at once inside one.
 pub(crate) fn runs_at_once(command: Command) -> bool {
-    matches!(
-        command,
-        Command::Exec
-            | Command::Discard
-            | Command::Multi
-            | Command::Watch
-            | Command::Quit
-            | Command::Reset
-    )
+    matches!(command, Command::Exec | Command::Discard | Command::Quit | Command::Reset)
 }
 
 pub(crate) fn queue(session: &mut Session, command: Command, args: Args) {
@@ -80,9 +72,6 @@ fn unwatch_all(session: &mut Session) {
 }
 
 pub fn multi(ctx: &mut Ctx, _args: Args) -> Outcome {
-    if ctx.session.transaction.is_some() {
-        return Err(Refusal::text("ERR MULTI calls can not be nested"));
-    }
     ctx.session.transaction = Some(Box::default());
     ctx.session.gate.set(Gate::IN_MULTI, true);
     ctx.session.card.queued.store(0, Ordering::Relaxed);
@@ -100,9 +89,6 @@ pub fn discard(ctx: &mut Ctx, _args: Args) -> Outcome {
 }
 
 pub fn watch(ctx: &mut Ctx, args: Args) -> Outcome {
-    if ctx.session.transaction.is_some() {
-        return Err(Refusal::text("ERR WATCH inside MULTI is not allowed"));
-    }
     let db = ctx.keys.db;
     for key in args.from(1).iter() {
         if ctx.session.watching.iter().any(|(of, known)| *of == db && **known == *key) {
@@ -140,12 +126,15 @@ pub fn exec(ctx: &mut Ctx, _args: Args) -> Outcome {
     }
     ctx.reply.array(transaction.queued.len());
     ctx.may_block = false;
+    // To others, and to CLIENT INFO among its commands, it is a transaction until it has ended.
+    let queued = &ctx.session.card.queued;
+    queued.store(transaction.queued.len() as i64, Ordering::Relaxed);
     for (command, words) in &transaction.queued {
         ctx.command = *command;
-        ctx.session.card.last_command.store(*command as u16 + 1, Ordering::Relaxed);
         run_queued(ctx, *command, words.as_args());
     }
     ctx.command = Command::Exec;
+    ctx.session.card.queued.store(-1, Ordering::Relaxed);
     DONE
 }
 

@@ -18,15 +18,50 @@ pub struct ReadyKey {
     pub key: Box<[u8]>,
 }
 
-/// What a command did, for those who must hear of it before the shards are unlocked.
+/// What a command did, for those who must hear of it before the shards are unlocked. One is used for
+/// many commands: the counters add up, the rest is empty again once it is settled.
 #[derive(Debug, Default)]
 pub struct Effects {
     /// Changes to the data, as `rdb_changes_since_last_save` counts them.
     pub dirty: u64,
+    pub hits: u64,
+    pub misses: u64,
     pub notices: Vec<Notice>,
     pub ready: Vec<ReadyKey>,
-    pub hits: u32,
-    pub misses: u32,
+    /// The classes of events that someone asked for.
+    wanted: EventClasses,
+    /// The shards whose gauges are out of date.
+    touched: ShardSet,
+}
+
+impl Effects {
+    /// Nothing is left to do before the shards are unlocked.
+    #[inline]
+    pub fn is_settled(&self) -> bool {
+        self.touched.is_empty() && self.notices.is_empty() && self.ready.is_empty()
+    }
+
+    #[inline]
+    fn notice(&mut self, db: usize, key: &[u8], event: Event) {
+        if self.wanted.has_any(event.class) {
+            self.notices.push(Notice { db, event, key: key.into() });
+        }
+    }
+}
+
+/// A key's entry in one probe, or what is left of it if it has expired.
+#[inline]
+fn probe<'t>(
+    table: &'t mut Table<Object>,
+    key: &[u8],
+    hash: u64,
+    now: UnixMillis,
+) -> Result<EntryMut<'t, Object>, Option<Deleted<Object>>> {
+    match table.find_mut(key, hash) {
+        None => Err(None),
+        Some(entry) if entry.expiry().is_some_and(|at| at <= now.0) => Err(Some(entry.delete())),
+        Some(entry) => Ok(entry),
+    }
 }
 
 pub struct Keys<'a> {
@@ -36,33 +71,30 @@ pub struct Keys<'a> {
     pub now: UnixMillis,
     /// Reads leave no trace in the access clock (CLIENT NO-TOUCH, OBJECT, ...).
     pub is_silent: bool,
-    notify: EventClasses,
     known: &'a [(usize, Place)],
     next_known: usize,
     last: (usize, Place),
-    touched: ShardSet,
-    pub effects: Effects,
+    pub effects: &'a mut Effects,
 }
 
 impl<'a> Keys<'a> {
     pub(crate) fn new(
         keyspace: &'a Keyspace,
         locked: Locked<'a, Shard>,
-        db: usize,
-        now: UnixMillis,
+        effects: &'a mut Effects,
+        (db, now): (usize, UnixMillis),
     ) -> Self {
+        effects.wanted = keyspace.notify_classes();
         Keys {
             keyspace,
             locked,
             db,
             now,
             is_silent: false,
-            notify: keyspace.notify_classes(),
             known: &[],
             next_known: 0,
             last: (0, Place { shard: 0, hash: 0 }),
-            touched: ShardSet::EMPTY,
-            effects: Effects::default(),
+            effects,
         }
     }
 
@@ -81,25 +113,32 @@ impl<'a> Keys<'a> {
         self.locked.held()
     }
 
-    /// The same key is asked for several times by one handler, and planning has hashed it already.
+    /// Planning has hashed the command's keys already. Only those are known by their address: they
+    /// stay where they are while the command runs, other bytes may come to lie where some were.
     #[inline]
     fn place(&mut self, key: &[u8]) -> Place {
+        // An empty key has no bytes of its own, so its address says nothing.
+        if key.is_empty() {
+            return self.keyspace.place(key);
+        }
         let address = key.as_ptr() as usize;
         if self.last.0 == address {
             return self.last.1;
         }
-        let place = match self.known.get(self.next_known) {
+        match self.known.get(self.next_known) {
             Some(&(known, place)) if known == address => {
                 self.next_known += 1;
+                self.last = (address, place);
                 place
             }
             _ => self.keyspace.place(key),
-        };
-        // An empty key has no bytes of its own, so its address says nothing.
-        if !key.is_empty() {
-            self.last = (address, place);
         }
-        place
+    }
+
+    /// The command's words may be gone from here on.
+    pub fn forget_places(&mut self) {
+        self.known = &[];
+        self.last.0 = 0;
     }
 
     #[inline]
@@ -107,28 +146,24 @@ impl<'a> Keys<'a> {
         &mut self.locked.shard(shard as usize).tables[self.db]
     }
 
-    /// True if the key is there and not expired. An expired one is deleted, with its event.
+    /// The key's entry, and beside it what there is to tell of the look-up. An expired entry is
+    /// deleted, with its event.
     #[inline]
-    fn check(&mut self, key: &[u8], place: Place) -> bool {
-        let now = self.now.0;
-        match self.table(place.shard).find(key, place.hash) {
-            None => false,
-            Some(entry) if entry.expiry().is_some_and(|at| at <= now) => {
-                self.expire(key, place);
-                false
+    fn live(&mut self, key: &[u8], place: Place) -> (Option<EntryMut<'_, Object>>, &mut Effects) {
+        let shard_index = place.shard as usize;
+        let Shard { tables, watched, .. } = self.locked.shard(shard_index);
+        let entry = match probe(&mut tables[self.db], key, place.hash, self.now) {
+            Ok(entry) => Some(entry),
+            Err(None) => None,
+            Err(Some(deleted)) => {
+                watched.touch(self.db, key);
+                self.effects.touched.insert(shard_index);
+                self.effects.notice(self.db, key, Event::EXPIRED);
+                self.keyspace.bury(shard_index, deleted.into_object());
+                None
             }
-            Some(_) => true,
-        }
-    }
-
-    #[cold]
-    fn expire(&mut self, key: &[u8], place: Place) {
-        let removed = self.table(place.shard).delete(key, place.hash);
-        self.free(removed);
-        self.keyspace.count_expired(place.shard as usize);
-        self.touched.insert(place.shard as usize);
-        self.locked.shard(place.shard as usize).watched.touch(self.db, key);
-        self.notice(key, Event::EXPIRED);
+        };
+        (entry, self.effects)
     }
 
     fn free(&mut self, removed: Option<Deleted<Object>>) {
@@ -137,25 +172,23 @@ impl<'a> Keys<'a> {
         }
     }
 
+    #[inline]
     fn notice(&mut self, key: &[u8], event: Event) {
-        if self.notify.has_any(event.class) {
-            self.effects.notices.push(Notice { db: self.db, event, key: key.into() });
-        }
+        self.effects.notice(self.db, key, event);
     }
 
     /// The key's entry for a command that reads it: counts as a hit or a miss, marks the access.
     #[inline]
     pub fn read(&mut self, key: &[u8]) -> Option<EntryRef<'_, Object>> {
-        let place = self.place(key);
-        if !self.check(key, place) {
-            self.effects.misses += 1;
-            self.notice(key, Event::KEY_MISS);
+        let (place, clock) = (self.place(key), self.access_clock());
+        let (db, is_silent) = (self.db, self.is_silent);
+        let (entry, effects) = self.live(key, place);
+        let Some(mut entry) = entry else {
+            effects.misses += 1;
+            effects.notice(db, key, Event::KEY_MISS);
             return None;
-        }
-        self.effects.hits += 1;
-        let clock = self.access_clock();
-        let is_silent = self.is_silent;
-        let mut entry = self.table(place.shard).find_mut(key, place.hash)?;
+        };
+        effects.hits += 1;
         if !is_silent && entry.access() != clock {
             entry.set_access(clock);
         }
@@ -165,85 +198,62 @@ impl<'a> Keys<'a> {
     /// As [`Keys::read`], for a command that asks about the key and not for its value: the access
     /// clock stays.
     pub fn inspect(&mut self, key: &[u8]) -> Option<EntryRef<'_, Object>> {
-        let place = self.place(key);
-        if !self.check(key, place) {
-            self.effects.misses += 1;
-            self.notice(key, Event::KEY_MISS);
-            return None;
+        let (place, db) = (self.place(key), self.db);
+        let (entry, effects) = self.live(key, place);
+        if entry.is_some() {
+            effects.hits += 1;
+        } else {
+            effects.misses += 1;
+            effects.notice(db, key, Event::KEY_MISS);
         }
-        self.effects.hits += 1;
-        self.table(place.shard).find(key, place.hash)
+        entry.map(EntryMut::into_ref)
     }
 
     /// The key's entry without any trace of having looked.
     pub fn peek(&mut self, key: &[u8]) -> Option<EntryRef<'_, Object>> {
         let place = self.place(key);
-        if !self.check(key, place) {
-            return None;
-        }
-        self.table(place.shard).find(key, place.hash)
+        self.live(key, place).0.map(EntryMut::into_ref)
     }
 
     pub fn exists(&mut self, key: &[u8]) -> bool {
-        let place = self.place(key);
-        self.check(key, place)
+        self.peek(key).is_some()
     }
 
     /// The key's entry for a command that changes it. Say what was done with [`Keys::wrote`].
     #[inline]
     pub fn write(&mut self, key: &[u8]) -> Option<EntryMut<'_, Object>> {
-        let place = self.place(key);
-        if !self.check(key, place) {
-            return None;
-        }
-        let clock = self.access_clock();
-        let mut entry = self.table(place.shard).find_mut(key, place.hash)?;
+        let (place, clock) = (self.place(key), self.access_clock());
+        let mut entry = self.live(key, place).0?;
         entry.set_access(clock);
         Some(entry)
-    }
-
-    /// The key's entry or its vacant place, in one probe.
-    #[inline]
-    fn slot(&mut self, key: &[u8]) -> Slot<'_, Object> {
-        let place = self.place(key);
-        let now = self.now.0;
-        if let Some(entry) = self.table(place.shard).find(key, place.hash)
-            && entry.expiry().is_some_and(|at| at <= now)
-        {
-            self.expire(key, place);
-        }
-        self.table(place.shard).entry(key, place.hash)
     }
 
     /// Deletes a key, without telling; the caller says why with [`Keys::wrote`].
     pub fn remove(&mut self, key: &[u8]) -> bool {
         let place = self.place(key);
-        if !self.check(key, place) {
-            return false;
-        }
-        let removed = self.table(place.shard).delete(key, place.hash);
+        let removed = self.live(key, place).0.map(EntryMut::delete);
+        let is_removed = removed.is_some();
         self.free(removed);
-        true
+        is_removed
     }
 
     /// Deletes a key and gives its value to the caller: RENAME, MOVE, GETDEL.
     pub fn take(&mut self, key: &[u8]) -> Option<Removed<Object>> {
         let place = self.place(key);
-        if !self.check(key, place) {
-            return None;
-        }
-        self.table(place.shard).remove(key, place.hash)
+        self.live(key, place).0.map(EntryMut::remove)
     }
 
     /// Puts a value under a key, whatever was there before: the old value is gone, and so is its
     /// expiry, unless it is given again.
     #[inline]
     pub fn put(&mut self, key: &[u8], value: NewValue<'_, Object>, expiry: Option<UnixMillis>) {
-        let clock = self.access_clock();
+        let (place, clock) = (self.place(key), self.access_clock());
         let expiry = expiry.map(|at| at.0);
-        let mut replaced = None;
-        match self.slot(key) {
+        let now = self.now.0;
+        let (mut replaced, mut has_expired) = (None, false);
+        match self.table(place.shard).entry(key, place.hash) {
             Slot::Occupied(mut entry) => {
+                has_expired = entry.expiry().is_some_and(|at| at <= now);
                 replaced = entry.take_object();
                 entry.set_with_expiry(value, expiry);
                 entry.set_access(clock);
@@ -252,6 +262,12 @@ impl<'a> Keys<'a> {
                 vacant.insert(key, value, expiry).set_access(clock);
                 self.notice(key, Event::NEW);
             }
+        }
+        if has_expired {
+            // Nobody saw the old value any more, so it went before the new one came.
+            self.keyspace.count_expired(place.shard as usize);
+            self.notice(key, Event::EXPIRED);
+            self.notice(key, Event::NEW);
         }
         if let Some(object) = replaced {
             self.keyspace.reclaimer().reclaim(object);
@@ -276,10 +292,10 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Whether the shard of this key is among the locked ones.
-    pub fn holds(&mut self, key: &[u8]) -> bool {
-        let place = self.keyspace.place(key);
-        self.locked.held().contains(place.shard as usize)
+    /// Whether the shard of this key is locked, or could be now without waiting.
+    pub fn try_hold(&mut self, key: &[u8]) -> bool {
+        let place = self.place(key);
+        self.locked.try_add(place.shard as usize)
     }
 
     /// Lets those who wait for this key have another look at it, though nothing was written.
@@ -315,7 +331,7 @@ impl<'a> Keys<'a> {
     fn touch(&mut self, key: &[u8]) {
         let place = self.place(key);
         let db = self.db;
-        self.touched.insert(place.shard as usize);
+        self.effects.touched.insert(place.shard as usize);
         let shard = self.locked.shard(place.shard as usize);
         if shard.has_listeners() {
             shard.watched.touch(db, key);
@@ -349,8 +365,8 @@ impl<'a> Keys<'a> {
 
     /// Runs `action` with another database selected: COPY, MOVE.
     pub fn in_db<R>(&mut self, db: usize, action: impl FnOnce(&mut Self) -> R) -> R {
-        let own = std::mem::replace(&mut self.db, db);
         self.publish();
+        let own = std::mem::replace(&mut self.db, db);
         let result = action(self);
         self.publish();
         self.db = own;
@@ -359,7 +375,7 @@ impl<'a> Keys<'a> {
 
     /// Makes the counts of the changed shards visible to INFO.
     pub fn publish(&mut self) {
-        let touched = std::mem::replace(&mut self.touched, ShardSet::EMPTY);
+        let touched = std::mem::replace(&mut self.effects.touched, ShardSet::EMPTY);
         for index in touched.iter() {
             self.keyspace.publish_gauges(index, &mut self.locked, self.db);
         }

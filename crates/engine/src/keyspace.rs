@@ -2,12 +2,13 @@
 //! shard by shard.
 
 use crate::event::{Event, EventClasses, Notice};
-use crate::keys::Keys;
+use crate::keys::{Effects, Keys};
 use crate::reclaim::Reclaimer;
 use crate::shard::{Shard, ShardGauges};
 use crate::store::raw::lock::{Locked, Locks, Wait, Wake};
 use crate::store::raw::table::PagePool;
 use crate::store::shard_set::ShardSet;
+use crate::value::Object;
 use russet_base::clock::UnixMillis;
 use russet_base::hash::{KeyHasher, hash_tag};
 use russet_base::limits::SHARDS_MAX;
@@ -137,7 +138,7 @@ impl Keyspace {
     /// Bytes of slots and entries, without locks: as of the last write of each shard. Objects are not
     /// in it: they are the allocator's.
     pub fn memory_bytes(&self) -> u64 {
-        self.gauges.iter().map(|gauges| gauges.memory_bytes.load(Ordering::Relaxed)).sum()
+        self.gauges.iter().map(ShardGauges::memory_bytes).sum()
     }
 
     pub fn pool_mapped_bytes(&self) -> usize {
@@ -203,8 +204,22 @@ impl Keyspace {
     }
 
     /// A view of locked shards for one command.
-    pub fn keys<'a>(&'a self, locked: Locked<'a, Shard>, db: usize, now: UnixMillis) -> Keys<'a> {
-        Keys::new(self, locked, db, now)
+    pub fn keys<'a>(
+        &'a self,
+        locked: Locked<'a, Shard>,
+        effects: &'a mut Effects,
+        (db, now): (usize, UnixMillis),
+    ) -> Keys<'a> {
+        Keys::new(self, locked, effects, (db, now))
+    }
+
+    /// Counts an expired entry that is out of its table, and frees what it held.
+    #[cold]
+    pub(crate) fn bury(&self, shard: usize, object: Option<Box<Object>>) {
+        self.count_expired(shard);
+        if let Some(object) = object {
+            self.reclaimer.reclaim(object);
+        }
     }
 
     pub(crate) fn count_expired(&self, shard: usize) {

@@ -4,6 +4,7 @@
 //! A waiter that was settled elsewhere stays in its queues until they are next looked at or swept:
 //! leaving needs no lock.
 
+use crate::keys::ReadyKey;
 use crate::value::Type;
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
@@ -43,6 +44,8 @@ type Queue = VecDeque<Arc<Waiter>>;
 pub struct Waiting {
     /// By database, then by key.
     by_db: HashMap<usize, HashMap<Box<[u8]>, Queue>>,
+    /// Keys whose first waiter was told to take its turn itself. It may be gone by then.
+    owed: Vec<ReadyKey>,
 }
 
 impl Waiting {
@@ -64,12 +67,14 @@ impl Waiting {
         self.by_db.get(&db).is_some_and(|keys| keys.contains_key(key))
     }
 
-    /// The first who still waits for this key to hold a value of this type.
-    pub fn first(&mut self, db: usize, key: &[u8], found: Type) -> Option<Arc<Waiter>> {
+    /// The first who still waits for this key to hold a value of this type, behind the first
+    /// `passed` such.
+    pub fn next(&mut self, target: &ReadyKey, found: Type, passed: usize) -> Option<Arc<Waiter>> {
+        let (db, key) = (target.db, &*target.key);
         let keys = self.by_db.get_mut(&db)?;
         let queue = keys.get_mut(key)?;
         queue.retain(|waiter| !waiter.is_settled());
-        let first = queue.iter().find(|waiter| waiter.wants == found).cloned();
+        let first = queue.iter().filter(|waiter| waiter.wants == found).nth(passed).cloned();
         if queue.is_empty() {
             keys.remove(key);
             if keys.is_empty() {
@@ -82,6 +87,18 @@ impl Waiting {
     /// Keys of one database that someone waits for.
     pub fn keys_of_db(&self, db: usize) -> Vec<Box<[u8]>> {
         self.by_db.get(&db).map(|keys| keys.keys().cloned().collect()).unwrap_or_default()
+    }
+
+    /// Notes that the first who waits for this key was told to take its turn itself.
+    pub fn owe(&mut self, target: &ReadyKey) {
+        if !self.owed.contains(target) {
+            self.owed.push(target.clone());
+        }
+    }
+
+    /// The keys noted by [`Waiting::owe`], which are forgotten.
+    pub fn take_owed(&mut self) -> Vec<ReadyKey> {
+        std::mem::take(&mut self.owed)
     }
 
     /// How many keys are waited for.
@@ -113,10 +130,13 @@ mod tests {
         waiting.add(b"k", &first);
         waiting.add(b"k", &second);
         waiting.add(b"k", &first);
-        assert_eq!(waiting.first(0, b"k", Type::List).unwrap().client_id, 1);
-        assert!(waiting.first(0, b"k", Type::String).is_none());
+        let k = ReadyKey { db: 0, key: b"k"[..].into() };
+        assert_eq!(waiting.next(&k, Type::List, 0).unwrap().client_id, 1);
+        assert_eq!(waiting.next(&k, Type::List, 1).unwrap().client_id, 2);
+        assert!(waiting.next(&k, Type::List, 2).is_none());
+        assert!(waiting.next(&k, Type::String, 0).is_none());
         assert!(first.claim() && !first.claim());
-        assert_eq!(waiting.first(0, b"k", Type::List).unwrap().client_id, 2);
+        assert_eq!(waiting.next(&k, Type::List, 0).unwrap().client_id, 2);
         assert!(second.claim());
         waiting.sweep();
         assert!(waiting.is_empty() && !waiting.is_awaited(0, b"k"));

@@ -17,6 +17,8 @@ pub struct Mark(pub usize);
 /// Takes one reply, piece by piece: a collection's length first, then its elements.
 pub trait Sink {
     fn resp(&self) -> Resp;
+    /// HELLO changes the protocol between a command and its own reply.
+    fn set_resp(&mut self, resp: Resp);
 
     /// `+text`. The text is ours or has been checked: it holds no line break.
     fn status(&mut self, text: &str);

@@ -257,6 +257,10 @@ impl Sink for ValueSink {
         self.resp
     }
 
+    fn set_resp(&mut self, resp: Resp) {
+        self.resp = resp;
+    }
+
     fn status(&mut self, text: &str) {
         self.add(Value::status(text));
     }

@@ -3,20 +3,22 @@
 //! The thread that reads a command runs it. While it runs the commands of one connection, that
 //! connection is checked out of the loop and the loop's state is unlocked; if it stays in one
 //! command for too long, the watchdog gives the loop to a spare thread, and the slow one hands its
-//! connection back by mail when it is done. What a connection's bytes mean is the [`Service`]'s
+//! connection back by mail when it is done. A loop that keeps up serves alone: the next one is opened
+//! only when its rounds grow long ([`fleet`]), because two half-busy threads cost more per request
+//! than one busy thread. What a connection's bytes mean is the [`Service`]'s
 //! business: the server has one, and the benchmark's floor has another.
 
 mod connection;
+mod fleet;
 mod mailbox;
 mod owner;
 mod state;
 mod stream;
 mod turn;
-mod watchdog;
 
+pub use fleet::Fleet;
 pub use mailbox::Address;
 pub use stream::{Listener, Peer, Stream};
-pub use watchdog::Fleet;
 
 use russet_base::Args;
 use russet_commands::dispatch::Progress;
@@ -85,6 +87,11 @@ pub trait Service: Send + Sync + Sized + 'static {
         letter: Letter,
         out: &mut Vec<u8>,
     ) -> After;
+
+    /// The connection goes to another loop: its letters go to `address` from now on. False if it
+    /// can't move, because others may have its old address.
+    fn may_move(&self, client: &Self::Client) -> bool;
+    fn moved(&self, client: &mut Self::Client, address: Address<Self>);
 
     /// The moment, in milliseconds since 1970, when a waiting client's time is over.
     fn deadline_ms(&self, client: &Self::Client) -> Option<i64>;

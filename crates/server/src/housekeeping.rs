@@ -1,7 +1,8 @@
-//! What must happen without a client asking: expired keys are reclaimed, pauses end, the peak of
-//! memory is noted. One thread, in small steps.
+//! What must happen without a client asking: expired keys are reclaimed, blocked clients looked
+//! after, pauses ended, the peak of memory noted. One thread, in small steps.
 
 use russet_base::UnixMillis;
+use russet_commands::dispatch::Worker;
 use russet_commands::node::Node;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,12 +10,17 @@ use std::time::Duration;
 
 /// How often the shards are visited when nothing is due.
 const REST: Duration = Duration::from_millis(100);
+const ROUNDS_PER_SECOND: u32 = 10;
 /// Slots looked at while one shard is locked: some tens of microseconds.
 const EXPIRE_BUDGET: usize = 256;
 
 pub fn start(node: Arc<Node>, is_ending: Arc<AtomicBool>) -> std::io::Result<()> {
     let run = move || {
-        while !is_ending.load(Ordering::Relaxed) {
+        let mut worker = Worker::new(node.clone());
+        for round in 0u32.. {
+            if is_ending.load(Ordering::Relaxed) {
+                return;
+            }
             std::thread::sleep(REST);
             if node.is_housekeeping_paused.load(Ordering::Relaxed) {
                 continue;
@@ -22,7 +28,11 @@ pub fn start(node: Arc<Node>, is_ending: Arc<AtomicBool>) -> std::io::Result<()>
             let (now, started) = (node.clock.now(), node.clock.monotonic_micros());
             expire(&node, now);
             node.pause.tick(now);
+            worker.tend();
             node.tick();
+            if round.is_multiple_of(ROUNDS_PER_SECOND) {
+                node.note_memory();
+            }
             let micros = node.clock.monotonic_micros().saturating_sub(started);
             node.stats.housekeeping_micros.fetch_add(micros, Ordering::Relaxed);
         }

@@ -225,6 +225,25 @@ impl Service for RussetService {
         }
     }
 
+    fn may_move(&self, client: &Client) -> bool {
+        let session = &client.session;
+        session.subscriptions.count_all() == 0
+            && session.blocked.is_none()
+            && session.wait.is_none()
+            && !session.card.has_flag(ClientFlags::MONITOR)
+    }
+
+    fn moved(&self, client: &mut Client, address: Address<Self>) {
+        let mailbox = Arc::new(address);
+        client.session.card.attach(mailbox.clone());
+        client.session.mailbox = mailbox;
+        // A letter that was on its way to the old address is lost; this is the only kind that a
+        // client which waits for nothing can get.
+        if client.session.card.is_killed.load(Ordering::Relaxed) {
+            client.session.is_closing = true;
+        }
+    }
+
     fn deadline_ms(&self, client: &Client) -> Option<i64> {
         client.session.blocked.as_ref()?.deadline.map(|at| at.0)
     }

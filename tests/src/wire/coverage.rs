@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use super::file::WireFile;
 
-/// The commands that no file sends. Names are lower case, a subcommand as `parent|name`; a container
-/// counts as sent when any of its subcommands is.
+/// The commands that no file sends. Names are lower case, a subcommand as `parent|name`; a
+/// container counts as sent when any of its subcommands is.
 pub fn commands_missing<'a>(
     files: &[PathBuf],
     names: impl Iterator<Item = &'a str>,

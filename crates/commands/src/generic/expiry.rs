@@ -59,9 +59,9 @@ impl Conditions {
         match current {
             None => !self.if_any && !self.if_later,
             Some(current) => {
-                !self.if_none
-                    && !(self.if_later && at_ms <= current)
-                    && !(self.if_sooner && at_ms >= current)
+                let is_later_enough = !self.if_later || at_ms > current;
+                let is_sooner_enough = !self.if_sooner || at_ms < current;
+                !self.if_none && is_later_enough && is_sooner_enough
             }
         }
     }

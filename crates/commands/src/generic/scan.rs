@@ -199,7 +199,8 @@ fn walk(ctx: &mut Ctx, query: &Query, route: &mut Route, found: &mut Found) {
     while let Some(Position { shard, mut cursor }) = route.at {
         // In a transaction the locks are those of all its commands, and stay as they are.
         let is_held = ctx.keys.held().contains(shard);
-        if !is_held && !(ctx.may_block && ctx.keys.move_on(shard)) {
+        let is_reached = is_held || (ctx.may_block && ctx.keys.move_on(shard));
+        if !is_reached {
             return;
         }
         loop {

@@ -1,19 +1,26 @@
 //! Who listens to which channel, and the delivery of messages. It has locks of its own, never held
 //! while a shard's is taken.
 
+use crate::clients::ClientCard;
 use crate::mail::{Letter, Mailbox};
 use russet_base::glob::Glob;
 use russet_protocol::{Resp, RespWriter, Sink};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 
 /// One client that listens.
 #[derive(Clone)]
 pub struct Subscriber {
-    pub id: u64,
-    pub resp: Resp,
+    pub card: Arc<ClientCard>,
     pub mailbox: Arc<dyn Mailbox>,
+}
+
+impl Subscriber {
+    /// HELLO may change it while the subscription lasts, so it is asked for each message.
+    fn resp(&self) -> Resp {
+        if self.card.resp.load(Ordering::Relaxed) == 3 { Resp::V3 } else { Resp::V2 }
+    }
 }
 
 /// The two spaces of channel names that exist beside each other.
@@ -23,7 +30,8 @@ pub enum Space {
     Shard,
 }
 
-type Listeners = HashMap<Box<[u8]>, Vec<Subscriber>>;
+/// By name, then by the client's id.
+type Listeners = HashMap<Box<[u8]>, BTreeMap<u64, Subscriber>>;
 
 #[derive(Default)]
 pub struct Hub {
@@ -77,8 +85,8 @@ impl Hub {
         let mut receivers = 0;
         let kind = if space == Space::Shard { "smessage" } else { "message" };
         let listeners = self.space(space).read().unwrap_or_else(|poison| poison.into_inner());
-        for subscriber in listeners.get(channel).into_iter().flatten() {
-            let bytes = letters.of(subscriber.resp, |sink| {
+        for subscriber in listeners.get(channel).into_iter().flat_map(BTreeMap::values) {
+            let bytes = letters.of(subscriber.resp(), |sink| {
                 sink.push(3);
                 [kind.as_bytes(), channel, message].iter().for_each(|part| sink.bulk(part));
             });
@@ -100,8 +108,8 @@ impl Hub {
                 continue;
             }
             let mut letters = Letters::default();
-            for subscriber in subscribers {
-                let bytes = letters.of(subscriber.resp, |sink| {
+            for subscriber in subscribers.values() {
+                let bytes = letters.of(subscriber.resp(), |sink| {
                     sink.push(4);
                     let parts = [&b"pmessage"[..], pattern, channel, message];
                     parts.iter().for_each(|part| sink.bulk(part));
@@ -127,7 +135,7 @@ impl Hub {
 
     pub fn subscribers_len(&self, space: Space, channel: &[u8]) -> usize {
         let listeners = self.space(space).read().unwrap_or_else(|poison| poison.into_inner());
-        listeners.get(channel).map_or(0, Vec::len)
+        listeners.get(channel).map_or(0, BTreeMap::len)
     }
 
     /// Different patterns that someone is subscribed to.
@@ -138,13 +146,13 @@ impl Hub {
 
 fn add(listeners: &RwLock<Listeners>, name: &[u8], subscriber: Subscriber) {
     let mut listeners = listeners.write().unwrap_or_else(|poison| poison.into_inner());
-    listeners.entry(name.into()).or_default().push(subscriber);
+    listeners.entry(name.into()).or_default().insert(subscriber.card.id, subscriber);
 }
 
 fn remove(listeners: &RwLock<Listeners>, name: &[u8], id: u64) {
     let mut listeners = listeners.write().unwrap_or_else(|poison| poison.into_inner());
     if let Some(subscribers) = listeners.get_mut(name) {
-        subscribers.retain(|subscriber| subscriber.id != id);
+        subscribers.remove(&id);
         if subscribers.is_empty() {
             listeners.remove(name);
         }

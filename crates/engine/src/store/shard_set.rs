@@ -3,7 +3,7 @@
 use russet_base::limits::SHARDS_MAX;
 
 /// Which shards a command needs or holds: one bit each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Default, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShardSet(u128);
 
 const _: () = assert!(SHARDS_MAX <= u128::BITS as usize, "a shard has a bit");

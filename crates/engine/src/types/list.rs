@@ -8,6 +8,7 @@ mod entries;
 mod large;
 mod limits;
 pub mod packed;
+pub mod stored;
 #[cfg(test)]
 mod tests;
 

@@ -1,14 +1,22 @@
 //! Strings: an integer or short bytes inside the entry, or a buffer of their own when long.
 
-use crate::store::raw::table::{EntryMut, EntryRef, INLINE_VALUE_MAX, NewValue, View};
+use crate::store::raw::table::{BlobMut, EntryMut, EntryRef, INLINE_VALUE_MAX, NewValue, View};
+use crate::types::bits;
+use crate::types::blob::Blob;
 use crate::types::list::IntText;
-use crate::value::{Object, PackedTag, Type, WrongType, type_of};
+use crate::value::{Object, PackedTag, WrongType};
 use russet_base::num;
+use smallvec::SmallVec;
 
 /// Longest text that OBJECT ENCODING calls `embstr`.
 pub const EMBEDDED_BYTES_MAX: usize = 44;
 /// Longest text that can be an integer.
 const INTEGER_TEXT_BYTES_MAX: usize = 20;
+
+/// Longest edited string inside its entry: a longer one grows in a buffer with room to spare.
+const EDITED_INLINE_MAX: usize = 1024;
+/// Up to here an edited string's buffer doubles.
+const DOUBLING_BYTES_MAX: usize = 1024 * 1024;
 
 /// A string's value, as it is stored.
 #[derive(Clone, Copy, Debug)]
@@ -81,26 +89,112 @@ pub fn encoding(entry: &EntryRef<'_, Object>) -> &'static str {
     }
 }
 
-/// Lets `edit` change the string's bytes; the value is `raw` from then on.
-pub fn edit(
-    entry: &mut EntryMut<'_, Object>,
-    edit: impl FnOnce(&mut Vec<u8>),
-) -> Result<(), WrongType> {
-    if type_of(&entry.as_ref()) != Type::String {
-        return Err(WrongType);
-    }
-    if let Some(object) = entry.object_mut() {
-        if let Object::String(bytes) = object {
-            edit(bytes);
+/// A string's bytes, to be edited where they are.
+pub enum Editable<'e> {
+    Short(BlobMut<'e>),
+    Long(&'e mut Vec<u8>),
+}
+
+impl Blob for Editable<'_> {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Editable::Short(blob) => blob.bytes(),
+            Editable::Long(bytes) => bytes,
         }
-        return Ok(());
     }
-    let mut bytes = text(&entry.as_ref())?.with_bytes(<[u8]>::to_vec);
-    edit(&mut bytes);
-    if bytes.len() <= INLINE_VALUE_MAX {
+
+    fn overwrite(&mut self, at: usize, with: &[u8]) {
+        match self {
+            Editable::Short(blob) => blob.overwrite(at, with),
+            Editable::Long(bytes) => bytes.overwrite(at, with),
+        }
+    }
+
+    fn splice(&mut self, at: usize, remove: usize, insert: &[&[u8]]) {
+        match self {
+            Editable::Short(blob) => blob.splice(at, remove, insert),
+            Editable::Long(bytes) => Blob::splice(*bytes, at, remove, insert),
+        }
+    }
+}
+
+impl Editable<'_> {
+    /// Appends zeros until the string has at least `len` bytes.
+    pub fn grow(&mut self, len: usize) {
+        match self {
+            Editable::Long(bytes) if bytes.len() < len => bytes.resize(len, 0),
+            _ => bits::grow(self, len),
+        }
+    }
+
+    /// Writes `bytes` at `at`, with zeros before them if the string is shorter; the new length.
+    pub fn write(&mut self, at: usize, bytes: &[u8]) -> usize {
+        self.grow(at);
+        let len = self.bytes().len();
+        let (inside, beyond) = bytes.split_at(bytes.len().min(len - at));
+        self.overwrite(at, inside);
+        if !beyond.is_empty() {
+            self.splice(len, 0, &[beyond]);
+        }
+        len + beyond.len()
+    }
+}
+
+/// Makes the string in an entry editable, with room for `len` bytes if it is to grow. The value is
+/// `raw` from then on.
+pub fn edit<'e>(
+    entry: &'e mut EntryMut<'_, Object>,
+    len: usize,
+) -> Result<Editable<'e>, WrongType> {
+    let old = text(&entry.as_ref())?;
+    let len = len.max(old.len());
+    let is_ready = match entry.value() {
+        View::Packed(..) => len <= EDITED_INLINE_MAX,
+        View::Object(_) => true,
+        _ => false,
+    };
+    if !is_ready {
+        make_editable(entry, len)?;
+    }
+    if matches!(entry.value(), View::Object(_)) {
+        let Some(Object::String(bytes)) = entry.object_mut() else {
+            return Err(WrongType);
+        };
+        reserve(bytes, len);
+        return Ok(Editable::Long(bytes));
+    }
+    entry.blob().map(Editable::Short).ok_or(WrongType)
+}
+
+/// The first edit of a string: later ones find its bytes in place.
+#[cold]
+fn make_editable(entry: &mut EntryMut<'_, Object>, len: usize) -> Result<(), WrongType> {
+    let old = text(&entry.as_ref())?;
+    if len <= EDITED_INLINE_MAX {
+        let bytes: SmallVec<[u8; EDITED_INLINE_MAX]> = old.with_bytes(SmallVec::from_slice);
         entry.set_packed(PackedTag::EditedString as u8, &bytes);
         return Ok(());
     }
+    let mut bytes = Vec::with_capacity(len);
+    old.with_bytes(|old| bytes.extend_from_slice(old));
     entry.set_object(Box::new(Object::String(bytes)));
     Ok(())
+}
+
+/// Makes room in steps that grow with the string, so that many small additions cost few copies.
+/// Short strings double; long ones take an eighth more, since their waste would be large.
+fn reserve(bytes: &mut Vec<u8>, len: usize) {
+    if len <= bytes.capacity() {
+        return;
+    }
+    let spare = if len < DOUBLING_BYTES_MAX { len } else { len / 8 };
+    bytes.reserve_exact(len + spare - bytes.len());
+}
+
+/// How a string that an edit built from nothing is stored. A long one moves out of `bytes`.
+pub fn adopt(bytes: &mut Vec<u8>) -> NewValue<'_, Object> {
+    if bytes.len() <= EDITED_INLINE_MAX {
+        return NewValue::Packed(PackedTag::EditedString as u8, bytes);
+    }
+    NewValue::Object(Box::new(Object::String(std::mem::take(bytes))))
 }

@@ -19,12 +19,23 @@ pub enum Message<S: Service> {
     },
     /// A connection that was checked out when its thread lost the loop.
     Returned(Box<Connection<S>>),
+    /// A connection from another loop.
+    Moved(Box<Connection<S>>),
+    /// Give some connections to another loop.
+    Give(Give),
     /// Write what can be written, close everything, end.
     ShutDown,
     /// Stop accepting or begin again: the set of listeners changed.
     Listeners(Vec<super::Listener>),
     /// More connections wait to be accepted.
     AcceptMore,
+}
+
+/// How many connections a loop is to give away, and to which.
+#[derive(Clone, Copy, Debug)]
+pub struct Give {
+    pub to: usize,
+    pub count: usize,
 }
 
 pub struct Inbox<S: Service> {

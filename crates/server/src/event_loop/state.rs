@@ -2,25 +2,26 @@
 //! except while it runs the commands of a connection that it has checked out.
 
 use super::connection::{Connection, Hold};
-use super::mailbox::{Address, Inbox, Message};
+use super::fleet::Fleet;
+use super::mailbox::{Address, Give, Inbox, Message};
 use super::owner::{Ownership, Pulse};
 use super::stream::{Listener, Peer, Stream};
 use super::turn::{Thread, Verdict, flush};
-use super::watchdog::Fleet;
 use super::{Service, mailbox};
 use mio::{Events, Interest, Poll, Token, Waker};
 use russet_base::limits::LOOP_EVENTS_MAX;
 use russet_commands::mail::Letter;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const WAKER: Token = Token(usize::MAX);
 /// Listeners have the tokens right below.
 const LISTENERS: usize = usize::MAX - 1024;
 const TICK_MS: i64 = 1000;
+const ROUNDS_AVERAGED: u64 = 16;
 /// Accepts of one turn, so that a flood of them can't starve the clients that are there.
 const ACCEPTS_MAX: usize = 64;
 
@@ -57,6 +58,9 @@ pub struct EventLoop<S: Service> {
     pub(super) inbox: Arc<Inbox<S>>,
     pub(super) pulse: Mutex<Arc<Pulse>>,
     pub(super) connections: AtomicUsize,
+    /// How long the last rounds took, in microseconds: how long a ready connection waits for its
+    /// turn. A moving average over [`ROUNDS_AVERAGED`] rounds.
+    pub(super) round_micros: AtomicU64,
     state: Mutex<LoopState<S>>,
 }
 
@@ -80,6 +84,7 @@ impl<S: Service> EventLoop<S> {
             inbox: Arc::new(mailbox::Inbox::new(waker)),
             pulse: Mutex::default(),
             connections: AtomicUsize::new(0),
+            round_micros: AtomicU64::new(0),
             state: Mutex::new(state),
         })
     }
@@ -99,6 +104,7 @@ impl<S: Service> EventLoop<S> {
             }
             self.run_timers(&mut state, thread);
             // Connections made ready during this round wait for the next: the poller comes first.
+            let started = Instant::now();
             for _ in 0..state.ready.len() {
                 let Some(slot) = state.ready.pop_front() else { break };
                 match self.turn(state, slot, thread, own) {
@@ -106,12 +112,20 @@ impl<S: Service> EventLoop<S> {
                     None => return false,
                 }
             }
+            self.note_round(started);
             if let Err(error) = self.poll(&mut state, fleet) {
                 // Without its poller a loop can do nothing: better to end than to pretend.
                 eprintln!("event loop {}: the poller failed: {error}", self.index);
                 std::process::abort();
             }
         }
+    }
+
+    fn note_round(&self, started: Instant) {
+        let micros = started.elapsed().as_micros() as u64;
+        let average = self.round_micros.load(Ordering::Relaxed);
+        let next = (average * (ROUNDS_AVERAGED - 1) + micros) / ROUNDS_AVERAGED;
+        self.round_micros.store(next, Ordering::Relaxed);
     }
 
     /// One connection's turn, with the loop unlocked. None if the loop was lost meanwhile.
@@ -169,7 +183,6 @@ impl<S: Service> EventLoop<S> {
         state.slots[slot].place = Place::Here(connection);
     }
 
-    /// Gives the slot back; letters to the old generation are lost from now on.
     fn close(
         &self,
         state: &mut LoopState<S>,
@@ -179,10 +192,7 @@ impl<S: Service> EventLoop<S> {
         thread.service.disconnect(&mut thread.worker, &mut connection.client);
         // The socket is closed by dropping it; a failure to take it out of the poller is harmless.
         drop(state.poll.registry().deregister(connection.stream.source()));
-        let slot = connection.slot;
-        state.slots[slot].place = Place::Free;
-        state.slots[slot].generation += 1;
-        state.free.push(slot);
+        state.release(connection.slot);
         self.connections.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -198,6 +208,8 @@ impl<S: Service> EventLoop<S> {
                         if connection.is_at_end { Verdict::Close } else { Verdict::Again };
                     self.check_in(state, connection, verdict, thread);
                 }
+                Message::Moved(connection) => self.welcome(state, connection, thread),
+                Message::Give(give) => self.give(state, give, fleet, thread),
                 Message::ShutDown => state.is_ending = true,
                 Message::Listeners(listeners) => state.listen(listeners, fleet),
                 Message::AcceptMore => {
@@ -209,10 +221,7 @@ impl<S: Service> EventLoop<S> {
 
     /// Makes a new connection one of this loop's.
     fn adopt(&self, state: &mut LoopState<S>, stream: Stream, peer: &Peer, thread: &mut Thread<S>) {
-        let slot = state.free.pop().unwrap_or_else(|| {
-            state.slots.push(Slot { generation: 0, place: Place::Free });
-            state.slots.len() - 1
-        });
+        let slot = state.claim_slot();
         let generation = state.slots[slot].generation;
         let address = Address { inbox: self.inbox.clone(), slot, generation };
         let mut output = Vec::new();
@@ -243,6 +252,53 @@ impl<S: Service> EventLoop<S> {
             letters: VecDeque::new(),
         });
         match registered {
+            Ok(()) => state.slots[slot].place = Place::Here(connection),
+            Err(_) => self.close(state, connection, thread),
+        }
+    }
+
+    /// Gives connections that can move to another loop.
+    fn give(&self, state: &mut LoopState<S>, give: Give, fleet: &Fleet<S>, thread: &Thread<S>) {
+        let mut given = 0;
+        for slot in 0..state.slots.len() {
+            if given == give.count {
+                break;
+            }
+            let Place::Here(connection) = &state.slots[slot].place else { continue };
+            if connection.hold != Hold::None
+                || !connection.letters.is_empty()
+                || !thread.service.may_move(&connection.client)
+            {
+                continue;
+            }
+            let Some(mut connection) = state.check_out(slot) else { continue };
+            if state.poll.registry().deregister(connection.stream.source()).is_err() {
+                state.slots[slot].place = Place::Here(connection);
+                continue;
+            }
+            state.release(slot);
+            self.connections.fetch_sub(1, Ordering::Relaxed);
+            fleet.move_to(give.to, connection);
+            given += 1;
+        }
+    }
+
+    /// Takes a connection over from another loop. Registering it anew reports what it missed.
+    fn welcome(
+        &self,
+        state: &mut LoopState<S>,
+        mut connection: Box<Connection<S>>,
+        thread: &mut Thread<S>,
+    ) {
+        let slot = state.claim_slot();
+        let generation = state.slots[slot].generation;
+        connection.slot = slot;
+        connection.generation = generation;
+        let address = Address { inbox: self.inbox.clone(), slot, generation };
+        thread.service.moved(&mut connection.client, address);
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let source = connection.stream.source();
+        match state.poll.registry().register(source, Token(slot), interest) {
             Ok(()) => state.slots[slot].place = Place::Here(connection),
             Err(_) => self.close(state, connection, thread),
         }
@@ -315,6 +371,20 @@ impl<S: Service> EventLoop<S> {
 }
 
 impl<S: Service> LoopState<S> {
+    fn claim_slot(&mut self) -> usize {
+        self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot { generation: 0, place: Place::Free });
+            self.slots.len() - 1
+        })
+    }
+
+    /// Letters to the slot's old generation are lost from now on.
+    fn release(&mut self, slot: usize) {
+        self.slots[slot].place = Place::Free;
+        self.slots[slot].generation += 1;
+        self.free.push(slot);
+    }
+
     fn check_out(&mut self, slot: usize) -> Option<Box<Connection<S>>> {
         let held = self.slots.get_mut(slot)?;
         match std::mem::replace(&mut held.place, Place::Out(VecDeque::new())) {

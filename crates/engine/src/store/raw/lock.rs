@@ -71,7 +71,14 @@ impl<T> Lock<T> {
         false
     }
 
+    #[inline]
     fn try_lock_spinning(&self) -> bool {
+        self.state.compare_exchange(0, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            || self.spin()
+    }
+
+    #[cold]
+    fn spin(&self) -> bool {
         for _ in 0..SPINS_MAX {
             if self.try_lock() {
                 return true;
@@ -81,6 +88,7 @@ impl<T> Lock<T> {
         false
     }
 
+    #[inline]
     fn unlock(&self) {
         if self.state.compare_exchange(HELD, 0, Ordering::Release, Ordering::Relaxed).is_err() {
             self.unlock_to_queue();
@@ -155,6 +163,7 @@ impl<T> Locks<T> {
     }
 
     /// Locks all of `wanted`, or none of it and says which shard was busy.
+    #[inline]
     pub fn try_lock(&self, wanted: ShardSet) -> Result<Locked<'_, T>, usize> {
         let mut locked = Locked { locks: self, held: ShardSet::EMPTY };
         for index in wanted.iter() {
@@ -167,6 +176,7 @@ impl<T> Locks<T> {
     }
 
     /// Locks one shard if that takes no waiting at all: for hints and housekeeping.
+    #[inline]
     pub fn try_lock_now(&self, index: usize) -> Option<Locked<'_, T>> {
         self.locks[index].try_lock().then(|| Locked { locks: self, held: ShardSet::one(index) })
     }
@@ -191,6 +201,17 @@ impl<T> Locked<'_, T> {
         unsafe { &mut *self.locks.locks[index].value.get() }
     }
 
+    /// Locks one more shard if it is free. Out of order, but without waiting, so it can't deadlock.
+    pub fn try_add(&mut self, index: usize) -> bool {
+        if !self.held.contains(index) {
+            if !self.locks.locks[index].try_lock_spinning() {
+                return false;
+            }
+            self.held.insert(index);
+        }
+        true
+    }
+
     /// Two different locked shards at once.
     pub fn pair(&mut self, first: usize, second: usize) -> (&mut T, &mut T) {
         assert!(first != second, "one shard can't be borrowed twice");
@@ -204,6 +225,7 @@ impl<T> Locked<'_, T> {
 }
 
 impl<T> Drop for Locked<'_, T> {
+    #[inline]
     fn drop(&mut self) {
         for index in self.held.iter() {
             self.locks.locks[index].unlock();

@@ -402,8 +402,9 @@ impl Core {
         let segment = self.segment_mut(low);
         let before = segment.bytes() + freed.bytes();
         segment.expiry_min = segment.expiry_min.min(freed.expiry_min);
-        segment.sweep_after = segment.sweep_after.max(freed.sweep_after);
-        // What is marked is before the later horizon, what isn't is after the earlier one.
+        // The earlier of both: merge upon merge could put a sweep off for seconds otherwise.
+        segment.sweep_after = segment.sweep_after.min(freed.sweep_after);
+        // Below the earlier horizon, all entries of both are marked.
         segment.horizon = segment.horizon.min(freed.horizon);
         segment.depth = depth - 1;
         segment.rebuild(words.words(), buckets_for(len + len / 4), &pool);

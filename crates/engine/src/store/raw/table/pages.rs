@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(super) const CHUNK_BYTES: usize = 2 * 1024 * 1024;
 pub(super) const PAGE_BYTES: usize = 16 * 1024;
 /// The unit in which segments grow.
-pub(super) const GROUP_BYTES: usize = 1024;
+pub(super) const GROUP_BYTES: usize = 512;
 /// Addresses have this many bits: the rest of a slot word holds a fingerprint.
 pub(super) const ADDRESS_BITS: u32 = 48;
 
@@ -24,7 +24,7 @@ const GROUPS_PER_PAGE: usize = PAGE_BYTES / GROUP_BYTES;
 const SPARE_CHUNKS: usize = 2;
 
 const _: () = assert!(PAGES_PER_CHUNK == u128::BITS as usize);
-const _: () = assert!(GROUPS_PER_PAGE == u16::BITS as usize);
+const _: () = assert!(GROUPS_PER_PAGE == u32::BITS as usize);
 
 /// Pages and groups for all tables of one engine. Share it in an `Arc`.
 #[derive(Default)]
@@ -36,11 +36,12 @@ pub struct PagePool {
 #[derive(Default)]
 struct PoolState {
     chunks: BTreeMap<usize, Chunk>,
-    /// Chunks with a free page. The lowest address is used first, so that high chunks drain.
+    /// Chunks with free pages and used ones. They are filled before a wholly free one is touched,
+    /// lowest address first, so that the others drain.
     roomy: BTreeSet<usize>,
+    wholly_free: Vec<usize>,
     /// Pages cut into groups that have a free group.
     roomy_group_pages: BTreeSet<usize>,
-    wholly_free: usize,
     free_pages: usize,
     free_groups: usize,
 }
@@ -51,7 +52,7 @@ struct Chunk {
     /// One bit per page.
     free: u128,
     /// One bit per free group, for the pages that are cut into groups.
-    free_groups: [u16; PAGES_PER_CHUNK],
+    free_groups: [u32; PAGES_PER_CHUNK],
 }
 
 // SAFETY: 1. A chunk is plain memory owned by its pool: no thread is tied to it.
@@ -81,7 +82,7 @@ impl PagePool {
         {
             let state = self.lock();
             // A small pool stays small: its first chunk is not worth a spare.
-            if state.wholly_free > 0 || state.chunks.len() < 2 {
+            if !state.wholly_free.is_empty() || state.chunks.len() < 2 {
                 return false;
             }
         }
@@ -111,7 +112,7 @@ impl PagePool {
                 let page = self.page_from(&mut state).addr().get();
                 state.roomy_group_pages.insert(page);
                 let (chunk, number) = state.chunk_of(page);
-                chunk.free_groups[number] = u16::MAX;
+                chunk.free_groups[number] = u32::MAX;
                 state.free_groups += GROUPS_PER_PAGE;
                 page
             }
@@ -135,14 +136,14 @@ impl PagePool {
     pub(super) unsafe fn give_group(&self, group: NonNull<u8>) {
         let address = group.addr().get();
         let page = address & !(PAGE_BYTES - 1);
-        let bit = 1u16 << ((address - page) / GROUP_BYTES);
+        let bit = 1u32 << ((address - page) / GROUP_BYTES);
         let mut state = self.lock();
         state.free_groups += 1;
         let (chunk, number) = state.chunk_of(page);
         assert!(chunk.free_groups[number] & bit == 0, "a group is given back once");
         chunk.free_groups[number] |= bit;
         let free = chunk.free_groups[number];
-        if free == u16::MAX {
+        if free == u32::MAX {
             chunk.free_groups[number] = 0;
             state.free_groups -= GROUPS_PER_PAGE;
             state.roomy_group_pages.remove(&page);
@@ -159,20 +160,21 @@ impl PagePool {
 
     fn page_from(&self, state: &mut PoolState) -> NonNull<u8> {
         if state.roomy.is_empty() {
-            // The first chunk of an engine is mostly empty: ordinary pages cost less there.
-            let chunk = Chunk::map(!state.chunks.is_empty());
-            self.adopt(state, chunk);
+            if state.wholly_free.is_empty() {
+                // The first chunk of an engine is mostly empty: ordinary pages cost less there.
+                let chunk = Chunk::map(!state.chunks.is_empty());
+                self.adopt(state, chunk);
+            }
+            state.roomy.extend(state.wholly_free.pop());
         }
         let address = *state.roomy.first().expect("a chunk was adopted if none was roomy");
         state.free_pages -= 1;
         let (chunk, _) = state.chunk_of(address);
-        let was_wholly_free = chunk.free == u128::MAX;
         let number = chunk.free.trailing_zeros() as usize;
         assert!(number < PAGES_PER_CHUNK, "a roomy chunk has a free page");
         chunk.free &= !(1 << number);
         let is_full = chunk.free == 0;
         let base = chunk.base;
-        state.wholly_free -= usize::from(was_wholly_free);
         if is_full {
             state.roomy.remove(&address);
         }
@@ -187,15 +189,15 @@ impl PagePool {
         chunk.free |= 1 << number;
         let is_wholly_free = chunk.free == u128::MAX;
         let address = chunk.base.addr().get();
-        state.roomy.insert(address);
         if !is_wholly_free {
-            return;
-        }
-        if state.wholly_free < SPARE_CHUNKS {
-            state.wholly_free += 1;
+            state.roomy.insert(address);
             return;
         }
         state.roomy.remove(&address);
+        if state.wholly_free.len() < SPARE_CHUNKS {
+            state.wholly_free.push(address);
+            return;
+        }
         state.free_pages -= PAGES_PER_CHUNK;
         let chunk = state.chunks.remove(&address).expect("the chunk was found a moment ago");
         self.mapped_bytes.fetch_sub(CHUNK_BYTES, Ordering::Relaxed);
@@ -204,8 +206,7 @@ impl PagePool {
 
     fn adopt(&self, state: &mut PoolState, chunk: Chunk) {
         let address = chunk.base.addr().get();
-        state.roomy.insert(address);
-        state.wholly_free += 1;
+        state.wholly_free.push(address);
         state.free_pages += PAGES_PER_CHUNK;
         self.mapped_bytes.fetch_add(CHUNK_BYTES, Ordering::Relaxed);
         let replaced = state.chunks.insert(address, chunk);

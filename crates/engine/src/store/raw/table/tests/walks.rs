@@ -213,3 +213,19 @@ fn extreme_times_are_times_too() {
     }
     assert_eq!((gone, table.len()), (5, 0));
 }
+
+#[test]
+fn keys_that_expire_all_along_are_gone_within_a_second() {
+    let (mut table, _pool) = table();
+    let (mut random, mut gone) = (Random(33), 0);
+    for number in 0..KEYS {
+        put(&mut table, number, Some(random.below(10_000) as i64));
+    }
+    for now_ms in (0..10_800).step_by(if cfg!(miri) { 200 } else { 25 }) {
+        while table.expire_step(now_ms, 1000, &mut |_, _| gone += 1) {}
+        if now_ms % 500 == 0 {
+            table.check();
+        }
+    }
+    assert_eq!((gone, table.len()), (KEYS, 0));
+}

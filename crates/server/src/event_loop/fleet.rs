@@ -1,8 +1,14 @@
-//! All the loops together: which takes a new connection, and what happens to a loop whose thread is
-//! stuck in a long command.
+//! All the loops together: which takes a new connection, how many are open, and what happens to a loop
+//! whose thread is stuck in a long command.
+//!
+//! Loops are opened one after another, as they are needed. A round of a loop is the time between two
+//! looks at its poller, so it is how long a ready connection waits for its turn. While that stays
+//! short, more threads would only divide the same work into smaller pieces, each with its own wake-up
+//! and its own poll.
 
 use super::Service;
-use super::mailbox::Message;
+use super::connection::Connection;
+use super::mailbox::{Give, Message};
 use super::owner::{Ownership, Pulse};
 use super::state::EventLoop;
 use super::stream::{Listener, Peer, Stream};
@@ -16,6 +22,15 @@ use std::time::Duration;
 /// How often the watchdog looks. A thread seen in the same command twice loses its loop, so a loop
 /// is hostage for one to two of these.
 const WATCH_INTERVAL: Duration = Duration::from_millis(1);
+
+/// A loop whose rounds take longer than this shares its connections with one more loop.
+const ROUND_LONG_MICROS: u64 = 500;
+/// Loops whose rounds all take less than this are more than enough: the last one is closed.
+const ROUND_SHORT_MICROS: u64 = 50;
+/// How many looks of the watchdog pass between two looks at the load.
+const LOOKS_PER_BALANCE: u32 = 50;
+/// How many times in a row the load must be light before a loop is closed.
+const LIGHT_LOOKS_MIN: u32 = 100;
 
 /// A loop that needs a thread.
 type Job<S> = Arc<EventLoop<S>>;
@@ -35,6 +50,8 @@ pub struct Fleet<S: Service> {
     ended: Condvar,
     is_ending: AtomicBool,
     keepalive_seconds: AtomicU32,
+    /// Loops that take connections: the first so many.
+    open: AtomicUsize,
 }
 
 impl<S: Service> Fleet<S> {
@@ -52,6 +69,7 @@ impl<S: Service> Fleet<S> {
             ended: Condvar::new(),
             is_ending: AtomicBool::new(false),
             keepalive_seconds: AtomicU32::new(300),
+            open: AtomicUsize::new(1),
         });
         for event_loop in &fleet.loops {
             fleet.find_thread(event_loop.clone());
@@ -81,9 +99,42 @@ impl<S: Service> Fleet<S> {
     /// Hands a new connection to the loop that has the fewest.
     pub(super) fn place(&self, stream: Stream, peer: Peer) {
         let load = |event_loop: &&Arc<EventLoop<S>>| event_loop.connections.load(Ordering::Relaxed);
-        if let Some(least) = self.loops.iter().min_by_key(load) {
+        if let Some(least) = self.open_loops().iter().min_by_key(load) {
             least.connections.fetch_add(1, Ordering::Relaxed);
             least.inbox.post(Message::Accepted(stream, peer));
+        }
+    }
+
+    pub(super) fn move_to(&self, index: usize, connection: Box<Connection<S>>) {
+        let target = &self.loops[index];
+        target.connections.fetch_add(1, Ordering::Relaxed);
+        target.inbox.post(Message::Moved(connection));
+    }
+
+    fn open_loops(&self) -> &[Arc<EventLoop<S>>] {
+        &self.loops[..self.open.load(Ordering::Relaxed)]
+    }
+
+    /// Opens a loop if one is overloaded, closes one if there is little to do. `light` counts how
+    /// often in a row there was.
+    fn balance(&self, light: &mut u32) {
+        let round =
+            |event_loop: &&Arc<EventLoop<S>>| event_loop.round_micros.load(Ordering::Relaxed);
+        let open = self.open_loops();
+        let Some(slowest) = open.iter().max_by_key(round) else { return };
+        let longest = round(&slowest);
+        *light = if longest < ROUND_SHORT_MICROS { *light + 1 } else { 0 };
+        if longest > ROUND_LONG_MICROS && open.len() < self.loops.len() {
+            let count = slowest.connections.load(Ordering::Relaxed) / 2;
+            if count > 0 {
+                self.open.store(open.len() + 1, Ordering::Relaxed);
+                slowest.inbox.post(Message::Give(Give { to: open.len(), count }));
+            }
+        } else if *light >= LIGHT_LOOKS_MIN && open.len() > 1 {
+            *light = 0;
+            self.open.store(open.len() - 1, Ordering::Relaxed);
+            let last = &self.loops[open.len() - 1];
+            last.inbox.post(Message::Give(Give { to: 0, count: usize::MAX }));
         }
     }
 
@@ -159,8 +210,13 @@ impl<S: Service> Fleet<S> {
     /// Looks after the loops: one whose thread is stuck in a command gets another thread.
     fn watch(self: Arc<Self>) {
         let mut seen: Vec<Option<u64>> = vec![None; self.loops.len()];
+        let (mut looks, mut light) = (0u32, 0u32);
         while !self.is_ending.load(Ordering::Relaxed) {
             std::thread::sleep(WATCH_INTERVAL);
+            looks = looks.wrapping_add(1);
+            if looks.is_multiple_of(LOOKS_PER_BALANCE) {
+                self.balance(&mut light);
+            }
             for (event_loop, seen) in self.loops.iter().zip(&mut seen) {
                 let pulse = event_loop.pulse.lock().unwrap_or_else(|p| p.into_inner()).clone();
                 let now = pulse.in_command();

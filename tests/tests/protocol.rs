@@ -1,0 +1,100 @@
+//! What a conversation in a file can't show of the protocol: depth, size, timing, a deaf client.
+
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use russet_tests::client::{Client, REPLY_WAIT, Reply, encode};
+use russet_tests::server::{Kind, Server};
+
+fn words(parts: &[&str]) -> Vec<Vec<u8>> {
+    parts.iter().map(|part| part.as_bytes().to_vec()).collect()
+}
+
+#[test]
+fn a_deep_pipeline_is_answered_in_order() {
+    const DEPTH: i64 = 100_000;
+    let server = Server::start(Kind::Russet, &[]).unwrap();
+    let mut client = Client::connect(server.address()).unwrap();
+    let mut sender = client.sender().unwrap();
+    let request = encode(&words(&["INCR", "n"])).repeat(DEPTH as usize);
+    // Written beside the reading: neither side's buffers hold it all.
+    let writing = std::thread::spawn(move || sender.write_all(&request));
+    for n in 1..=DEPTH {
+        assert_eq!(client.read(REPLY_WAIT).unwrap(), Reply::Int(n));
+    }
+    writing.join().unwrap().unwrap();
+}
+
+#[test]
+fn a_request_may_arrive_byte_by_byte() {
+    let server = Server::start(Kind::Russet, &[]).unwrap();
+    let mut client = Client::connect(server.address()).unwrap();
+    let value = b"a\r\n$3\r\n\0*1\r\n".to_vec();
+    let set = encode(&[b"SET".to_vec(), b"k".to_vec(), value.clone()]);
+    let all = [set, b"PING\r\n".to_vec(), encode(&words(&["GET", "k"]))].concat();
+    for byte in &all {
+        client.send_raw(std::slice::from_ref(byte)).unwrap();
+    }
+    assert_eq!(client.read(REPLY_WAIT).unwrap(), Reply::Status(b"OK".to_vec()));
+    assert_eq!(client.read(REPLY_WAIT).unwrap(), Reply::Status(b"PONG".to_vec()));
+    assert_eq!(client.read(REPLY_WAIT).unwrap(), Reply::Bulk(value.clone()));
+
+    // And in two parts, cut at every byte.
+    for cut in 1..all.len() {
+        client.send_raw(&all[..cut]).unwrap();
+        client.send_raw(&all[cut..]).unwrap();
+        assert_eq!(client.read(REPLY_WAIT).unwrap(), Reply::Status(b"OK".to_vec()), "cut {cut}");
+        assert_eq!(client.read(REPLY_WAIT).unwrap(), Reply::Status(b"PONG".to_vec()), "cut {cut}");
+        assert_eq!(client.read(REPLY_WAIT).unwrap(), Reply::Bulk(value.clone()), "cut {cut}");
+    }
+}
+
+#[test]
+fn large_values_and_many_arguments() {
+    let server = Server::start(Kind::Russet, &[]).unwrap();
+    let mut client = Client::connect(server.address()).unwrap();
+    let value = vec![b'x'; 20 << 20];
+    client.send(&[b"SET".to_vec(), b"k".to_vec(), value.clone()]).unwrap();
+    assert_eq!(client.read(REPLY_WAIT).unwrap(), Reply::Status(b"OK".to_vec()));
+    assert!(client.call(&["GET", "k"]).unwrap() == Reply::Bulk(value));
+
+    let mut push = words(&["RPUSH", "l"]);
+    push.extend((0..100_000).map(|n: u32| n.to_string().into_bytes()));
+    client.send(&push).unwrap();
+    assert_eq!(client.read(REPLY_WAIT).unwrap(), Reply::Int(100_000));
+    let Reply::Array(items) = client.call(&["LRANGE", "l", "0", "-1"]).unwrap() else {
+        panic!("LRANGE gave no array")
+    };
+    assert_eq!(items.len(), 100_000);
+    assert_eq!(items[99_999], Reply::Bulk(b"99999".to_vec()));
+}
+
+/// A client that never reads is cut off at the limit; others feel nothing.
+#[test]
+fn a_client_that_never_reads_is_cut_off() {
+    let server = Server::start(Kind::Russet, &[]).unwrap();
+    let mut control = Client::connect(server.address()).unwrap();
+    let limit = ["CONFIG", "SET", "client-output-buffer-limit", "normal 10mb 0 0"];
+    assert_eq!(control.call(&limit).unwrap(), Reply::Status(b"OK".to_vec()));
+    control.send(&[b"SET".to_vec(), b"k".to_vec(), vec![b'x'; 1 << 20]]).unwrap();
+    control.read(REPLY_WAIT).unwrap();
+
+    let mut deaf = TcpStream::connect(server.address()).unwrap();
+    let address = deaf.local_addr().unwrap().to_string();
+    let request = encode(&words(&["GET", "k"])).repeat(200);
+    // The server may have cut it off before all is written.
+    let _ = deaf.write_all(&request);
+
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let reply = control.call(&["CLIENT", "LIST"]).unwrap();
+        let list = String::from_utf8_lossy(reply.text().unwrap()).into_owned();
+        if !list.contains(&format!("addr={address} ")) {
+            break;
+        }
+        assert!(Instant::now() < deadline, "still there: {list}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(control.call(&["PING"]).unwrap(), Reply::Status(b"PONG".to_vec()));
+}
