@@ -212,6 +212,19 @@ impl<T> Locked<'_, T> {
         true
     }
 
+    /// A locked shard to read, beside others.
+    #[inline]
+    pub fn shared(&self, index: usize) -> &T
+    where
+        T: Sync,
+    {
+        assert!(self.held.contains(index), "shard {index} is not locked by this command");
+        // SAFETY: 1. `self` holds the lock of `index`, so no other `Locked` gives access to it.
+        // 2. The borrow is of `&self`, and all that writes needs `&mut self`. 3. Other threads can
+        // come by the same `&self`, hence the bound.
+        unsafe { &*self.locks.locks[index].value.get() }
+    }
+
     /// Two different locked shards at once.
     pub fn pair(&mut self, first: usize, second: usize) -> (&mut T, &mut T) {
         assert!(first != second, "one shard can't be borrowed twice");
