@@ -5,7 +5,7 @@ use crate::connection::{client, command, tracking};
 use crate::ctx::{Ctx, Handler, Outcome};
 use crate::error::Refusal;
 use crate::pubsub::{inspect, publish, subscribe};
-use crate::{bitmap, connection, generic, help, list, string, transactions};
+use crate::{bitmap, connection, generic, help, list, server, string, transactions};
 use russet_base::Args;
 use russet_catalog::Command;
 
