@@ -10,17 +10,13 @@ use std::time::Duration;
 
 /// How often the shards are visited when nothing is due.
 const REST: Duration = Duration::from_millis(100);
-const ROUNDS_PER_SECOND: u32 = 10;
 /// Slots looked at while one shard is locked: some tens of microseconds.
 const EXPIRE_BUDGET: usize = 256;
 
 pub fn start(node: Arc<Node>, is_ending: Arc<AtomicBool>) -> std::io::Result<()> {
     let run = move || {
         let mut worker = Worker::new(node.clone());
-        for round in 0u32.. {
-            if is_ending.load(Ordering::Relaxed) {
-                return;
-            }
+        while !is_ending.load(Ordering::Relaxed) {
             std::thread::sleep(REST);
             if node.is_housekeeping_paused.load(Ordering::Relaxed) {
                 continue;
