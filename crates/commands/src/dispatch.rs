@@ -138,13 +138,18 @@ impl Worker {
         let command = match resolve(args) {
             Ok(command) => command,
             Err(unknown) => {
-                self.refuse(session, None, unknown_text(unknown, args), sink);
+                let is_stranger = session.gate.has(Gate::NEEDS_AUTH);
+                let text = if is_stranger { Refusal::NoAuth } else { unknown_text(unknown, args) };
+                self.refuse(session, None, text, sink);
                 return Progress::Done;
             }
         };
         let spec = command.spec();
         if !spec.arity.allows(args.len()) {
-            self.refuse(session, Some(command), Refusal::Arity(spec.full_name), sink);
+            let is_stranger = needs_auth(session, command);
+            let arity = Refusal::Arity(spec.full_name);
+            let refusal = if is_stranger { Refusal::NoAuth } else { arity };
+            self.refuse(session, Some(command), refusal, sink);
             return Progress::Done;
         }
         if !session.gate.is_open() || self.node.pause.is_on() {

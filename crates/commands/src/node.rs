@@ -101,6 +101,9 @@ pub struct Node {
     pub is_housekeeping_paused: AtomicBool,
 }
 
+/// Of about ten ticks in a second, every how many-th looks at the memory in use.
+const TICKS_PER_MEMORY_NOTE: u64 = 10;
+
 /// Directives whose values are kept elsewhere, too.
 const CACHED: &[Directive] = &[
     Directive::NotifyKeyspaceEvents,
@@ -183,11 +186,14 @@ impl Node {
     /// What must be noted about ten times in a second.
     pub fn tick(&self) {
         self.stats.sample(self.clock.monotonic_micros());
-        self.stats.housekeeping_turns.fetch_add(1, Ordering::Relaxed);
+        let turns = self.stats.housekeeping_turns.fetch_add(1, Ordering::Relaxed);
+        // Asking the allocator takes time.
+        if turns.is_multiple_of(TICKS_PER_MEMORY_NOTE) {
+            self.note_memory();
+        }
     }
 
-    /// Notes the peak of memory; asking the allocator takes time, so only once in a second.
-    pub fn note_memory(&self) {
+    fn note_memory(&self) {
         let used = self.used_memory_bytes();
         if self.stats.memory_peak_bytes.fetch_max(used, Ordering::Relaxed) < used {
             let now = self.clock.now().seconds();

@@ -26,9 +26,6 @@ pub fn start(node: Arc<Node>, is_ending: Arc<AtomicBool>) -> std::io::Result<()>
             node.pause.tick(now);
             worker.tend();
             node.tick();
-            if round.is_multiple_of(ROUNDS_PER_SECOND) {
-                node.note_memory();
-            }
             let micros = node.clock.monotonic_micros().saturating_sub(started);
             node.stats.housekeeping_micros.fetch_add(micros, Ordering::Relaxed);
         }
