@@ -14,9 +14,6 @@ use russet_engine::keyspace::Keyspace;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Asking the allocator for its figures takes some microseconds: one turn in ten does.
-const TURNS_PER_MEMORY_LOOK: u64 = 10;
-
 /// What only the process around the commands can tell or do.
 pub trait Host: Send + Sync {
     /// Bytes that the allocator has given out, and those resident in memory.
@@ -104,6 +101,9 @@ pub struct Node {
     pub is_housekeeping_paused: AtomicBool,
 }
 
+/// Of about ten ticks in a second, every how many-th looks at the memory in use.
+const TICKS_PER_MEMORY_NOTE: u64 = 10;
+
 /// Directives whose values are kept elsewhere, too.
 const CACHED: &[Directive] = &[
     Directive::NotifyKeyspaceEvents,
@@ -183,19 +183,23 @@ impl Node {
         self.host.directive_changed(directive)
     }
 
-    /// What must be noted about ten times in a second: rates and the peak of memory.
+    /// What must be noted about ten times in a second.
     pub fn tick(&self) {
         self.stats.sample(self.clock.monotonic_micros());
         let turns = self.stats.housekeeping_turns.fetch_add(1, Ordering::Relaxed);
-        if !turns.is_multiple_of(TURNS_PER_MEMORY_LOOK) {
-            return;
+        // Asking the allocator takes time.
+        if turns.is_multiple_of(TICKS_PER_MEMORY_NOTE) {
+            self.note_memory();
         }
+    }
+
+    fn note_memory(&self) {
         let used = self.used_memory_bytes();
         if self.stats.memory_peak_bytes.fetch_max(used, Ordering::Relaxed) < used {
             let now = self.clock.now().seconds();
             self.stats.memory_peak_seconds.store(now, Ordering::Relaxed);
         }
-        // The first tick comes before much can have been stored.
+        // The first note comes before much can have been stored.
         let startup = &self.stats.memory_startup_bytes;
         let _is_later = startup.compare_exchange(0, used, Ordering::Relaxed, Ordering::Relaxed);
     }
