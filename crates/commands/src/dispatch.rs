@@ -109,13 +109,18 @@ impl Worker {
         let command = match resolve(args) {
             Ok(command) => command,
             Err(unknown) => {
-                self.refuse(session, None, unknown_text(unknown, args), sink);
+                let is_known = session.is_authenticated();
+                let refusal = if is_known { unknown_text(unknown, args) } else { Refusal::NoAuth };
+                self.refuse(session, None, refusal, sink);
                 return Progress::Done;
             }
         };
         let spec = command.spec();
         if !spec.arity.allows(args.len()) {
-            self.refuse(session, Some(command), Refusal::Arity(spec.full_name), sink);
+            let is_stranger = needs_auth(session, command);
+            let refusal =
+                if is_stranger { Refusal::NoAuth } else { Refusal::Arity(spec.full_name) };
+            self.refuse(session, Some(command), refusal, sink);
             return Progress::Done;
         }
         if !session.gate.is_open() || self.node.pause.is_on() {
