@@ -1,5 +1,7 @@
 //! Lists as clients see them, without sockets.
 
+mod waiting;
+
 use crate::testing::Desk;
 
 #[test]

@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(super) const CHUNK_BYTES: usize = 2 * 1024 * 1024;
 pub(super) const PAGE_BYTES: usize = 16 * 1024;
 /// The unit in which segments grow.
-pub(super) const GROUP_BYTES: usize = 1024;
+pub(super) const GROUP_BYTES: usize = 512;
 /// Addresses have this many bits: the rest of a slot word holds a fingerprint.
 pub(super) const ADDRESS_BITS: u32 = 48;
 
@@ -24,7 +24,7 @@ const GROUPS_PER_PAGE: usize = PAGE_BYTES / GROUP_BYTES;
 const SPARE_CHUNKS: usize = 2;
 
 const _: () = assert!(PAGES_PER_CHUNK == u128::BITS as usize);
-const _: () = assert!(GROUPS_PER_PAGE == u16::BITS as usize);
+const _: () = assert!(GROUPS_PER_PAGE == u32::BITS as usize);
 
 /// Pages and groups for all tables of one engine. Share it in an `Arc`.
 #[derive(Default)]
@@ -52,7 +52,7 @@ struct Chunk {
     /// One bit per page.
     free: u128,
     /// One bit per free group, for the pages that are cut into groups.
-    free_groups: [u16; PAGES_PER_CHUNK],
+    free_groups: [u32; PAGES_PER_CHUNK],
 }
 
 // SAFETY: 1. A chunk is plain memory owned by its pool: no thread is tied to it.
@@ -112,7 +112,7 @@ impl PagePool {
                 let page = self.page_from(&mut state).addr().get();
                 state.roomy_group_pages.insert(page);
                 let (chunk, number) = state.chunk_of(page);
-                chunk.free_groups[number] = u16::MAX;
+                chunk.free_groups[number] = u32::MAX;
                 state.free_groups += GROUPS_PER_PAGE;
                 page
             }
@@ -136,14 +136,14 @@ impl PagePool {
     pub(super) unsafe fn give_group(&self, group: NonNull<u8>) {
         let address = group.addr().get();
         let page = address & !(PAGE_BYTES - 1);
-        let bit = 1u16 << ((address - page) / GROUP_BYTES);
+        let bit = 1u32 << ((address - page) / GROUP_BYTES);
         let mut state = self.lock();
         state.free_groups += 1;
         let (chunk, number) = state.chunk_of(page);
         assert!(chunk.free_groups[number] & bit == 0, "a group is given back once");
         chunk.free_groups[number] |= bit;
         let free = chunk.free_groups[number];
-        if free == u16::MAX {
+        if free == u32::MAX {
             chunk.free_groups[number] = 0;
             state.free_groups -= GROUPS_PER_PAGE;
             state.roomy_group_pages.remove(&page);

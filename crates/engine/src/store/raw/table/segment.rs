@@ -14,7 +14,7 @@ use std::ptr::{NonNull, null_mut};
 pub(super) const SLOTS: usize = 8;
 pub(super) const BUCKETS_MAX: usize = GROUPS_MAX * GROUP_BUCKETS;
 pub(super) const SLOTS_MAX: usize = BUCKETS_MAX * SLOTS;
-const GROUPS_MAX: usize = 8;
+const GROUPS_MAX: usize = 16;
 const GROUP_BUCKETS: usize = GROUP_BYTES / size_of::<Bucket>();
 /// Words of a full segment at which it grows: 57/64 = 0.89 of its slots.
 const LOAD_MAX: (usize, usize) = (57, 64);
@@ -55,7 +55,7 @@ impl Word {
         self.0.addr() & EXPIRY_BIT != 0
     }
 
-    #[inline]
+    #[cfg(test)]
     pub(super) fn is_soon(self) -> bool {
         self.0.addr() & SOON_BIT != 0
     }
@@ -189,10 +189,10 @@ impl Gathered {
     }
 }
 
-/// The first line is all that a search reads; two adjacent lines in all.
-#[repr(C, align(128))]
+/// A search reads the first line and, for the upper half of the buckets, the second.
+#[repr(C, align(64))]
 pub(super) struct Segment {
-    /// Groups of 16 buckets each, as many as there are buckets for; a segment of fewer than 16
+    /// Groups of 8 buckets each, as many as there are buckets for; a segment of fewer than 8
     /// buckets has one shorter group. The first pointer carries the number of buckets above its
     /// address.
     groups: [*mut Bucket; GROUPS_MAX],
@@ -237,7 +237,7 @@ pub(super) fn home(fingerprint: u16, count: usize) -> usize {
 }
 
 fn small_layout(count: usize) -> Layout {
-    Layout::array::<Bucket>(count).expect("fewer than sixteen buckets fit anywhere")
+    Layout::array::<Bucket>(count).expect("a few buckets fit anywhere")
 }
 
 impl Segment {
@@ -439,6 +439,14 @@ impl Segment {
         }
     }
 
+    /// A bit for every slot of a bucket whose entry has an expiry or, if asked so, one before the
+    /// segment's horizon.
+    pub(super) fn due_slots(&self, bucket: usize, is_soon_only: bool) -> u32 {
+        let bit = if is_soon_only { SOON_BIT } else { EXPIRY_BIT };
+        let words = self.bucket(bucket).words.iter().enumerate();
+        words.fold(0, |due, (slot, word)| due | u32::from(word.0.addr() & bit != 0) << slot)
+    }
+
     pub(super) fn words(&self) -> impl Iterator<Item = (Spot, Word)> + '_ {
         (0..self.count()).flat_map(move |index| {
             let bucket = self.bucket(index);
@@ -465,11 +473,22 @@ impl Segment {
             self.give_groups(pool);
             self.take_groups(count, pool);
         }
-        self.len = 0;
-        self.expires = 0;
+        // How full each bucket is, here rather than found by looking: this is most of the cost of
+        // growing.
+        let mut filled = [0u8; BUCKETS_MAX];
+        let mut expires = 0;
         for &word in words {
-            self.insert(word);
+            let mut index = home(word.fingerprint(), count);
+            while usize::from(filled[index]) == SLOTS {
+                self.bucket_mut(index).set_overflowed(true);
+                index = if index + 1 == count { 0 } else { index + 1 };
+            }
+            self.bucket_mut(index).put(usize::from(filled[index]), word);
+            filled[index] += 1;
+            expires += u16::from(word.has_expiry());
         }
+        self.len = words.len() as u16;
+        self.expires = expires;
         if self.expires == 0 {
             self.expiry_min = i64::MAX;
         }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// Large enough for splits and merges, small enough for the interpreter.
-const KEYS: usize = if cfg!(miri) { 1200 } else { 20_000 };
+const KEYS: usize = if cfg!(miri) { 1000 } else { 20_000 };
 
 const HASHER: KeyHasher = KeyHasher::with_seed(42);
 

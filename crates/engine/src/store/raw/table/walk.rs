@@ -5,7 +5,7 @@ use super::core::{Core, DEPTH_MAX, Place};
 use super::face::Table;
 use super::handle::EntryRef;
 use super::removed::Deleted;
-use super::segment::{SLOTS, SLOTS_MAX, Spot, home};
+use super::segment::{SLOTS, SLOTS_MAX, Segment, Spot, home};
 
 /// A segment is not swept again within this time.
 const SWEEP_INTERVAL_MS: i64 = 250;
@@ -15,7 +15,6 @@ const HORIZON_MS_MIN: i64 = 1000;
 const SCAN_BUCKETS_MAX: usize = 16;
 /// Random slots that are tried before the search goes on in order.
 const RANDOM_TRIES_MAX: usize = 512;
-const PREFETCH_AHEAD: usize = 8;
 
 /// How far a scan has come: which leading bits of the hash, then which fingerprint. It fits in 40
 /// bits; 0 is both the start and the end.
@@ -165,7 +164,7 @@ impl<O> Table<O> {
     }
 
     /// Removes keys that expired at or before `now_ms`, and hands each to the callback. Touches
-    /// only segments that are due, and `budget` slots plus the rest of one segment at most.
+    /// only segments that are due, at most `budget` slots and the rest of one segment.
     /// Returns whether there is more to do now.
     pub fn expire_step(
         &mut self,
@@ -227,30 +226,28 @@ impl<O> Table<O> {
         let mut times = Times::default();
         let count = segment.count();
         for bucket in 0..count {
-            prefetch_due(&self.core, Spot::new((bucket + 1) % count, 0), index);
-            let mut slot = 0;
-            while slot < SLOTS {
-                looked_at += 1;
-                let spot = Spot::new(bucket, slot);
-                let word = self.core.segment(index).word(spot);
-                let due = word.filter(|word| word.has_expiry() && (is_full || word.is_soon()));
-                let Some(at_ms) = due.and_then(|word| word.entry().expiry()) else {
-                    slot += 1;
-                    continue;
-                };
-                if at_ms > now_ms {
-                    times.add(at_ms, now_ms);
-                    slot += 1;
-                    continue;
+            prefetch_due(self.core.segment(index), (bucket + 1) % count, !is_full);
+            looked_at += 1;
+            let mut from = 0;
+            loop {
+                let due = self.core.segment(index).due_slots(bucket, !is_full) & (0xFF << from);
+                if due == 0 {
+                    break;
                 }
-                // The slot is looked at again: the gap may have been filled from further on.
-                let entry = self.core.detach_keeping_shape(Place { index, spot });
-                // SAFETY: 1. Detached just now from this table, whose objects are `O`s.
-                let deleted = unsafe { Deleted::of(entry) };
-                // Should the callback panic, the block is lost and nothing worse.
-                expired(entry.key(), deleted);
-                // SAFETY: 1. Detached from this table, and the callback has ended.
-                unsafe { self.core.release(entry) };
+                looked_at += 1;
+                let spot = Spot::new(bucket, due.trailing_zeros() as usize);
+                let place = Place { index, spot };
+                match self.core.entry(place).expiry() {
+                    Some(at_ms) if at_ms <= now_ms => {
+                        // The slot is looked at again: it may have been filled from further on.
+                        from = spot.slot;
+                        self.expire(place, expired);
+                    }
+                    later => {
+                        from = spot.slot + 1;
+                        times.add(later.unwrap_or(i64::MAX), now_ms);
+                    }
+                }
             }
         }
         if is_full {
@@ -264,7 +261,17 @@ impl<O> Table<O> {
         looked_at
     }
 
-    /// Moves entries of the next few buckets out of pages that are mostly empty, so that after
+    fn expire(&mut self, place: Place, expired: &mut dyn FnMut(&[u8], Deleted<O>)) {
+        let entry = self.core.detach_keeping_shape(place);
+        // SAFETY: 1. Detached just now from this table, whose objects are `O`s.
+        let deleted = unsafe { Deleted::of(entry) };
+        // Should the callback panic, the block is lost and nothing worse.
+        expired(entry.key(), deleted);
+        // SAFETY: 1. Detached from this table, and the callback has ended.
+        unsafe { self.core.release(entry) };
+    }
+
+    /// Moves the entries of one segment out of pages that are mostly empty, so that after
     /// many deletions whole pages become free. Returns where to go on; the caller decides whether
     /// it is worth it by comparing `held_bytes` with `memory_bytes`.
     pub fn compact_step(&mut self, cursor: Cursor) -> Cursor {
@@ -328,12 +335,13 @@ fn mark_soon(core: &mut Core, index: usize, horizon: i64) {
 }
 
 /// Asks for the entries of a bucket that a sweep is about to read.
-fn prefetch_due(core: &Core, bucket: Spot, index: usize) {
-    let segment = core.segment(index);
-    for slot in 0..PREFETCH_AHEAD {
-        let spot = Spot { slot: slot as u8, ..bucket };
-        if let Some(word) = segment.word(spot).filter(|word| word.has_expiry()) {
+fn prefetch_due(segment: &Segment, bucket: usize, is_soon_only: bool) {
+    let mut due = segment.due_slots(bucket, is_soon_only);
+    while due != 0 {
+        let spot = Spot::new(bucket, due.trailing_zeros() as usize);
+        if let Some(word) = segment.word(spot) {
             word.prefetch();
         }
+        due &= due - 1;
     }
 }
