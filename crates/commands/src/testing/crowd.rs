@@ -113,8 +113,7 @@ impl Crowd {
 
     /// What housekeeping does for those who wait.
     pub fn tend(&mut self) {
-        let worker = &self.desk.worker;
-        blocking::tend(&worker.node, &worker.stats, worker.now);
+        self.desk.worker.tend();
     }
 
     /// Whether two keys live in different shards.
