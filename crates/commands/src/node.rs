@@ -101,6 +101,9 @@ pub struct Node {
     pub is_housekeeping_paused: AtomicBool,
 }
 
+/// Of about ten ticks in a second, every how many-th looks at the memory in use.
+const TICKS_PER_MEMORY_NOTE: u64 = 10;
+
 /// Directives whose values are kept elsewhere, too.
 const CACHED: &[Directive] = &[
     Directive::NotifyKeyspaceEvents,
@@ -180,18 +183,25 @@ impl Node {
         self.host.directive_changed(directive)
     }
 
-    /// What must be noted about ten times in a second: rates and the peak of memory.
+    /// What must be noted about ten times in a second.
     pub fn tick(&self) {
         self.stats.sample(self.clock.monotonic_micros());
+        let turns = self.stats.housekeeping_turns.fetch_add(1, Ordering::Relaxed);
+        // Asking the allocator takes time.
+        if turns.is_multiple_of(TICKS_PER_MEMORY_NOTE) {
+            self.note_memory();
+        }
+    }
+
+    fn note_memory(&self) {
         let used = self.used_memory_bytes();
         if self.stats.memory_peak_bytes.fetch_max(used, Ordering::Relaxed) < used {
             let now = self.clock.now().seconds();
             self.stats.memory_peak_seconds.store(now, Ordering::Relaxed);
         }
-        // The first tick comes before much can have been stored.
+        // The first note comes before much can have been stored.
         let startup = &self.stats.memory_startup_bytes;
         let _is_later = startup.compare_exchange(0, used, Ordering::Relaxed, Ordering::Relaxed);
-        self.stats.housekeeping_turns.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Keys that expired since the start or the last CONFIG RESETSTAT.

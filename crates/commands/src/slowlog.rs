@@ -135,9 +135,19 @@ impl CostLog {
     }
 }
 
-/// CONFIG SET of a password must not show it.
-fn is_secret(args: Args, at: usize) -> bool {
+/// What is shown in the place of a word that nobody else may see.
+pub(crate) const REDACTED: &[u8] = b"(redacted)";
+
+/// Whether a word is a secret: a name or password of AUTH and HELLO, or the new value of a setting
+/// that must not be shown.
+pub(crate) fn is_secret(args: Args, at: usize) -> bool {
     let is = |index: usize, word: &[u8]| args.at(index).eq_ignore_ascii_case(word);
+    if is(0, b"auth") {
+        return at >= 1;
+    }
+    if is(0, b"hello") {
+        return (at >= 3 && is(at - 1, b"auth")) || (at >= 4 && is(at - 2, b"auth"));
+    }
     at >= 3
         && at % 2 == 1
         && is(0, b"config")
@@ -155,7 +165,7 @@ fn shortened(args: Args) -> Vec<Vec<u8>> {
             break;
         }
         if is_secret(args, at) {
-            words.push(b"(redacted)".to_vec());
+            words.push(REDACTED.to_vec());
         } else if word.len() <= WORD_BYTES_MAX {
             words.push(word.to_vec());
         } else {
@@ -166,4 +176,34 @@ fn shortened(args: Args) -> Vec<Vec<u8>> {
         }
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use russet_base::OwnedArgs;
+
+    fn shown(words: &[&str]) -> Vec<String> {
+        let args: OwnedArgs = words.iter().collect();
+        let kept = shortened(args.as_args());
+        kept.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+    }
+
+    #[test]
+    fn secrets_are_not_kept() {
+        assert_eq!(shown(&["AUTH", "u", "p"]), ["AUTH", "(redacted)", "(redacted)"]);
+        let hello = shown(&["HELLO", "3", "AUTH", "u", "p", "SETNAME", "n"]);
+        assert_eq!(hello[2..], ["AUTH", "(redacted)", "(redacted)", "SETNAME", "n"]);
+        let config = shown(&["config", "set", "requirepass", "p", "hz", "10"]);
+        assert_eq!(config[2..], ["requirepass", "(redacted)", "hz", "10"]);
+    }
+
+    #[test]
+    fn long_commands_are_cut_as_redis_cuts_them() {
+        let many = vec!["x"; 40];
+        let kept = shown(&many);
+        assert_eq!((kept.len(), kept[31].as_str()), (32, "... (9 more arguments)"));
+        let long = "y".repeat(130);
+        assert_eq!(shown(&["SET", &long])[1], format!("{}... (2 more bytes)", "y".repeat(128)));
+    }
 }

@@ -237,6 +237,14 @@ mod tests {
     fn who_may_not_is_told_how() {
         let mut desk = Desk::new();
         assert!(desk.say("DEBUG OBJECT nosuch").contains("no such key"));
-        assert!(desk.say("DEBUG nosuch").contains("'nosuch'. Try DEBUG HELP."));
+        assert!(desk.say("DEBUG nosuch").contains("Try DEBUG HELP."));
+        desk.session.card = std::sync::Arc::new(crate::clients::ClientCard::new(
+            2,
+            "10.0.0.1:5".to_owned(),
+            "10.0.0.2:6379".to_owned(),
+            3,
+            0,
+        ));
+        assert!(desk.say("DEBUG HELP").contains("ERR DEBUG command not allowed."));
     }
 }
