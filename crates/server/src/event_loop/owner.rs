@@ -44,7 +44,7 @@ impl Ownership {
     /// Some commands begin. False if the loop is lost.
     #[inline]
     pub fn beat(&self) -> bool {
-        let next = (self.beat.get() + 1) | 1;
+        let next = self.beat.get().wrapping_add(1) | 1;
         self.advance(next)
     }
 
@@ -53,7 +53,8 @@ impl Ownership {
         if self.beat.get() % 2 == 0 {
             return !self.is_lost();
         }
-        self.advance(self.beat.get() + 1)
+        // A lost loop's beat is odd too; what it would be next is never stored.
+        self.advance(self.beat.get().wrapping_add(1))
     }
 
     pub fn is_lost(&self) -> bool {

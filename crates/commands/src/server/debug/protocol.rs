@@ -4,6 +4,8 @@ use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_protocol::Resp;
 
+/// COMPAT: 3.141 is what the peers' clients are tested with, not a careless pi.
+#[allow(clippy::approx_constant)]
 pub(super) fn reply(ctx: &mut Ctx, kind: &[u8]) -> Outcome {
     let reply = &mut *ctx.reply;
     match kind.to_ascii_lowercase().as_slice() {
