@@ -9,6 +9,7 @@ use crate::session::Session;
 use russet_base::clock::UnixMillis;
 use russet_base::longdouble::LongDouble;
 use russet_base::{Args, OwnedArgs, num};
+use russet_catalog::{Command, resolve};
 use russet_engine::keys::{Effects, Keys, ReadyKey};
 use russet_engine::store::shard_set::ShardSet;
 use russet_engine::value::{Type, type_of};
@@ -66,6 +67,13 @@ pub struct BlockedState {
     pub keys: Vec<Box<[u8]>>,
     pub deadline: Option<UnixMillis>,
     pub args: OwnedArgs,
+}
+
+impl BlockedState {
+    /// The command that waits. It was understood once, so it is understood again.
+    pub fn command(&self) -> Option<Command> {
+        resolve(self.args.as_args()).ok()
+    }
 }
 
 /// Parks a client in the queues of its keys. The shards of all of them are locked.
