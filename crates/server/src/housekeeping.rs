@@ -2,7 +2,7 @@
 //! after, pauses ended, the peak of memory noted. One thread, in small steps.
 
 use russet_base::UnixMillis;
-use russet_commands::blocking;
+use russet_commands::dispatch::Worker;
 use russet_commands::node::Node;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,15 +14,20 @@ const REST: Duration = Duration::from_millis(100);
 const EXPIRE_BUDGET: usize = 256;
 
 pub fn start(node: Arc<Node>, is_ending: Arc<AtomicBool>) -> std::io::Result<()> {
-    let stats = node.stats.new_worker();
     let run = move || {
+        let mut worker = Worker::new(node.clone());
         while !is_ending.load(Ordering::Relaxed) {
             std::thread::sleep(REST);
-            let now = node.clock.now();
+            if node.is_housekeeping_paused.load(Ordering::Relaxed) {
+                continue;
+            }
+            let (now, started) = (node.clock.now(), node.clock.monotonic_micros());
             expire(&node, now);
-            blocking::tend(&node, &stats, now);
             node.pause.tick(now);
-            note_peak(&node);
+            worker.tend();
+            node.tick();
+            let micros = node.clock.monotonic_micros().saturating_sub(started);
+            node.stats.housekeeping_micros.fetch_add(micros, Ordering::Relaxed);
         }
     };
     std::thread::Builder::new().name("housekeeping".into()).spawn(run).map(drop)
@@ -41,9 +46,4 @@ fn expire(node: &Node, now: UnixMillis) {
             has_more
         });
     }
-}
-
-fn note_peak(node: &Node) {
-    let used = node.used_memory_bytes();
-    node.stats.memory_peak_bytes.fetch_max(used, Ordering::Relaxed);
 }
