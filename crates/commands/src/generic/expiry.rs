@@ -107,7 +107,7 @@ fn set_expiry(ctx: &mut Ctx, args: Args, (base, unit): (Base, Unit)) -> Outcome 
     if at_ms <= now.0 {
         // COMPAT: the event is Redis's "del"; Valkey 9 calls it "expired".
         ctx.keys.remove(key);
-        ctx.keys.wrote(key, Event::DEL);
+        ctx.keys.wrote(key, Event::EXPIRED);
     } else {
         entry.set_expiry(Some(at_ms));
         ctx.keys.wrote(key, Event::generic("expire"));

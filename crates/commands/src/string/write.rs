@@ -235,15 +235,14 @@ pub fn getex(ctx: &mut Ctx, args: Args) -> Outcome {
     while at < args.len() {
         at += expiry.take(args.at(at), args.get(at + 1)).ok_or(Refusal::Syntax)?;
     }
-    let now = ctx.keys.now;
-    let Some(entry) = ctx.keys.read(key) else {
-        ctx.reply.null();
-        return DONE;
-    };
-    let text = string::text(&entry)?;
-    // COMPAT: the number is read after the key is known to be there (test `getex_reads_late`).
-    let deadline = expiry.deadline(now, ctx.command.spec().full_name)?;
-    reply_text(ctx.reply, text);
+    let deadline = expiry.deadline(ctx.keys.now, ctx.command.spec().full_name)?;
+    match ctx.keys.read(key) {
+        None => {
+            ctx.reply.null();
+            return DONE;
+        }
+        Some(entry) => reply_text(ctx.reply, string::text(&entry)?),
+    }
     set_deadline(ctx, key, deadline);
     DONE
 }
