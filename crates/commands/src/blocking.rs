@@ -139,8 +139,8 @@ fn serve_key(keys: &mut Keys, ready: &ReadyKey) {
     }
 }
 
-/// Looks after those who wait and watch: forgets who no longer does, and passes on the turns of those who were
-/// told to try again but gave up instead. To be called now and then.
+/// Looks after those who wait and watch: forgets who no longer does, and passes on the turns of
+/// those who were told to try again but gave up instead. To be called now and then.
 pub(crate) fn tend(node: &Node, effects: &mut Effects, now: UnixMillis) {
     for index in 0..node.keyspace.shards() {
         // A busy shard is visited again next time.

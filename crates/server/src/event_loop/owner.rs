@@ -50,7 +50,7 @@ impl Ownership {
 
     /// The turn is over: the owner is back at the loop. False if the loop is lost.
     pub fn rest(&self) -> bool {
-        if self.beat.get() % 2 == 0 {
+        if self.beat.get().is_multiple_of(2) {
             return !self.is_lost();
         }
         // A lost loop's beat is odd too; what it would be next is never stored.
