@@ -24,6 +24,31 @@ impl KeyHasher {
 /// if that is not empty, else the whole key.
 #[inline]
 pub fn hash_tag(key: &[u8]) -> &[u8] {
+    if is_surely_untagged(key) { key } else { tag_within(key) }
+}
+
+/// Whether a key of usual length holds no `{`. Two pieces of fixed size, which overlap, are looked
+/// through in a few instructions; only to choose how to search costs a general search more.
+#[inline]
+fn is_surely_untagged(key: &[u8]) -> bool {
+    fn has_brace<const LEN: usize>(piece: &[u8; LEN]) -> bool {
+        // Without an early exit, so that it becomes one comparison of vectors.
+        piece.iter().fold(false, |has, byte| has | (*byte == b'{'))
+    }
+    if let (Some(first), Some(last)) = (key.first_chunk::<16>(), key.last_chunk::<16>()) {
+        key.len() <= 32 && !has_brace(first) && !has_brace(last)
+    } else if let (Some(first), Some(last)) = (key.first_chunk::<8>(), key.last_chunk::<8>()) {
+        !has_brace(first) && !has_brace(last)
+    } else if let (Some(first), Some(last)) = (key.first_chunk::<4>(), key.last_chunk::<4>()) {
+        !has_brace(first) && !has_brace(last)
+    } else {
+        // In three bytes a tag that is not empty has its brace in front.
+        key.first() != Some(&b'{')
+    }
+}
+
+#[inline(never)]
+fn tag_within(key: &[u8]) -> &[u8] {
     let Some(open) = memchr::memchr(b'{', key) else { return key };
     let rest = &key[open + 1..];
     match memchr::memchr(b'}', rest) {
@@ -114,8 +139,28 @@ mod tests {
             ("foo{bar", "foo{bar"),
             ("}foo{bar}", "bar"),
             ("}{", "}{"),
+            ("{", "{"),
+            ("{}", "{}"),
+            ("{a}", "a"),
+            ("a{}", "a{}"),
         ] {
             assert_eq!(hash_tag(key.as_bytes()), tag.as_bytes(), "{key}");
+        }
+    }
+
+    /// Tags of every length at every place in keys of every length.
+    #[test]
+    fn a_tag_is_found_wherever_it_stands() {
+        for len in 0..70 {
+            let plain = vec![b'k'; len];
+            assert_eq!(hash_tag(&plain), plain);
+            for (open, close) in (0..len).flat_map(|open| (open + 1..len).map(move |at| (open, at)))
+            {
+                let mut key = plain.clone();
+                (key[open], key[close]) = (b'{', b'}');
+                let tag = if close == open + 1 { &key[..] } else { &key[open + 1..close] };
+                assert_eq!(hash_tag(&key), tag);
+            }
         }
     }
 

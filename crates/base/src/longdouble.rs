@@ -37,6 +37,11 @@ enum Magnitude {
 
 impl LongDouble {
     pub const ZERO: LongDouble = LongDouble { is_negative: false, magnitude: Magnitude::Zero };
+    /// The greatest that is finite.
+    pub const MAX: LongDouble = LongDouble {
+        is_negative: false,
+        magnitude: Magnitude::Finite { mantissa: u64::MAX, exponent: EXTENDED.exponent_max as i32 },
+    };
 
     /// Reads a number as Redis reads one: decimal or `0x` hexadecimal, or an infinity by name.
     /// Refused are NaN, white space, anything behind the number, what overflows, what is not zero
@@ -68,6 +73,19 @@ impl LongDouble {
 
     pub fn is_finite(&self) -> bool {
         matches!(self.magnitude, Magnitude::Zero | Magnitude::Finite { .. })
+    }
+
+    /// The same with the other sign.
+    #[must_use]
+    pub fn negated(self) -> LongDouble {
+        LongDouble { is_negative: !self.is_negative, ..self }
+    }
+
+    /// Whether this is the greater of the two; of NaN nothing is greater or less.
+    pub fn exceeds(&self, other: &LongDouble) -> bool {
+        let difference = add(self, &other.negated());
+        let is_positive = !difference.is_negative && difference.magnitude != Magnitude::Zero;
+        is_positive && !difference.is_nan()
     }
 
     pub fn is_nan(&self) -> bool {

@@ -1,132 +1,194 @@
 //! From a name as it came over the wire to a [`Command`]. It runs for every request, so it neither
-//! allocates nor compares byte by byte: a name of up to 16 bytes is two words and a length.
+//! allocates nor compares byte by byte: a name below eight bytes is one word, a longer one is two
+//! and a length.
 
 use russet_base::Args;
 
 use crate::command::{Command, SPECS};
 
-/// A name in lower case: its first and last eight bytes, which overlap below 16 and are the same
-/// below 8. Together with the length they are the whole name up to 16 bytes.
-#[derive(Clone, Copy)]
-struct Folded {
-    head: u64,
-    tail: u64,
-    len: usize,
-}
+/// The bit in which a letter's two cases differ. Set in every byte, it makes names hash the same in
+/// any letter case.
+const CASE_BIT: u8 = b'a' ^ b'A';
+const EVERY_CASE_BIT: u64 = u64::from_le_bytes([CASE_BIT; 8]);
 
-/// The longest name that [`Folded`] holds in full.
-const FOLDED_BYTES_MAX: usize = 16;
-
-impl Folded {
-    #[inline]
-    const fn new(name: &[u8]) -> Self {
-        let len = name.len();
-        let (head, tail) = if len >= 8 {
-            (eight_from(name, 0), eight_from(name, len - 8))
-        } else {
-            let short = short(name);
-            (short, short)
-        };
-        Folded { head: lower(head), tail: lower(tail), len }
-    }
-
-    #[inline]
-    const fn slot(&self) -> usize {
-        // An odd constant with well spread bits; the high half of the product depends on all bits.
-        const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mixed = (self.head ^ self.tail.rotate_left(29) ^ self.len as u64).wrapping_mul(SPREAD);
-        (mixed >> (64 - SLOTS_LOG2)) as usize
-    }
-
-    #[inline]
-    const fn equals(&self, other: &Folded) -> bool {
-        self.head == other.head && self.tail == other.tail && self.len == other.len
-    }
-}
-
-#[inline]
-const fn eight_from(name: &[u8], at: usize) -> u64 {
-    match name.split_at(at).1.first_chunk() {
-        Some(bytes) => u64::from_le_bytes(*bytes),
-        None => 0,
-    }
-}
-
-/// Fewer than eight bytes, padded with zeros, without a loop: overlapping pieces agree where they
-/// overlap, so OR joins them.
-#[inline]
-const fn short(name: &[u8]) -> u64 {
-    let len = name.len();
-    if let (Some(first), Some(last)) = (name.first_chunk::<4>(), name.last_chunk::<4>()) {
-        let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
-        return first as u64 | (last as u64) << ((len - 4) * 8);
-    }
-    if len == 0 {
-        return 0;
-    }
-    let (middle, last) = (len / 2, len - 1);
-    name[0] as u64 | (name[middle] as u64) << (middle * 8) | (name[last] as u64) << (last * 8)
-}
-
-/// Turns `A` to `Z` into lower case in all eight bytes at once and leaves every other byte alone.
-#[inline]
-const fn lower(word: u64) -> u64 {
-    const HIGH: u64 = u64::MAX / 255 * 0x80;
-    const fn every(byte: u8) -> u64 {
-        u64::MAX / 255 * byte as u64
-    }
-    // With the high bits cleared no byte can carry into its neighbour.
-    let low_bits = word & !HIGH;
-    let from_a = low_bits + every(0x80 - b'A');
-    let past_z = low_bits + every(0x80 - b'Z' - 1);
-    let is_upper = from_a & !past_z & !word & HIGH;
-    word | is_upper >> 2
-}
-
-/// Slots are eight times the names or more, so that almost every probe ends where it starts.
+/// Slots are at least twice the names, so that most probes end where they start and a search for a
+/// name that isn't there ends.
 const SLOTS_LOG2: u32 = 10;
 const SLOTS: usize = 1 << SLOTS_LOG2;
 
-static FOLDED: [Folded; Command::COUNT] = {
-    let mut folded = [Folded { head: 0, tail: 0, len: 0 }; Command::COUNT];
-    let mut at = 0;
-    while at < folded.len() {
-        folded[at] = Folded::new(SPECS[at].name.as_bytes());
-        at += 1;
-    }
-    folded
-};
+#[inline(always)]
+const fn slot(word: u64) -> usize {
+    // An odd constant with well spread bits; the high half of the product depends on all bits.
+    const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+    ((word | EVERY_CASE_BIT).wrapping_mul(SPREAD) >> (64 - SLOTS_LOG2)) as usize
+}
 
-/// Commands by the hash of their names, the next slot taking what finds its own full. Never more
-/// than half full, so that a search for a name that isn't there ends.
-static TABLE: [Option<Command>; SLOTS] = {
-    let mut table = [None; SLOTS];
+/// Eight bytes of a command's name, and the bits that a word which means them must share: all but
+/// the case bits of letters.
+#[derive(Clone, Copy)]
+struct Pattern {
+    word: u64,
+    mask: u64,
+}
+
+impl Pattern {
+    /// Matches every word.
+    const ANY: Pattern = Pattern { word: 0, mask: 0 };
+
+    const fn new(word: u64) -> Self {
+        let mut mask = word.to_le_bytes();
+        let mut at = 0;
+        while at < mask.len() {
+            mask[at] = if mask[at].is_ascii_alphabetic() { !CASE_BIT } else { u8::MAX };
+            at += 1;
+        }
+        Pattern { word, mask: u64::from_le_bytes(mask) }
+    }
+
+    #[inline(always)]
+    const fn matches(&self, word: u64) -> bool {
+        (self.word ^ word) & self.mask == 0
+    }
+}
+
+/// A name of fewer than eight bytes: its length is the last byte, zeros fill what is between.
+/// `None` for a longer one. There is no loop: overlapping pieces agree where they overlap, so OR
+/// joins them.
+#[inline(always)]
+const fn short_name(name: &[u8]) -> Option<u64> {
+    let bytes = match *name {
+        [a, b, c] => a as u64 | (b as u64) << 8 | (c as u64) << 16,
+        [_, _, _, _, _, _, _, _, ..] => return None,
+        [a, b, c, d, ..] => {
+            let last = match name.last_chunk() {
+                Some(last) => u32::from_le_bytes(*last) as u64,
+                None => 0,
+            };
+            u32::from_le_bytes([a, b, c, d]) as u64 | last << ((name.len() - 4) * 8)
+        }
+        [a, b] => a as u64 | (b as u64) << 8,
+        [a] => a as u64,
+        [] => 0,
+    };
+    Some(bytes | (name.len() as u64) << 56)
+}
+
+/// A slot of the table of short names. An empty one matches everything and means no command, so
+/// that a probe is a single comparison.
+#[derive(Clone, Copy)]
+struct ShortEntry {
+    pattern: Pattern,
+    command: Option<Command>,
+}
+
+/// Commands whose names have fewer than eight bytes, by the hash of these; the next slot takes what
+/// finds its own full.
+static SHORT: [ShortEntry; SLOTS] = {
+    let mut table = [ShortEntry { pattern: Pattern::ANY, command: None }; SLOTS];
     let (mut at, mut filled) = (0, 0);
     while at < Command::COUNT {
         let command = Command::ALL[at];
-        if command.parent().is_none() {
-            let mut slot = FOLDED[at].slot();
-            while table[slot].is_some() {
+        if command.parent().is_none()
+            && let Some(word) = short_name(SPECS[at].name.as_bytes())
+        {
+            let mut slot = slot(word);
+            while table[slot].command.is_some() {
                 slot = (slot + 1) % SLOTS;
             }
-            table[slot] = Some(command);
+            table[slot] = ShortEntry { pattern: Pattern::new(word), command: Some(command) };
             filled += 1;
         }
         at += 1;
     }
-    assert!(filled * 2 <= SLOTS, "the table of names needs more slots");
+    assert!(filled * 2 <= SLOTS, "the table of short names needs more slots");
+    table
+};
+
+/// A name of eight bytes or more: the first and the last eight, which overlap below 16. Together
+/// with the length they are the whole name up to 16 bytes.
+#[derive(Clone, Copy)]
+struct LongName {
+    head: u64,
+    tail: u64,
+}
+
+/// The longest name that [`LongName`] holds in full.
+const LONG_NAME_BYTES_MAX: usize = 16;
+
+impl LongName {
+    #[inline(always)]
+    const fn new(name: &[u8]) -> Option<Self> {
+        match (name.first_chunk(), name.last_chunk()) {
+            (Some(head), Some(tail)) => {
+                let (head, tail) = (u64::from_le_bytes(*head), u64::from_le_bytes(*tail));
+                Some(LongName { head, tail })
+            }
+            _ => None,
+        }
+    }
+
+    #[inline(always)]
+    const fn slot(&self) -> usize {
+        slot((self.head | EVERY_CASE_BIT) ^ (self.tail | EVERY_CASE_BIT).rotate_left(29))
+    }
+}
+
+#[derive(Clone, Copy)]
+struct LongEntry {
+    head: Pattern,
+    tail: Pattern,
+    name_bytes: usize,
+    command: Option<Command>,
+}
+
+/// As [`SHORT`], for names of eight bytes or more.
+static LONG: [LongEntry; SLOTS] = {
+    const ANY: Pattern = Pattern::ANY;
+    let empty = LongEntry { head: ANY, tail: ANY, name_bytes: 0, command: None };
+    let mut table = [empty; SLOTS];
+    let (mut at, mut filled) = (0, 0);
+    while at < Command::COUNT {
+        let (command, name) = (Command::ALL[at], SPECS[at].name.as_bytes());
+        if command.parent().is_none()
+            && let Some(words) = LongName::new(name)
+        {
+            let mut slot = words.slot();
+            while table[slot].command.is_some() {
+                slot = (slot + 1) % SLOTS;
+            }
+            let (head, tail) = (Pattern::new(words.head), Pattern::new(words.tail));
+            table[slot] = LongEntry { head, tail, name_bytes: name.len(), command: Some(command) };
+            filled += 1;
+        }
+        at += 1;
+    }
+    assert!(filled * 2 <= SLOTS, "the table of long names needs more slots");
     table
 };
 
 /// The command of this name in any letter case; not a subcommand.
 #[inline]
 pub fn lookup(name: &[u8]) -> Option<Command> {
-    let wanted = Folded::new(name);
-    let mut slot = wanted.slot();
+    let Some(word) = short_name(name) else { return lookup_long(name) };
+    let mut slot = slot(word);
+    while !SHORT[slot].pattern.matches(word) {
+        slot = (slot + 1) % SLOTS;
+    }
+    SHORT[slot].command
+}
+
+#[inline(never)]
+fn lookup_long(name: &[u8]) -> Option<Command> {
+    let words = LongName::new(name)?;
+    let mut slot = words.slot();
     loop {
-        let command = TABLE[slot]?;
-        let is_it = FOLDED[command as usize].equals(&wanted);
-        if is_it && (name.len() <= FOLDED_BYTES_MAX || is_named(command, name)) {
+        let entry = &LONG[slot];
+        let command = entry.command?;
+        if entry.head.matches(words.head)
+            && entry.tail.matches(words.tail)
+            && entry.name_bytes == name.len()
+            && (name.len() <= LONG_NAME_BYTES_MAX || is_named(command, name))
+        {
             return Some(command);
         }
         slot = (slot + 1) % SLOTS;
@@ -167,12 +229,13 @@ pub enum Unknown {
 #[inline]
 pub fn resolve(args: Args<'_>) -> Result<Command, Unknown> {
     let command = args.get(0).and_then(lookup).ok_or(Unknown::Command)?;
-    match args.get(1) {
-        Some(sub) if command.is_container() => {
-            lookup_subcommand(command, sub).ok_or(Unknown::Subcommand(command))
-        }
-        _ => Ok(command),
-    }
+    if command.is_container() { resolve_subcommand(command, args) } else { Ok(command) }
+}
+
+#[inline(never)]
+fn resolve_subcommand(container: Command, args: Args<'_>) -> Result<Command, Unknown> {
+    let Some(sub) = args.get(1) else { return Ok(container) };
+    lookup_subcommand(container, sub).ok_or(Unknown::Subcommand(container))
 }
 
 #[cfg(test)]
@@ -185,25 +248,31 @@ mod tests {
     }
 
     #[test]
-    fn lowers_letters_and_nothing_else() {
-        for byte in 0..=u8::MAX {
-            let expected = u64::from_le_bytes([byte.to_ascii_lowercase(); 8]);
-            assert_eq!(lower(u64::from_le_bytes([byte; 8])), expected, "{byte:#x}");
-            // Between neighbours that could carry.
-            let mixed = [0xff, byte, 0xff, b'Z', byte, 0, byte, 0x7f];
-            let lowered = mixed.map(|byte: u8| byte.to_ascii_lowercase());
-            assert_eq!(lower(u64::from_le_bytes(mixed)), u64::from_le_bytes(lowered));
+    fn letters_match_in_both_cases_and_nothing_else_does() {
+        let name = *b"a-z_0:m|";
+        let pattern = Pattern::new(u64::from_le_bytes(name));
+        for at in 0..name.len() {
+            for byte in 0..=u8::MAX {
+                let mut other = name.map(|byte| byte.to_ascii_uppercase());
+                other[at] = byte;
+                let word = u64::from_le_bytes(other);
+                let is_same = other.eq_ignore_ascii_case(&name);
+                assert_eq!(pattern.matches(word), is_same, "{byte:#x} at {at}");
+                assert!(!is_same || slot(word) == slot(pattern.word));
+            }
         }
     }
 
     #[test]
-    fn short_names_are_padded_with_zeros() {
+    fn short_names_are_padded_with_zeros_and_end_in_their_length() {
         for len in 0..8 {
             let name = &b"abcdefg"[..len];
             let mut padded = [0; 8];
             padded[..len].copy_from_slice(name);
-            assert_eq!(short(name), u64::from_le_bytes(padded));
+            padded[7] = len as u8;
+            assert_eq!(short_name(name), Some(u64::from_le_bytes(padded)));
         }
+        assert_eq!(short_name(b"abcdefgh"), None);
     }
 
     #[test]

@@ -6,11 +6,10 @@ use crate::error::Refusal;
 use crate::mail::{Letter, Mailbox};
 use crate::node::Node;
 use crate::session::Session;
-use crate::stats::WorkerStats;
 use russet_base::clock::UnixMillis;
 use russet_base::longdouble::LongDouble;
 use russet_base::{Args, OwnedArgs, num};
-use russet_engine::keys::{Keys, ReadyKey};
+use russet_engine::keys::{Effects, Keys, ReadyKey};
 use russet_engine::store::shard_set::ShardSet;
 use russet_engine::value::{Type, type_of};
 use russet_engine::waiting::Waiter;
@@ -132,26 +131,27 @@ fn serve_key(keys: &mut Keys, ready: &ReadyKey) {
     }
 }
 
-/// Looks after those who wait: forgets who no longer does, and passes on the turns of those who were
+/// Looks after those who wait and watch: forgets who no longer does, and passes on the turns of those who were
 /// told to try again but gave up instead. To be called now and then.
-pub fn tend(node: &Node, stats: &WorkerStats, now: UnixMillis) {
+pub(crate) fn tend(node: &Node, effects: &mut Effects, now: UnixMillis) {
     for index in 0..node.keyspace.shards() {
         // A busy shard is visited again next time.
         let Ok(mut locked) = node.keyspace.try_lock(ShardSet::one(index)) else {
             continue;
         };
-        let waiting = &mut locked.shard(index).waiting;
-        if waiting.is_empty() {
+        let shard = locked.shard(index);
+        shard.watched.sweep();
+        if shard.waiting.is_empty() {
             continue;
         }
-        waiting.sweep();
-        let owed = waiting.take_owed();
+        shard.waiting.sweep();
+        let owed = shard.waiting.take_owed();
         if owed.is_empty() {
             continue;
         }
-        let mut keys = node.keyspace.keys(locked, 0, now);
+        let mut keys = node.keyspace.keys(locked, effects, (0, now));
         keys.effects.ready = owed;
-        settle(&mut keys, node, stats);
+        settle(&mut keys, node);
     }
 }
 

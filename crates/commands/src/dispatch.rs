@@ -14,7 +14,7 @@ use crate::transactions;
 use russet_base::{Args, UnixMillis};
 use russet_catalog::spec::Flags;
 use russet_catalog::{Command, Unknown, is_first_word_only_key, keys as key_positions, resolve};
-use russet_engine::keys::Keys;
+use russet_engine::keys::{Effects, Keys};
 use russet_engine::keyspace::Place;
 use russet_engine::shard::Shard;
 use russet_engine::store::raw::lock::Locked;
@@ -47,6 +47,7 @@ pub struct Worker {
     /// Fast commands of the batch under way, timed together.
     batch: Vec<Command>,
     batch_started: u64,
+    effects: Effects,
 }
 
 impl Worker {
@@ -63,6 +64,7 @@ impl Worker {
             ahead_next: 0,
             batch: Vec::new(),
             batch_started,
+            effects: Effects::default(),
         }
     }
 
@@ -77,6 +79,7 @@ impl Worker {
 
     /// Accounts the time of the fast commands since [`Worker::begin_batch`] in equal shares.
     pub fn end_batch(&mut self) {
+        self.count_effects();
         if self.batch.is_empty() {
             return;
         }
@@ -85,6 +88,21 @@ impl Worker {
         for command in self.batch.drain(..) {
             self.stats.count_call(command, share);
         }
+    }
+
+    /// Adds what the commands so far have done to what INFO shows.
+    fn count_effects(&mut self) {
+        let Effects { dirty, hits, misses, .. } = &mut self.effects;
+        self.stats.dirty.add(std::mem::take(dirty));
+        self.stats.hits.add(std::mem::take(hits));
+        self.stats.misses.add(std::mem::take(misses));
+    }
+
+    /// Looks after blocked and watching clients; see [`blocking::tend`].
+    pub fn tend(&mut self) {
+        self.now = self.node.clock.now();
+        blocking::tend(&self.node, &mut self.effects, self.now);
+        self.count_effects();
     }
 
     /// Hints for the commands that come next: first their buckets, then their entries.
@@ -162,6 +180,11 @@ impl Worker {
         args: Args,
         sink: &mut dyn Sink,
     ) -> Progress {
+        let is_timed = !command.spec().flags.has(Flags::FAST) || self.node.slowlog.is_precise();
+        if is_timed {
+            // It may be INFO, which shows what the commands before it have done.
+            self.count_effects();
+        }
         let shards = self.plan(session, command, args);
         let node = &*self.node;
         let Some(locked) = lock(node, session, shards) else {
@@ -170,9 +193,11 @@ impl Worker {
         if session.blocked.as_ref().is_some_and(|state| state.waiter.is_settled()) {
             return Progress::Blocked;
         }
-        let is_timed = !command.spec().flags.has(Flags::FAST) || node.slowlog.is_precise();
         let started = if is_timed { node.clock.monotonic_micros() } else { 0 };
-        let mut keys = node.keyspace.keys(locked, session.db, self.now).knowing(&self.places);
+        let mut keys = node
+            .keyspace
+            .keys(locked, &mut self.effects, (session.db, self.now))
+            .knowing(&self.places);
         keys.is_silent = session.is_silent;
         if node.monitors.is_on() {
             node.monitors.feed(node, session, command, args);
@@ -180,7 +205,7 @@ impl Worker {
         let mut ctx = Ctx { keys: &mut keys, reply: sink, session, node, command, may_block: true };
         let outcome = handlers::of(command)(&mut ctx, args);
         let progress = conclude(&mut ctx, outcome, args, &self.stats);
-        settle(&mut keys, node, &self.stats);
+        settle(&mut keys, node);
         drop(keys);
         self.account(session, command, args, is_timed.then_some(started));
         progress
@@ -298,22 +323,21 @@ pub(crate) fn fail(ctx: &mut Ctx, refusal: &Refusal, stats: &WorkerStats) {
 }
 
 /// What follows from a command's effects, while its shards are still locked.
-pub(crate) fn settle(keys: &mut Keys, node: &Node, stats: &WorkerStats) {
-    if keys.effects.hits > 0 {
-        stats.hits.add(u64::from(keys.effects.hits));
+#[inline]
+pub(crate) fn settle(keys: &mut Keys, node: &Node) {
+    if !keys.effects.is_settled() {
+        settle_effects(keys, node);
     }
-    if keys.effects.misses > 0 {
-        stats.misses.add(u64::from(keys.effects.misses));
-    }
+}
+
+fn settle_effects(keys: &mut Keys, node: &Node) {
     if !keys.effects.ready.is_empty() {
         blocking::serve_ready(keys);
-    }
-    if keys.effects.dirty > 0 {
-        stats.dirty.add(keys.effects.dirty);
     }
     keys.publish();
     if !keys.effects.notices.is_empty() {
         node.publish_notices(&keys.effects.notices);
+        keys.effects.notices.clear();
     }
 }
 

@@ -30,6 +30,10 @@ pub enum Refusal {
     // connection
     BeyondInt32,
     ClientName,
+    // bitmap
+    BadBitOffset,
+    BadBit,
+    BadFieldType,
     /// Any other text, its code included.
     Text(Cow<'static, str>),
 }
@@ -68,6 +72,12 @@ impl Refusal {
             }
             Refusal::ClientName => {
                 "ERR Client names cannot contain spaces, newlines or special characters."
+            }
+            Refusal::BadBitOffset => "ERR bit offset is not an integer or out of range",
+            Refusal::BadBit => "ERR bit is not an integer or out of range",
+            Refusal::BadFieldType => {
+                "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not \
+                 supported but i64 is."
             }
             Refusal::InvalidExpire(command) => {
                 return format!("ERR invalid expire time in '{command}' command").into();

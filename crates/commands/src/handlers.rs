@@ -5,7 +5,7 @@ use crate::connection::{client, command, tracking};
 use crate::ctx::{Ctx, Handler, Outcome};
 use crate::error::Refusal;
 use crate::pubsub::{inspect, publish, subscribe};
-use crate::{connection, generic, help, list, string, transactions};
+use crate::{bitmap, connection, generic, help, list, string, transactions};
 use russet_base::Args;
 use russet_catalog::Command;
 
@@ -79,30 +79,30 @@ pub(crate) const fn of(call: Command) -> Handler {
         Command::Mget => string::many::mget,
         Command::Mset => string::many::mset,
         Command::Msetnx => string::many::msetnx,
-        Command::Msetex => pending,
-        Command::Append => pending,
+        Command::Msetex => string::many::msetex,
+        Command::Append => string::edit::append,
         Command::Strlen => string::read::strlen,
         Command::Getrange => string::read::getrange,
         Command::Substr => string::read::getrange,
-        Command::Setrange => pending,
+        Command::Setrange => string::edit::setrange,
         Command::Incr => string::counter::incr,
         Command::Decr => string::counter::decr,
         Command::Incrby => string::counter::incrby,
         Command::Decrby => string::counter::decrby,
         Command::Incrbyfloat => string::counter::incrbyfloat,
-        Command::Increx => pending,
-        Command::Digest => pending,
-        Command::Lcs => pending,
+        Command::Increx => string::increx::increx,
+        Command::Digest => string::compare::digest,
+        Command::Lcs => string::compare::lcs,
         Command::Delex => generic::delex,
         Command::Delifeq => generic::delifeq,
         // bitmap
-        Command::Setbit => pending,
-        Command::Getbit => pending,
-        Command::Bitcount => pending,
-        Command::Bitpos => pending,
-        Command::Bitop => pending,
-        Command::Bitfield => pending,
-        Command::BitfieldRo => pending,
+        Command::Setbit => bitmap::bit::setbit,
+        Command::Getbit => bitmap::bit::getbit,
+        Command::Bitcount => bitmap::range::bitcount,
+        Command::Bitpos => bitmap::range::bitpos,
+        Command::Bitop => bitmap::operation::bitop,
+        Command::Bitfield => bitmap::field::bitfield,
+        Command::BitfieldRo => bitmap::field::bitfield_ro,
         // list
         Command::Lpush => list::lpush,
         Command::Rpush => list::rpush,

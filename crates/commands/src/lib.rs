@@ -2,6 +2,7 @@
 //! Every command's one home, and the way there: dispatch, sessions, transactions, blocking,
 //! publish/subscribe, configuration. It knows no sockets.
 
+mod bitmap;
 pub mod blocking;
 pub mod clients;
 pub mod config;

@@ -10,6 +10,7 @@ use crate::store::shard_set::ShardSet;
 use crate::types::string;
 use crate::value::Object;
 use russet_base::clock::UnixMillis;
+use smallvec::SmallVec;
 
 /// A key that someone waits for and that was touched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,15 +19,16 @@ pub struct ReadyKey {
     pub key: Box<[u8]>,
 }
 
-/// What a command did, for those who must hear of it before the shards are unlocked.
+/// What a command did, for those who must hear of it before the shards are unlocked. One is used for
+/// many commands: the counters add up, the rest is empty again once it is settled.
 #[derive(Debug, Default)]
 pub struct Effects {
     /// Changes to the data, as `rdb_changes_since_last_save` counts them.
     pub dirty: u64,
+    pub hits: u64,
+    pub misses: u64,
     pub notices: Vec<Notice>,
     pub ready: Vec<ReadyKey>,
-    pub hits: u32,
-    pub misses: u32,
     /// The classes of events that someone asked for.
     wanted: EventClasses,
     /// The shards whose gauges are out of date.
@@ -34,6 +36,12 @@ pub struct Effects {
 }
 
 impl Effects {
+    /// Nothing is left to do before the shards are unlocked.
+    #[inline]
+    pub fn is_settled(&self) -> bool {
+        self.touched.is_empty() && self.notices.is_empty() && self.ready.is_empty()
+    }
+
     #[inline]
     fn notice(&mut self, db: usize, key: &[u8], event: Event) {
         if self.wanted.has_any(event.class) {
@@ -67,16 +75,17 @@ pub struct Keys<'a> {
     known: &'a [(usize, Place)],
     next_known: usize,
     last: (usize, Place),
-    pub effects: Effects,
+    pub effects: &'a mut Effects,
 }
 
 impl<'a> Keys<'a> {
     pub(crate) fn new(
         keyspace: &'a Keyspace,
         locked: Locked<'a, Shard>,
-        db: usize,
-        now: UnixMillis,
+        effects: &'a mut Effects,
+        (db, now): (usize, UnixMillis),
     ) -> Self {
+        effects.wanted = keyspace.notify_classes();
         Keys {
             keyspace,
             locked,
@@ -86,7 +95,7 @@ impl<'a> Keys<'a> {
             known: &[],
             next_known: 0,
             last: (0, Place { shard: 0, hash: 0 }),
-            effects: Effects { wanted: keyspace.notify_classes(), ..Effects::default() },
+            effects,
         }
     }
 
@@ -155,7 +164,7 @@ impl<'a> Keys<'a> {
                 None
             }
         };
-        (entry, &mut self.effects)
+        (entry, self.effects)
     }
 
     fn free(&mut self, removed: Option<Deleted<Object>>) {
@@ -185,6 +194,22 @@ impl<'a> Keys<'a> {
             entry.set_access(clock);
         }
         Some(entry.into_ref())
+    }
+
+    /// Several keys to read at once, each as by [`Keys::read`]. Nothing is copied.
+    pub fn read_all<'k>(
+        &mut self,
+        keys: impl Iterator<Item = &'k [u8]> + Clone,
+    ) -> SmallVec<[Option<EntryRef<'_, Object>>; 8]> {
+        for key in keys.clone() {
+            self.read(key);
+        }
+        let (locked, keyspace, db) = (&self.locked, self.keyspace, self.db);
+        let find = |key| {
+            let place = keyspace.place(key);
+            locked.shared(place.shard as usize).tables[db].find(key, place.hash)
+        };
+        keys.map(find).collect()
     }
 
     /// As [`Keys::read`], for a command that asks about the key and not for its value: the access

@@ -2,7 +2,7 @@
 //! shard by shard.
 
 use crate::event::{Event, EventClasses, Notice};
-use crate::keys::Keys;
+use crate::keys::{Effects, Keys};
 use crate::reclaim::Reclaimer;
 use crate::shard::{Shard, ShardGauges};
 use crate::store::raw::lock::{Locked, Locks, Wait, Wake};
@@ -138,7 +138,7 @@ impl Keyspace {
     /// Bytes of slots and entries, without locks: as of the last write of each shard. Objects are not
     /// in it: they are the allocator's.
     pub fn memory_bytes(&self) -> u64 {
-        self.gauges.iter().map(|gauges| gauges.memory_bytes.load(Ordering::Relaxed)).sum()
+        self.gauges.iter().map(ShardGauges::memory_bytes).sum()
     }
 
     pub fn pool_mapped_bytes(&self) -> usize {
@@ -204,8 +204,13 @@ impl Keyspace {
     }
 
     /// A view of locked shards for one command.
-    pub fn keys<'a>(&'a self, locked: Locked<'a, Shard>, db: usize, now: UnixMillis) -> Keys<'a> {
-        Keys::new(self, locked, db, now)
+    pub fn keys<'a>(
+        &'a self,
+        locked: Locked<'a, Shard>,
+        effects: &'a mut Effects,
+        (db, now): (usize, UnixMillis),
+    ) -> Keys<'a> {
+        Keys::new(self, locked, effects, (db, now))
     }
 
     /// Counts an expired entry that is out of its table, and frees what it held.

@@ -30,11 +30,6 @@ impl Shard {
     pub(crate) fn has_listeners(&self) -> bool {
         !self.watched.is_empty() || !self.waiting.is_empty()
     }
-
-    /// Bytes of slots and entries; objects are counted by the allocator.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.tables.iter().map(Table::memory_bytes).sum::<usize>()
-    }
 }
 
 /// What INFO wants to know of a shard, readable without its lock. Only the holder of the lock
@@ -43,7 +38,7 @@ impl Shard {
 pub struct ShardGauges {
     pub keys: Vec<AtomicU64>,
     pub expires: Vec<AtomicU64>,
-    pub memory_bytes: AtomicU64,
+    bytes: Vec<AtomicU64>,
     pub expired: AtomicU64,
 }
 
@@ -52,14 +47,21 @@ impl ShardGauges {
         ShardGauges {
             keys: (0..databases).map(|_| AtomicU64::new(0)).collect(),
             expires: (0..databases).map(|_| AtomicU64::new(0)).collect(),
-            ..ShardGauges::default()
+            bytes: (0..databases).map(|_| AtomicU64::new(0)).collect(),
+            expired: AtomicU64::new(0),
         }
     }
 
     pub(crate) fn publish(&self, shard: &Shard, db: usize) {
-        self.keys[db].store(shard.tables[db].len() as u64, Ordering::Relaxed);
-        self.expires[db].store(shard.tables[db].expires_len() as u64, Ordering::Relaxed);
-        self.memory_bytes.store(shard.memory_bytes() as u64, Ordering::Relaxed);
+        let table = &shard.tables[db];
+        self.keys[db].store(table.len() as u64, Ordering::Relaxed);
+        self.expires[db].store(table.expires_len() as u64, Ordering::Relaxed);
+        self.bytes[db].store(table.memory_bytes() as u64, Ordering::Relaxed);
+    }
+
+    /// Bytes of slots and entries; objects are counted by the allocator.
+    pub fn memory_bytes(&self) -> u64 {
+        self.bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum()
     }
 
     pub(crate) fn count_expired(&self, count: u64) {

@@ -1,12 +1,11 @@
 //! Integers as decimal digits, fast: every reply and every header holds some.
 
-/// The digits of 00 to 99, two bytes each.
-const PAIRS: [u8; 200] = {
-    let mut pairs = [0; 200];
+/// The digits of 00 to 99.
+static PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
     let mut value = 0;
     while value < 100 {
-        pairs[value * 2] = b'0' + (value / 10) as u8;
-        pairs[value * 2 + 1] = b'0' + (value % 10) as u8;
+        pairs[value] = [b'0' + (value / 10) as u8, b'0' + (value % 10) as u8];
         value += 1;
     }
     pairs
@@ -38,15 +37,15 @@ impl Digits {
         let mut digits = Digits { bytes: *b"0000000000000000000000\r\n", start: DIGITS_END };
         let mut rest = value;
         while rest >= 100 {
-            let pair = (rest % 100) as usize * 2;
+            let [tens, ones] = PAIRS[(rest % 100) as usize];
             rest /= 100;
-            digits.put(PAIRS[pair + 1]);
-            digits.put(PAIRS[pair]);
+            digits.put(ones);
+            digits.put(tens);
         }
         if rest >= 10 {
-            let pair = rest as usize * 2;
-            digits.put(PAIRS[pair + 1]);
-            digits.put(PAIRS[pair]);
+            let [tens, ones] = PAIRS[rest as usize];
+            digits.put(ones);
+            digits.put(tens);
         } else {
             digits.put(b'0' + rest as u8);
         }
@@ -78,15 +77,19 @@ pub(crate) fn integer_line(out: &mut Vec<u8>, kind: u8, value: i64) {
 }
 
 /// A header line: nearly all lengths are below a hundred and go out in one copy of fixed size.
-#[inline]
+#[inline(always)]
 pub(crate) fn header(out: &mut Vec<u8>, kind: u8, len: usize) {
-    if len < 10 {
-        out.extend_from_slice(&[kind, b'0' + len as u8, b'\r', b'\n']);
-    } else if len < 100 {
-        out.extend_from_slice(&[kind, PAIRS[len * 2], PAIRS[len * 2 + 1], b'\r', b'\n']);
-    } else {
-        Digits::unsigned(len as u64).write_line(kind, out);
+    match PAIRS.get(len) {
+        Some([_, ones]) if len < 10 => out.extend_from_slice(&[kind, *ones, b'\r', b'\n']),
+        Some([tens, ones]) => out.extend_from_slice(&[kind, *tens, *ones, b'\r', b'\n']),
+        None => long_header(out, kind, len),
     }
+}
+
+/// Apart, since [`header`] is inlined into every reply.
+#[inline(never)]
+fn long_header(out: &mut Vec<u8>, kind: u8, len: usize) {
+    Digits::unsigned(len as u64).write_line(kind, out);
 }
 
 #[cfg(test)]

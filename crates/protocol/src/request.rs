@@ -4,6 +4,7 @@
 mod error;
 mod inline;
 mod scan;
+mod short;
 #[cfg(test)]
 mod tests;
 
@@ -136,27 +137,18 @@ impl Batch {
         commands_max: usize,
     ) -> Result<usize, ProtocolError> {
         self.begin();
+        let takes_short_way = short::is_within(limits);
         let mut start = 0;
-        while self.found.len() < commands_max && start < buffer.len() {
-            let request = &buffer[start..];
-            match self.progress.advance(request, limits, &mut self.spans, &mut self.scratch) {
-                Ok(Outcome::Command { consumed, in_scratch }) => {
-                    let (end, spans_end) = (start + consumed, self.spans.len());
-                    self.found.push(Found { start, end, spans_end, in_scratch });
-                    start = end;
-                }
-                Ok(Outcome::Empty { consumed }) => start += consumed,
-                Ok(Outcome::Incomplete { needed }) => {
-                    self.needed = needed;
-                    break;
-                }
-                Err(error) => {
-                    self.forget_request_under_way();
-                    if self.found.is_empty() {
-                        return Err(error);
-                    }
-                    break;
-                }
+        loop {
+            if takes_short_way && !self.progress.is_under_way() {
+                start = self.parse_short(buffer, start, commands_max);
+            }
+            if self.found.len() >= commands_max || start >= buffer.len() {
+                break;
+            }
+            match self.parse_careful(&buffer[start..], start, limits)? {
+                Some(consumed) => start += consumed,
+                None => break,
             }
         }
         self.consumed = start;
@@ -205,6 +197,48 @@ impl Batch {
         self.consumed = commands.checked_sub(1).map_or(0, |last| self.found[last].end);
         self.found.truncate(commands);
         self.forget_request_under_way();
+    }
+
+    /// As many whole requests of the common shape as follow one another; returns where they end.
+    /// A function of its own, so that its few variables stay in registers.
+    #[inline(never)]
+    fn parse_short(&mut self, buffer: &[u8], start: usize, commands_max: usize) -> usize {
+        let mut start = start;
+        while self.found.len() < commands_max
+            && let Some(consumed) = short::command(&buffer[start..], &mut self.spans)
+        {
+            let (end, spans_end) = (start + consumed, self.spans.len());
+            self.found.push(Found { start, end, spans_end, in_scratch: false });
+            start = end;
+        }
+        start
+    }
+
+    /// One request the long way: it may be cut short, inline, or wrong. Returns the bytes it takes
+    /// up, or `None` if no other can be looked at after it in this batch.
+    #[inline(never)]
+    fn parse_careful(
+        &mut self,
+        request: &[u8],
+        start: usize,
+        limits: &RequestLimits,
+    ) -> Result<Option<usize>, ProtocolError> {
+        match self.progress.advance(request, limits, &mut self.spans, &mut self.scratch) {
+            Ok(Outcome::Command { consumed, in_scratch }) => {
+                let (end, spans_end) = (start + consumed, self.spans.len());
+                self.found.push(Found { start, end, spans_end, in_scratch });
+                Ok(Some(consumed))
+            }
+            Ok(Outcome::Empty { consumed }) => Ok(Some(consumed)),
+            Ok(Outcome::Incomplete { needed }) => {
+                self.needed = needed;
+                Ok(None)
+            }
+            Err(error) => {
+                self.forget_request_under_way();
+                if self.found.is_empty() { Err(error) } else { Ok(None) }
+            }
+        }
     }
 
     /// Drops the batch before and moves what it had of the request in progress to the front.

@@ -4,6 +4,11 @@ use crate::decimal::{Digits, header, integer_line};
 use crate::sink::{Mark, Resp, Sink};
 use russet_base::float::format_f64;
 
+/// From this length on a bulk string makes room for all of itself at once.
+const BULK_LONG_BYTES: usize = 100;
+/// Most that the header of a bulk string and its line end take up.
+const BULK_FRAME_BYTES_MAX: usize = 25;
+
 /// Writes replies at the end of a buffer.
 pub struct RespWriter<'a> {
     out: &'a mut Vec<u8>,
@@ -84,7 +89,11 @@ impl Sink for RespWriter<'_> {
 
     #[inline]
     fn bulk(&mut self, bytes: &[u8]) {
-        self.out.reserve(bytes.len() + 16);
+        // A long string must not grow the buffer once more for its line end. For a short one each
+        // step sees to its own room, which is cheaper than to ask for all of it first.
+        if bytes.len() >= BULK_LONG_BYTES {
+            self.out.reserve(bytes.len() + BULK_FRAME_BYTES_MAX);
+        }
         header(self.out, b'$', bytes.len());
         self.out.extend_from_slice(bytes);
         self.end_line();
@@ -156,7 +165,7 @@ impl Sink for RespWriter<'_> {
         match self.resp {
             Resp::V2 => self.bulk(text),
             Resp::V3 => {
-                self.out.reserve(text.len() + 20);
+                self.out.reserve(text.len() + BULK_FRAME_BYTES_MAX + 4);
                 header(self.out, b'=', text.len() + 4);
                 self.out.extend_from_slice(format);
                 self.out.push(b':');

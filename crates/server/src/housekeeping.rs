@@ -2,7 +2,7 @@
 //! after, pauses ended, the peak of memory noted. One thread, in small steps.
 
 use russet_base::UnixMillis;
-use russet_commands::blocking;
+use russet_commands::dispatch::Worker;
 use russet_commands::node::Node;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,19 +10,25 @@ use std::time::Duration;
 
 /// How often the shards are visited when nothing is due.
 const REST: Duration = Duration::from_millis(100);
+const ROUNDS_PER_SECOND: u32 = 10;
 /// Slots looked at while one shard is locked: some tens of microseconds.
 const EXPIRE_BUDGET: usize = 256;
 
 pub fn start(node: Arc<Node>, is_ending: Arc<AtomicBool>) -> std::io::Result<()> {
-    let stats = node.stats.new_worker();
     let run = move || {
-        while !is_ending.load(Ordering::Relaxed) {
+        let mut worker = Worker::new(node.clone());
+        for round in 0u32.. {
+            if is_ending.load(Ordering::Relaxed) {
+                return;
+            }
             std::thread::sleep(REST);
             let now = node.clock.now();
             expire(&node, now);
-            blocking::tend(&node, &stats, now);
             node.pause.tick(now);
-            note_peak(&node);
+            worker.tend();
+            if round.is_multiple_of(ROUNDS_PER_SECOND) {
+                note_peak(&node);
+            }
         }
     };
     std::thread::Builder::new().name("housekeeping".into()).spawn(run).map(drop)

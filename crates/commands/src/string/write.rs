@@ -161,7 +161,7 @@ fn set_and_reply_old(ctx: &mut Ctx, args: Args, options: &SetOptions) -> Outcome
 }
 
 /// Writes and tells. A deadline in the past deletes the key instead.
-fn store(ctx: &mut Ctx, key: &[u8], value: &[u8], deadline: Deadline) {
+pub(super) fn store(ctx: &mut Ctx, key: &[u8], value: &[u8], deadline: Deadline) {
     let expiry = match deadline {
         Deadline::Unsaid | Deadline::Persist => None,
         Deadline::At(at) if at <= ctx.keys.now => {
@@ -249,7 +249,7 @@ pub fn getex(ctx: &mut Ctx, args: Args) -> Outcome {
 }
 
 /// Gives an existing key a new expiry, and tells.
-pub(super) fn set_deadline(ctx: &mut Ctx, key: &[u8], deadline: Deadline) {
+fn set_deadline(ctx: &mut Ctx, key: &[u8], deadline: Deadline) {
     match deadline {
         Deadline::Unsaid | Deadline::Keep => {}
         Deadline::At(at) if at <= ctx.keys.now => {

@@ -25,7 +25,29 @@ pub enum Text<'a> {
     Bytes(&'a [u8]),
 }
 
+/// A string's bytes that can be kept beside those of others.
+pub enum TextBytes<'a> {
+    Stored(&'a [u8]),
+    Written(IntText),
+}
+
+impl TextBytes<'_> {
+    pub fn as_slice(&self) -> &[u8] {
+        match self {
+            TextBytes::Stored(bytes) => bytes,
+            TextBytes::Written(text) => text.as_bytes(),
+        }
+    }
+}
+
 impl<'a> Text<'a> {
+    pub fn into_bytes(self) -> TextBytes<'a> {
+        match self {
+            Text::Bytes(bytes) => TextBytes::Stored(bytes),
+            Text::Int(value) => TextBytes::Written(IntText::new(value)),
+        }
+    }
+
     #[inline]
     pub fn with_bytes<R>(self, action: impl FnOnce(&[u8]) -> R) -> R {
         match self {

@@ -429,3 +429,59 @@ fn random_bytes_never_panic_and_pieces_never_matter() {
         assert_eq!(batched(&stream, piece, 1 + next(4)), whole);
     }
 }
+
+/// The short way takes nothing that the careful one would refuse, and finds the same words.
+#[test]
+fn the_short_way_agrees_with_the_careful_one() {
+    let agree = |stream: &[u8]| {
+        let mut careful = RequestParser::new();
+        let step = careful.parse(stream, &RequestLimits::default());
+        let mut spans = vec![Span { start: 7, len: 7 }];
+        match short::command(stream, &mut spans) {
+            Some(consumed) => {
+                assert_eq!(step, Ok(Step::Command { consumed }), "{}", stream.escape_ascii());
+                assert_eq!(owned(Args::new(stream, &spans[1..])), owned(careful.args(stream)));
+                true
+            }
+            None => {
+                assert_eq!(spans.len(), 1);
+                false
+            }
+        }
+    };
+    for count in 1..=99 {
+        for len in [0, 1, 9, 10, 99, 100, 999] {
+            let mut stream = encode(&vec!["x".repeat(len); count]);
+            assert!(agree(&stream), "{count} words of {len} bytes");
+            let line_end = stream.len() - 1;
+            for cut in [line_end, line_end - 1, stream.len() / 2, 4, 3, 2, 1, 0] {
+                assert!(!agree(&stream[..cut]));
+            }
+            stream[line_end] = b'x';
+            assert!(!agree(&stream));
+        }
+    }
+    // Every byte that can stand at every place of a small request.
+    for words in [&["GET", "key:00000001"][..], &["SET", "k", ""], &["PING"], &["a"; 12]] {
+        let sound = encode(words);
+        for (at, byte) in (0..sound.len()).flat_map(|at| (0..=u8::MAX).map(move |b| (at, b))) {
+            let mut stream = sound.clone();
+            stream[at] = byte;
+            agree(&stream);
+        }
+    }
+    for refused in REFUSED {
+        assert!(!agree(refused.0));
+    }
+}
+
+#[test]
+fn narrow_limits_close_the_short_way() {
+    let call = encode(&["GET", "key:00000001"]);
+    for limits in [
+        RequestLimits { bulk_bytes_max: 8, ..RequestLimits::default() },
+        RequestLimits { arguments_max: 1, ..RequestLimits::default() },
+    ] {
+        assert!(Batch::new().parse_batch(&call, &limits, 32).is_err());
+    }
+}

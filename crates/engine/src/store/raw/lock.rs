@@ -71,7 +71,14 @@ impl<T> Lock<T> {
         false
     }
 
+    #[inline]
     fn try_lock_spinning(&self) -> bool {
+        self.state.compare_exchange(0, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            || self.spin()
+    }
+
+    #[cold]
+    fn spin(&self) -> bool {
         for _ in 0..SPINS_MAX {
             if self.try_lock() {
                 return true;
@@ -81,6 +88,7 @@ impl<T> Lock<T> {
         false
     }
 
+    #[inline]
     fn unlock(&self) {
         if self.state.compare_exchange(HELD, 0, Ordering::Release, Ordering::Relaxed).is_err() {
             self.unlock_to_queue();
@@ -155,6 +163,7 @@ impl<T> Locks<T> {
     }
 
     /// Locks all of `wanted`, or none of it and says which shard was busy.
+    #[inline]
     pub fn try_lock(&self, wanted: ShardSet) -> Result<Locked<'_, T>, usize> {
         let mut locked = Locked { locks: self, held: ShardSet::EMPTY };
         for index in wanted.iter() {
@@ -167,6 +176,7 @@ impl<T> Locks<T> {
     }
 
     /// Locks one shard if that takes no waiting at all: for hints and housekeeping.
+    #[inline]
     pub fn try_lock_now(&self, index: usize) -> Option<Locked<'_, T>> {
         self.locks[index].try_lock().then(|| Locked { locks: self, held: ShardSet::one(index) })
     }
@@ -202,6 +212,19 @@ impl<T> Locked<'_, T> {
         true
     }
 
+    /// A locked shard to read, beside others.
+    #[inline]
+    pub fn shared(&self, index: usize) -> &T
+    where
+        T: Sync,
+    {
+        assert!(self.held.contains(index), "shard {index} is not locked by this command");
+        // SAFETY: 1. `self` holds the lock of `index`, so no other `Locked` gives access to it.
+        // 2. The borrow is of `&self`, and all that writes needs `&mut self`. 3. Other threads can
+        // come by the same `&self`, hence the bound.
+        unsafe { &*self.locks.locks[index].value.get() }
+    }
+
     /// Two different locked shards at once.
     pub fn pair(&mut self, first: usize, second: usize) -> (&mut T, &mut T) {
         assert!(first != second, "one shard can't be borrowed twice");
@@ -215,6 +238,7 @@ impl<T> Locked<'_, T> {
 }
 
 impl<T> Drop for Locked<'_, T> {
+    #[inline]
     fn drop(&mut self) {
         for index in self.held.iter() {
             self.locks.locks[index].unlock();
