@@ -50,6 +50,17 @@ impl<'a> Args<'a> {
         Args { buffer: self.buffer, spans: self.spans.get(start..).unwrap_or(&[]) }
     }
 
+    /// Bytes from the first word to the end of the last, what stands between them included.
+    #[inline]
+    pub fn extent_bytes(self) -> usize {
+        match (self.spans.first(), self.spans.last()) {
+            (Some(first), Some(last)) => {
+                (last.start + last.len).saturating_sub(first.start) as usize
+            }
+            _ => 0,
+        }
+    }
+
     /// All the bytes of all the words, for accounting.
     pub fn bytes_total(self) -> usize {
         self.spans.iter().map(|span| span.len as usize).sum()

@@ -4,6 +4,7 @@ use crate::blocking::BlockRequest;
 use crate::error::Refusal;
 use crate::node::Node;
 use crate::session::Session;
+use crate::stats::WorkerStats;
 use russet_base::Args;
 use russet_catalog::Command;
 use russet_engine::keys::Keys;
@@ -16,6 +17,7 @@ pub struct Ctx<'c, 'k> {
     pub reply: &'c mut dyn Sink,
     pub session: &'c mut Session,
     pub node: &'c Node,
+    pub stats: &'c WorkerStats,
     pub command: Command,
     /// False inside EXEC and scripts, where a command that would block answers as if its time were
     /// over at once.

@@ -83,10 +83,21 @@ impl Worker {
         if self.batch.is_empty() {
             return;
         }
-        let elapsed = self.node.clock.monotonic_micros().saturating_sub(self.batch_started);
-        let share = elapsed / self.batch.len() as u64;
-        for command in self.batch.drain(..) {
-            self.stats.count_call(command, share);
+        let now = self.node.clock.monotonic_micros();
+        let elapsed = now.saturating_sub(self.batch_started);
+        self.batch_started = now;
+        let count = self.batch.len() as u64;
+        let (share, rest) = (elapsed / count, elapsed % count);
+        for (at, command) in self.batch.drain(..).enumerate() {
+            self.stats.count_call(command, share + u64::from((at as u64) < rest));
+        }
+    }
+
+    /// Counts the failure of a call that was under way: of a blocked client that was told to stop.
+    pub fn count_failure(&mut self, args: Args, code: &str) {
+        self.node.stats.count_error(code);
+        if let Ok(command) = resolve(args) {
+            self.stats.of(command).failed.add(1);
         }
     }
 
@@ -127,13 +138,18 @@ impl Worker {
         let command = match resolve(args) {
             Ok(command) => command,
             Err(unknown) => {
-                self.refuse(session, None, unknown_text(unknown, args), sink);
+                let is_stranger = session.gate.has(Gate::NEEDS_AUTH);
+                let text = if is_stranger { Refusal::NoAuth } else { unknown_text(unknown, args) };
+                self.refuse(session, None, text, sink);
                 return Progress::Done;
             }
         };
         let spec = command.spec();
         if !spec.arity.allows(args.len()) {
-            self.refuse(session, Some(command), Refusal::Arity(spec.full_name), sink);
+            let is_stranger = needs_auth(session, command);
+            let arity = Refusal::Arity(spec.full_name);
+            let refusal = if is_stranger { Refusal::NoAuth } else { arity };
+            self.refuse(session, Some(command), refusal, sink);
             return Progress::Done;
         }
         if !session.gate.is_open() || self.node.pause.is_on() {
@@ -180,10 +196,13 @@ impl Worker {
         args: Args,
         sink: &mut dyn Sink,
     ) -> Progress {
-        let is_timed = !command.spec().flags.has(Flags::FAST) || self.node.slowlog.is_precise();
+        let is_timed = !command.spec().flags.has(Flags::FAST)
+            || self.node.slowlog.is_precise()
+            || self.node.latency.is_on();
         if is_timed {
-            // It may be INFO, which shows what the commands before it have done.
-            self.count_effects();
+            // Its time is not that of the fast ones before it; and it may be INFO, which shows what
+            // they have done.
+            self.end_batch();
         }
         let shards = self.plan(session, command, args);
         let node = &*self.node;
@@ -194,20 +213,35 @@ impl Worker {
             return Progress::Blocked;
         }
         let started = if is_timed { node.clock.monotonic_micros() } else { 0 };
+        let is_retry = session.blocked.is_some();
         let mut keys = node
             .keyspace
             .keys(locked, &mut self.effects, (session.db, self.now))
             .knowing(&self.places);
         keys.is_silent = session.is_silent;
-        if node.monitors.is_on() {
+        if self.places.len() > 1 {
+            keys.prefetch_known();
+        }
+        let mut ctx = Ctx {
+            keys: &mut keys,
+            reply: sink,
+            session,
+            node,
+            stats: &self.stats,
+            command,
+            may_block: true,
+        };
+        let outcome = handlers::of(command)(&mut ctx, args);
+        let progress = conclude(&mut ctx, outcome, args);
+        settle(&mut keys, node);
+        if node.monitors.is_on() && !is_retry {
             node.monitors.feed(node, session, command, args);
         }
-        let mut ctx = Ctx { keys: &mut keys, reply: sink, session, node, command, may_block: true };
-        let outcome = handlers::of(command)(&mut ctx, args);
-        let progress = conclude(&mut ctx, outcome, args, &self.stats);
-        settle(&mut keys, node);
         drop(keys);
-        self.account(session, command, args, is_timed.then_some(started));
+        // A blocked call is counted once, when it is first tried.
+        if !is_retry {
+            self.account(session, command, args, is_timed.then_some(started));
+        }
         progress
     }
 
@@ -219,11 +253,10 @@ impl Worker {
         match started {
             None => self.batch.push(command),
             Some(started) => {
-                let micros = self.node.clock.monotonic_micros().saturating_sub(started);
-                self.stats.count_call(command, micros);
-                if !command.spec().flags.has(Flags::SKIP_SLOWLOG) {
-                    self.node.slowlog.note(&self.node, session, args, micros);
-                }
+                let now = self.node.clock.monotonic_micros();
+                let micros = now.saturating_sub(started);
+                note_call(&self.node, &self.stats, session, (command, args), micros);
+                self.batch_started = now;
             }
         }
     }
@@ -247,6 +280,23 @@ impl Worker {
         plan_keys(&self.node, command, args, &mut shards, &mut self.places);
         shards
     }
+}
+
+/// Counts a call that was timed by itself, and remembers it if it took long.
+pub(crate) fn note_call(
+    node: &Node,
+    stats: &WorkerStats,
+    session: &Session,
+    (command, args): (Command, Args),
+    micros: u64,
+) {
+    stats.count_call(command, micros);
+    let flags = command.spec().flags;
+    if !flags.has(Flags::SKIP_SLOWLOG) {
+        node.slowlog.note(node, session, args, micros);
+    }
+    let event = if flags.has(Flags::FAST) { "fast-command" } else { "command" };
+    node.latency.note(event, micros, || node.clock.now().seconds());
 }
 
 /// Adds the shards of one call's keys. A call whose keys can't be told is refused by its handler
@@ -290,7 +340,7 @@ fn lock<'n>(node: &'n Node, session: &mut Session, shards: ShardSet) -> Option<L
 }
 
 /// Turns a handler's outcome into a reply or a wait.
-fn conclude(ctx: &mut Ctx, outcome: Outcome, args: Args, stats: &WorkerStats) -> Progress {
+fn conclude(ctx: &mut Ctx, outcome: Outcome, args: Args) -> Progress {
     match outcome {
         Ok(Flow::Done) => {}
         Ok(Flow::Block(request)) => {
@@ -301,7 +351,7 @@ fn conclude(ctx: &mut Ctx, outcome: Outcome, args: Args, stats: &WorkerStats) ->
             }
             return Progress::Blocked;
         }
-        Err(refusal) => fail(ctx, &refusal, stats),
+        Err(refusal) => fail(ctx, &refusal),
     }
     if let Some(state) = ctx.session.blocked.take() {
         // A second try was answered: nobody else may, and those behind it get their turn.
@@ -315,9 +365,9 @@ fn conclude(ctx: &mut Ctx, outcome: Outcome, args: Args, stats: &WorkerStats) ->
 }
 
 /// Answers with a refusal, and counts it.
-pub(crate) fn fail(ctx: &mut Ctx, refusal: &Refusal, stats: &WorkerStats) {
+pub(crate) fn fail(ctx: &mut Ctx, refusal: &Refusal) {
     let text = refusal.wire();
-    stats.of(ctx.command).failed.add(1);
+    ctx.stats.of(ctx.command).failed.add(1);
     ctx.node.stats.count_error(&text);
     ctx.reply.error(&text);
 }

@@ -3,6 +3,7 @@
 use crate::mail::{Letter, Mailbox};
 use crate::node::Node;
 use crate::session::Session;
+use crate::slowlog::{REDACTED, is_secret};
 use russet_base::{Args, text};
 use russet_catalog::Command;
 use russet_catalog::spec::Flags;
@@ -49,9 +50,9 @@ impl Monitors {
             session.card.address
         )
         .into_bytes();
-        for word in args.iter() {
+        for (at, word) in args.iter().enumerate() {
             line.push(b' ');
-            text::write_quoted(&mut line, word);
+            text::write_quoted(&mut line, if is_secret(args, at) { REDACTED } else { word });
         }
         line.extend_from_slice(b"\r\n");
         let line: Arc<[u8]> = line.into();

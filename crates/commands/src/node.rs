@@ -2,16 +2,17 @@
 
 use crate::clients::Clients;
 use crate::config::{Config, Directive};
+use crate::latency::LatencyMonitor;
 use crate::monitor::Monitors;
 use crate::pause::Pause;
 use crate::pubsub::hub::{Hub, Space};
-use crate::slowlog::Slowlog;
+use crate::slowlog::{CostLog, LogKind};
 use crate::stats::Stats;
 use russet_base::{Clock, Random};
 use russet_engine::event::{EventClasses, Notice};
 use russet_engine::keyspace::Keyspace;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What only the process around the commands can tell or do.
 pub trait Host: Send + Sync {
@@ -26,6 +27,46 @@ pub trait Host: Send + Sync {
 
     /// Event-loop threads.
     fn threads(&self) -> usize;
+
+    /// What the process is, and what it has used so far.
+    fn process(&self) -> ProcessReport {
+        ProcessReport::default()
+    }
+
+    /// MEMORY PURGE: gives unused pages back to the system.
+    fn purge(&self) {}
+
+    /// MEMORY MALLOC-STATS: the allocator's own report.
+    fn allocator_text(&self) -> String {
+        String::new()
+    }
+
+    /// DEBUG SLEEP.
+    fn sleep(&self, _time: std::time::Duration) {}
+
+    /// DEBUG LOG: writes a line to the log.
+    fn log(&self, _line: &str) {}
+}
+
+/// What INFO tells about the process. Texts are empty where the system does not say.
+#[derive(Clone, Debug, Default)]
+pub struct ProcessReport {
+    pub id: u32,
+    pub executable: String,
+    /// Its name, release and machine, as `uname` has them.
+    pub os: String,
+    pub allocator: String,
+    pub system_memory_bytes: u64,
+    pub cpu: CpuTimes,
+    /// Of processes that were started by this one and have ended.
+    pub children_cpu: CpuTimes,
+    pub main_thread_cpu: CpuTimes,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CpuTimes {
+    pub user_seconds: f64,
+    pub system_seconds: f64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,14 +85,37 @@ pub struct Node {
     pub monitors: Monitors,
     pub pause: Pause,
     pub stats: Stats,
-    pub slowlog: Slowlog,
+    pub slowlog: CostLog,
+    pub large_requests: CostLog,
+    pub large_replies: CostLog,
+    pub latency: LatencyMonitor,
     pub clock: Arc<dyn Clock>,
     pub host: Box<dyn Host>,
     pub run_id: String,
+    /// Names the history of the data, for replicas.
+    pub replication_id: String,
     pub started_ms: i64,
     /// DEBUG SET-ACTIVE-EXPIRE.
     pub is_active_expire_off: AtomicBool,
+    /// DEBUG PAUSE-CRON.
+    pub is_housekeeping_paused: AtomicBool,
 }
+
+/// Of about ten ticks in a second, every how many-th looks at the memory in use.
+const TICKS_PER_MEMORY_NOTE: u64 = 10;
+
+/// Directives whose values are kept elsewhere, too.
+const CACHED: &[Directive] = &[
+    Directive::NotifyKeyspaceEvents,
+    Directive::SlowlogLogSlowerThan,
+    Directive::CommandlogRequestLargerThan,
+    Directive::CommandlogReplyLargerThan,
+    Directive::SlowlogMaxLen,
+    Directive::CommandlogLargeRequestMaxLen,
+    Directive::CommandlogLargeReplyMaxLen,
+    Directive::LatencyMonitorThreshold,
+    Directive::LatencyTracking,
+];
 
 impl Node {
     pub fn new(
@@ -61,11 +125,8 @@ impl Node {
         host: Box<dyn Host>,
     ) -> Self {
         let started_ms = clock.now().0;
-        let classes = EventClasses(config.event_flags().0);
-        keyspace.set_notify_classes(classes);
-        let slowlog = Slowlog::default();
-        slowlog.set_threshold(config.int(Directive::SlowlogLogSlowerThan));
-        Node {
+        let mut random = Random::from_entropy();
+        let node = Node {
             keyspace,
             config,
             clients: Clients::default(),
@@ -73,13 +134,92 @@ impl Node {
             monitors: Monitors::default(),
             pause: Pause::default(),
             stats: Stats::default(),
-            slowlog,
+            slowlog: CostLog::default(),
+            large_requests: CostLog::default(),
+            large_replies: CostLog::default(),
+            latency: LatencyMonitor::default(),
             clock,
             host,
-            run_id: Random::from_entropy().run_id(),
+            run_id: random.run_id(),
+            replication_id: random.run_id(),
             started_ms,
             is_active_expire_off: AtomicBool::new(false),
+            is_housekeeping_paused: AtomicBool::new(false),
+        };
+        CACHED.iter().for_each(|directive| node.refresh(*directive));
+        node
+    }
+
+    pub fn log_of(&self, kind: LogKind) -> &CostLog {
+        match kind {
+            LogKind::Slow => &self.slowlog,
+            LogKind::LargeRequest => &self.large_requests,
+            LogKind::LargeReply => &self.large_replies,
         }
+    }
+
+    /// Pushes a directive's value to the places where it is kept for quick reading.
+    fn refresh(&self, directive: Directive) {
+        let number = self.config.int(directive);
+        match directive {
+            Directive::NotifyKeyspaceEvents => {
+                self.keyspace.set_notify_classes(EventClasses(self.config.event_flags().0));
+            }
+            Directive::SlowlogLogSlowerThan => self.slowlog.set_threshold(number),
+            Directive::CommandlogRequestLargerThan => self.large_requests.set_threshold(number),
+            Directive::CommandlogReplyLargerThan => self.large_replies.set_threshold(number),
+            Directive::SlowlogMaxLen => self.slowlog.set_len_max(number),
+            Directive::CommandlogLargeRequestMaxLen => self.large_requests.set_len_max(number),
+            Directive::CommandlogLargeReplyMaxLen => self.large_replies.set_len_max(number),
+            Directive::LatencyMonitorThreshold => self.latency.set_threshold_ms(number),
+            Directive::LatencyTracking => self.stats.set_tracking(number != 0),
+            _ => {}
+        }
+    }
+
+    /// A directive has a new value: those who keep it or act on it are told.
+    pub fn directive_changed(&self, directive: Directive) -> Result<(), String> {
+        self.refresh(directive);
+        self.host.directive_changed(directive)
+    }
+
+    /// What must be noted about ten times in a second.
+    pub fn tick(&self) {
+        self.stats.sample(self.clock.monotonic_micros());
+        let turns = self.stats.housekeeping_turns.fetch_add(1, Ordering::Relaxed);
+        // Asking the allocator takes time.
+        if turns.is_multiple_of(TICKS_PER_MEMORY_NOTE) {
+            self.note_memory();
+        }
+    }
+
+    fn note_memory(&self) {
+        let used = self.used_memory_bytes();
+        if self.stats.memory_peak_bytes.fetch_max(used, Ordering::Relaxed) < used {
+            let now = self.clock.now().seconds();
+            self.stats.memory_peak_seconds.store(now, Ordering::Relaxed);
+        }
+        // The first note comes before much can have been stored.
+        let startup = &self.stats.memory_startup_bytes;
+        let _is_later = startup.compare_exchange(0, used, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Keys that expired since the start or the last CONFIG RESETSTAT.
+    pub fn expired_keys(&self) -> u64 {
+        let before = self.stats.expired_before.load(Ordering::Relaxed);
+        self.expired_ever().saturating_sub(before)
+    }
+
+    fn expired_ever(&self) -> u64 {
+        let gauges = self.keyspace.gauges().iter();
+        gauges.map(|gauges| gauges.expired.load(Ordering::Relaxed)).sum()
+    }
+
+    /// CONFIG RESETSTAT.
+    pub fn reset_stats(&self) {
+        self.stats.reset();
+        self.stats.expired_before.store(self.expired_ever(), Ordering::Relaxed);
+        self.keyspace.reclaimer().reset_counts();
     }
 
     /// What INFO calls used_memory: what the allocator gave out, and the entries of the tables,

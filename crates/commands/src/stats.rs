@@ -1,11 +1,19 @@
 //! Counters for INFO. Each worker writes its own block with plain stores; readers add them up.
 
-use russet_catalog::Command;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
+mod samples;
 
-/// Buckets of a latency histogram: powers of two of microseconds.
+pub use samples::{Rates, Totals};
+
+use russet_catalog::Command;
+use samples::Samples;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+
+/// Buckets of a latency histogram: number `n` holds what took up to 2^n microseconds.
 pub const HISTOGRAM_BUCKETS: usize = 32;
+
+pub type Histogram = [u64; HISTOGRAM_BUCKETS];
 
 /// A counter with one writer.
 #[derive(Debug, Default)]
@@ -35,9 +43,31 @@ pub struct CommandCounters {
     pub histogram: [Counter; HISTOGRAM_BUCKETS],
 }
 
+impl CommandCounters {
+    fn reset(&self) {
+        [&self.calls, &self.micros, &self.rejected, &self.failed]
+            .into_iter()
+            .chain(&self.histogram)
+            .for_each(Counter::reset);
+    }
+}
+
+/// One command's figures over all workers.
+#[derive(Clone, Copy, Debug)]
+pub struct CommandReport {
+    pub command: Command,
+    pub calls: u64,
+    pub micros: u64,
+    pub rejected: u64,
+    pub failed: u64,
+    pub histogram: Histogram,
+}
+
 /// What one worker thread has counted.
 #[derive(Debug)]
 pub struct WorkerStats {
+    /// `latency-tracking`: whether histograms are kept.
+    is_tracking: Arc<AtomicBool>,
     pub commands: Box<[CommandCounters]>,
     pub processed: Counter,
     pub hits: Counter,
@@ -50,8 +80,9 @@ pub struct WorkerStats {
 }
 
 impl WorkerStats {
-    fn new() -> Self {
+    fn new(is_tracking: Arc<AtomicBool>) -> Self {
         WorkerStats {
+            is_tracking,
             commands: (0..Command::COUNT).map(|_| CommandCounters::default()).collect(),
             processed: Counter::default(),
             hits: Counter::default(),
@@ -73,18 +104,14 @@ impl WorkerStats {
         let counters = &self.commands[command as usize];
         counters.calls.add(1);
         counters.micros.add(micros);
-        let bucket = (64 - micros.leading_zeros() as usize).min(HISTOGRAM_BUCKETS - 1);
-        counters.histogram[bucket].add(1);
+        if self.is_tracking.load(Ordering::Relaxed) {
+            let bits = u64::BITS - micros.saturating_sub(1).leading_zeros();
+            counters.histogram[(bits as usize).min(HISTOGRAM_BUCKETS - 1)].add(1);
+        }
     }
 
     fn reset(&self) {
-        for counters in &self.commands {
-            counters.calls.reset();
-            counters.micros.reset();
-            counters.rejected.reset();
-            counters.failed.reset();
-            counters.histogram.iter().for_each(Counter::reset);
-        }
+        self.commands.iter().for_each(CommandCounters::reset);
         let all = [&self.processed, &self.hits, &self.misses, &self.input_bytes];
         all.into_iter()
             .chain([&self.output_bytes, &self.reads, &self.writes])
@@ -93,9 +120,10 @@ impl WorkerStats {
 }
 
 /// All workers' counters, and those that are too rare to have a home in a worker.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Stats {
     workers: RwLock<Vec<Arc<WorkerStats>>>,
+    is_tracking: Arc<AtomicBool>,
     pub connections: AtomicU64,
     pub rejected_connections: AtomicU64,
     pub output_limit_disconnections: AtomicU64,
@@ -103,16 +131,51 @@ pub struct Stats {
     pub evicted_clients: AtomicU64,
     pub blocked_clients: AtomicU64,
     pub memory_peak_bytes: AtomicU64,
-    pub errors: std::sync::Mutex<std::collections::BTreeMap<String, u64>>,
+    pub memory_peak_seconds: AtomicI64,
+    /// What was in use before the first client came.
+    pub memory_startup_bytes: AtomicU64,
+    pub errors: Mutex<BTreeMap<String, u64>>,
     pub error_replies: AtomicU64,
+    /// The shards' counts of expired keys when the statistics were last reset: they are only ever
+    /// written by who holds a shard.
+    pub expired_before: AtomicU64,
+    pub housekeeping_turns: AtomicU64,
+    pub housekeeping_micros: AtomicU64,
+    samples: Mutex<Samples>,
+}
+
+impl Default for Stats {
+    fn default() -> Self {
+        Stats {
+            workers: RwLock::default(),
+            is_tracking: Arc::new(AtomicBool::new(true)),
+            connections: AtomicU64::new(0),
+            rejected_connections: AtomicU64::new(0),
+            output_limit_disconnections: AtomicU64::new(0),
+            query_limit_disconnections: AtomicU64::new(0),
+            evicted_clients: AtomicU64::new(0),
+            blocked_clients: AtomicU64::new(0),
+            memory_peak_bytes: AtomicU64::new(0),
+            memory_peak_seconds: AtomicI64::new(0),
+            memory_startup_bytes: AtomicU64::new(0),
+            errors: Mutex::default(),
+            error_replies: AtomicU64::new(0),
+            expired_before: AtomicU64::new(0),
+            housekeeping_turns: AtomicU64::new(0),
+            housekeeping_micros: AtomicU64::new(0),
+            samples: Mutex::default(),
+        }
+    }
 }
 
 /// Most different error codes that INFO errorstats lists, as in Redis.
 const ERROR_KINDS_MAX: usize = 128;
+/// COMPAT: what codes beyond that are counted under, as in Valkey.
+const ERRORS_OVERFLOW: &str = "ERRORSTATS_OVERFLOW";
 
 impl Stats {
     pub fn new_worker(&self) -> Arc<WorkerStats> {
-        let worker = Arc::new(WorkerStats::new());
+        let worker = Arc::new(WorkerStats::new(self.is_tracking.clone()));
         self.workers.write().unwrap_or_else(|poison| poison.into_inner()).push(worker.clone());
         worker
     }
@@ -121,9 +184,60 @@ impl Stats {
         self.workers.read().unwrap_or_else(|poison| poison.into_inner()).clone()
     }
 
+    /// `latency-tracking`.
+    pub fn set_tracking(&self, is_tracking: bool) {
+        self.is_tracking.store(is_tracking, Ordering::Relaxed);
+    }
+
+    pub fn is_tracking(&self) -> bool {
+        self.is_tracking.load(Ordering::Relaxed)
+    }
+
     /// One figure over all workers.
     pub fn sum(&self, figure: impl Fn(&WorkerStats) -> u64) -> u64 {
         self.workers().iter().map(|worker| figure(worker)).sum()
+    }
+
+    /// The figures of one command.
+    pub fn report(&self, command: Command) -> CommandReport {
+        let mut report = CommandReport {
+            command,
+            calls: 0,
+            micros: 0,
+            rejected: 0,
+            failed: 0,
+            histogram: [0; HISTOGRAM_BUCKETS],
+        };
+        for worker in self.workers() {
+            let counters = worker.of(command);
+            report.calls += counters.calls.read();
+            report.micros += counters.micros.read();
+            report.rejected += counters.rejected.read();
+            report.failed += counters.failed.read();
+            for (sum, counter) in report.histogram.iter_mut().zip(&counters.histogram) {
+                *sum += counter.read();
+            }
+        }
+        report
+    }
+
+    /// Takes one sample of what grows; called about ten times in a second.
+    pub fn sample(&self, now_micros: u64) {
+        let totals = Totals {
+            commands: self.sum(|worker| worker.processed.read()),
+            input_bytes: self.sum(|worker| worker.input_bytes.read()),
+            output_bytes: self.sum(|worker| worker.output_bytes.read()),
+        };
+        self.samples().take(now_micros, totals);
+    }
+
+    /// How fast things grow, over the last sixteen samples.
+    pub fn rates(&self) -> Rates {
+        self.samples().rates()
+    }
+
+    fn samples(&self) -> MutexGuard<'_, Samples> {
+        self.samples.lock().unwrap_or_else(|poison| poison.into_inner())
     }
 
     /// Counts an error reply by its code, the first word.
@@ -131,10 +245,11 @@ impl Stats {
         self.error_replies.fetch_add(1, Ordering::Relaxed);
         let code = text.split(' ').next().unwrap_or(text);
         let mut errors = self.errors.lock().unwrap_or_else(|poison| poison.into_inner());
-        if let Some(count) = errors.get_mut(code) {
-            *count += 1;
-        } else if errors.len() < ERROR_KINDS_MAX {
-            errors.insert(code.to_owned(), 1);
+        let is_full = errors.len() >= ERROR_KINDS_MAX && !errors.contains_key(code);
+        let code = if is_full { ERRORS_OVERFLOW } else { code };
+        match errors.get_mut(code) {
+            Some(count) => *count += 1,
+            None => drop(errors.insert(code.to_owned(), 1)),
         }
     }
 
@@ -148,8 +263,11 @@ impl Stats {
             &self.query_limit_disconnections,
             &self.evicted_clients,
             &self.error_replies,
+            &self.housekeeping_turns,
+            &self.housekeeping_micros,
         ];
         rare.into_iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
         self.errors.lock().unwrap_or_else(|poison| poison.into_inner()).clear();
+        *self.samples() = Samples::default();
     }
 }

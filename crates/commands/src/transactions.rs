@@ -4,7 +4,7 @@
 //! between its commands. A command that fails does not undo those before it.
 
 use crate::ctx::{Ctx, DONE, Flow, Outcome};
-use crate::dispatch::plan_keys;
+use crate::dispatch::{fail, note_call, plan_keys};
 use crate::error::Refusal;
 use crate::handlers;
 use crate::node::Node;
@@ -139,14 +139,18 @@ pub fn exec(ctx: &mut Ctx, _args: Args) -> Outcome {
 }
 
 fn run_queued(ctx: &mut Ctx, command: Command, args: Args) {
+    let node = ctx.node;
+    let started = node.clock.monotonic_micros();
     match handlers::of(command)(ctx, args) {
         Ok(Flow::Done) => {}
         Ok(Flow::Block(_)) => unreachable!("no handler blocks when it may not"),
-        Err(refusal) => {
-            let text = refusal.wire();
-            ctx.node.stats.count_error(&text);
-            ctx.reply.error(&text);
-        }
+        Err(refusal) => fail(ctx, &refusal),
+    }
+    let micros = node.clock.monotonic_micros().saturating_sub(started);
+    ctx.stats.processed.add(1);
+    note_call(node, ctx.stats, ctx.session, (command, args), micros);
+    if node.monitors.is_on() {
+        node.monitors.feed(node, ctx.session, command, args);
     }
 }
 

@@ -70,6 +70,8 @@ pub struct Keys<'a> {
     pub(crate) locked: Locked<'a, Shard>,
     pub db: usize,
     pub now: UnixMillis,
+    /// What entries are stamped with; see [`Keys::access_clock`].
+    clock: u32,
     /// Reads leave no trace in the access clock (CLIENT NO-TOUCH, OBJECT, ...).
     pub is_silent: bool,
     known: &'a [(usize, Place)],
@@ -91,6 +93,7 @@ impl<'a> Keys<'a> {
             locked,
             db,
             now,
+            clock: (now.0 / 1000) as u32 & 0x00ff_ffff,
             is_silent: false,
             known: &[],
             next_known: 0,
@@ -104,6 +107,17 @@ impl<'a> Keys<'a> {
     pub fn knowing(mut self, known: &'a [(usize, Place)]) -> Self {
         self.known = known;
         self
+    }
+
+    /// Hints that all the known keys will be needed soon: a command of many keys waits for memory
+    /// once, not once for each.
+    pub fn prefetch_known(&mut self) {
+        for &(_, place) in self.known {
+            self.table(place.shard).prefetch_bucket(place.hash);
+        }
+        for &(_, place) in self.known {
+            self.table(place.shard).prefetch_entry(place.hash);
+        }
     }
 
     pub fn keyspace(&self) -> &'a Keyspace {
@@ -377,7 +391,7 @@ impl<'a> Keys<'a> {
     /// The clock that entries are stamped with: seconds, 24 bits, as Redis keeps it.
     #[inline]
     pub fn access_clock(&self) -> u32 {
-        (self.now.0 / 1000) as u32 & 0x00ff_ffff
+        self.clock
     }
 
     /// Runs `action` with another database selected: COPY, MOVE.

@@ -145,6 +145,11 @@ impl Keyspace {
         self.pool.mapped_bytes()
     }
 
+    /// Has memory ready before a command needs it. For a thread that serves nobody.
+    pub fn prepare_memory(&self) {
+        self.pool.prepare();
+    }
+
     pub fn reclaimer(&self) -> &Reclaimer {
         &self.reclaimer
     }

@@ -38,6 +38,9 @@ pub trait Sink {
     fn set(&mut self, len: usize);
     /// Out of band data; an array in RESP2.
     fn push(&mut self, len: usize);
+    /// What is said about the reply that follows: `pairs` keys and values. RESP2 has no place for
+    /// it, so its caller must ask first.
+    fn attribute(&mut self, pairs: usize);
     /// A bulk string in RESP2.
     fn double(&mut self, value: f64);
     /// 1 or 0 in RESP2.

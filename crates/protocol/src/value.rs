@@ -156,11 +156,17 @@ enum Kind {
     Map,
     Set,
     Push,
+    /// Its pairs, and then the value that they are about.
+    Attribute,
 }
 
 impl Kind {
-    fn close(self, elements: Vec<Value>) -> Value {
+    fn close(self, mut elements: Vec<Value>) -> Value {
         match self {
+            Kind::Attribute => {
+                let value = Box::new(elements.pop().unwrap_or(Value::Null));
+                Value::Attribute { pairs: paired(elements), value }
+            }
             Kind::Array => Value::Array(elements),
             Kind::Map => Value::Map(paired(elements)),
             Kind::Set => Value::Set(elements),
@@ -297,6 +303,10 @@ impl Sink for ValueSink {
 
     fn push(&mut self, len: usize) {
         self.begin(if self.resp == Resp::V2 { Kind::Array } else { Kind::Push }, len);
+    }
+
+    fn attribute(&mut self, pairs: usize) {
+        self.begin(Kind::Attribute, pairs * 2 + 1);
     }
 
     fn double(&mut self, value: f64) {

@@ -30,12 +30,6 @@ impl<'a> RespWriter<'a> {
         self.out.extend_from_slice(bytes);
     }
 
-    /// Out of band data about the reply that follows (RESP3): `pairs` keys and values. RESP2 has no
-    /// place for it, so its caller must ask first.
-    pub fn attribute(&mut self, pairs: usize) {
-        header(self.out, b'|', pairs);
-    }
-
     fn line(&mut self, kind: u8, text: &[u8]) {
         self.out.reserve(text.len() + 3);
         self.out.push(kind);
@@ -134,6 +128,10 @@ impl Sink for RespWriter<'_> {
 
     fn push(&mut self, len: usize) {
         header(self.out, if self.resp == Resp::V2 { b'*' } else { b'>' }, len);
+    }
+
+    fn attribute(&mut self, pairs: usize) {
+        header(self.out, b'|', pairs);
     }
 
     fn double(&mut self, value: f64) {

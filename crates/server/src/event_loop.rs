@@ -61,6 +61,9 @@ pub trait Service: Send + Sync + Sized + 'static {
     fn begin_turn(&self, worker: &mut Self::Worker, client: &mut Self::Client, input_bytes: usize);
     fn end_turn(&self, worker: &mut Self::Worker, client: &mut Self::Client);
 
+    /// So many bytes of a client's output were taken by its socket.
+    fn sent(&self, _worker: &mut Self::Worker, _client: &mut Self::Client, _output_bytes: usize) {}
+
     /// Hints at the commands that come next.
     fn prefetch<'a>(
         &self,
@@ -109,4 +112,7 @@ pub trait Service: Send + Sync + Sized + 'static {
     fn may_hold_output(&self, client: &mut Self::Client, output_bytes: usize) -> bool;
 
     fn now_ms(&self) -> i64;
+
+    /// Called about every millisecond by a thread that serves nobody.
+    fn look_ahead(&self) {}
 }

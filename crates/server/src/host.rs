@@ -2,11 +2,16 @@
 
 use crate::event_loop::Fleet;
 use crate::listen;
+use crate::log::{Level, Log};
 use crate::service::RussetService;
 use russet_commands::config::Directive;
-use russet_commands::node::{AllocatorReport, Host, Node};
+use russet_commands::node::{AllocatorReport, CpuTimes, Host, Node, ProcessReport};
 use std::sync::{Arc, OnceLock, Weak};
-use tikv_jemalloc_ctl::{epoch, stats};
+use std::time::Duration;
+use tikv_jemalloc_ctl::{Access, AsName, arenas, epoch, stats, stats_print, version};
+
+/// Clock ticks of a second in the figures of `/proc`; Linux has had no other number for decades.
+const TICKS_PER_SECOND: f64 = 100.0;
 
 /// The loops exist only after the node does, so the host learns of them later.
 #[derive(Default)]
@@ -15,6 +20,7 @@ pub struct Process {
     pub node: OnceLock<Weak<Node>>,
     pub stop: OnceLock<Box<dyn Fn() + Send + Sync>>,
     pub threads: OnceLock<usize>,
+    pub log: OnceLock<Arc<Log>>,
 }
 
 pub struct ProcessHost(pub Arc<Process>);
@@ -52,6 +58,93 @@ impl Host for ProcessHost {
     fn threads(&self) -> usize {
         self.0.threads.get().copied().unwrap_or(1)
     }
+
+    fn process(&self) -> ProcessReport {
+        let executable = std::env::current_exe().map(|path| path.display().to_string());
+        let id = std::process::id();
+        let [cpu, children_cpu] = cpu_times("/proc/self/stat").unwrap_or_default();
+        let main_thread = cpu_times(&format!("/proc/self/task/{id}/stat")).unwrap_or_default();
+        ProcessReport {
+            id,
+            executable: executable.unwrap_or_default(),
+            os: os_name(),
+            allocator: allocator_name(),
+            system_memory_bytes: system_memory_bytes().unwrap_or(0),
+            cpu,
+            children_cpu,
+            main_thread_cpu: main_thread[0],
+        }
+    }
+
+    fn purge(&self) {
+        purge_arenas();
+    }
+
+    fn allocator_text(&self) -> String {
+        let mut text = Vec::new();
+        let _written = stats_print::stats_print(&mut text, stats_print::Options::default());
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    fn sleep(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
+
+    fn log(&self, line: &str) {
+        if let Some(log) = self.0.log.get() {
+            log.say(Level::Warning, line);
+        }
+    }
+}
+
+/// A decay time of zero makes an arena give its unused pages back at once; then the old one holds
+/// again. An arena that does not exist refuses, which is no harm.
+fn purge_arenas() {
+    let count = arenas::narenas::read().unwrap_or(0);
+    for arena in 0..count {
+        for kind in ["dirty", "muzzy"] {
+            let name = format!("arena.{arena}.{kind}_decay_ms\0");
+            let name = name.name();
+            if let Ok(before) = Access::<isize>::read(name) {
+                let _purged = Access::<isize>::write(name, 0);
+                let _restored = Access::<isize>::write(name, before);
+            }
+        }
+    }
+}
+
+/// `jemalloc-5.3.0`: without the build that follows the version.
+fn allocator_name() -> String {
+    let full = version::read().unwrap_or("");
+    format!("jemalloc-{}", full.split('-').next().unwrap_or(full))
+}
+
+fn os_name() -> String {
+    let read = |name: &str| {
+        let text = std::fs::read_to_string(format!("/proc/sys/kernel/{name}"));
+        text.map(|text| text.trim().to_owned()).unwrap_or_default()
+    };
+    format!("{} {} {}", read("ostype"), read("osrelease"), std::env::consts::ARCH)
+}
+
+fn system_memory_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kilobytes.checked_mul(1024)
+}
+
+/// The times of a process or thread itself, and of its children that have ended.
+fn cpu_times(path: &str) -> Option<[CpuTimes; 2]> {
+    let text = std::fs::read_to_string(path).ok()?;
+    // The name in parentheses may hold anything, so count from behind it: user time is the 14th.
+    let (_, figures) = text.rsplit_once(')')?;
+    let mut ticks = figures.split_whitespace().skip(11).map(|word| word.parse::<f64>().ok());
+    let mut times = || {
+        let user_seconds = ticks.next()?? / TICKS_PER_SECOND;
+        Some(CpuTimes { user_seconds, system_seconds: ticks.next()?? / TICKS_PER_SECOND })
+    };
+    Some([times()?, times()?])
 }
 
 fn resident_set_bytes() -> Option<u64> {

@@ -10,25 +10,24 @@ use std::time::Duration;
 
 /// How often the shards are visited when nothing is due.
 const REST: Duration = Duration::from_millis(100);
-const ROUNDS_PER_SECOND: u32 = 10;
 /// Slots looked at while one shard is locked: some tens of microseconds.
 const EXPIRE_BUDGET: usize = 256;
 
 pub fn start(node: Arc<Node>, is_ending: Arc<AtomicBool>) -> std::io::Result<()> {
     let run = move || {
         let mut worker = Worker::new(node.clone());
-        for round in 0u32.. {
-            if is_ending.load(Ordering::Relaxed) {
-                return;
-            }
+        while !is_ending.load(Ordering::Relaxed) {
             std::thread::sleep(REST);
-            let now = node.clock.now();
+            if node.is_housekeeping_paused.load(Ordering::Relaxed) {
+                continue;
+            }
+            let (now, started) = (node.clock.now(), node.clock.monotonic_micros());
             expire(&node, now);
             node.pause.tick(now);
             worker.tend();
-            if round.is_multiple_of(ROUNDS_PER_SECOND) {
-                note_peak(&node);
-            }
+            node.tick();
+            let micros = node.clock.monotonic_micros().saturating_sub(started);
+            node.stats.housekeeping_micros.fetch_add(micros, Ordering::Relaxed);
         }
     };
     std::thread::Builder::new().name("housekeeping".into()).spawn(run).map(drop)
@@ -47,9 +46,4 @@ fn expire(node: &Node, now: UnixMillis) {
             has_more
         });
     }
-}
-
-fn note_peak(node: &Node) {
-    let used = node.used_memory_bytes();
-    node.stats.memory_peak_bytes.fetch_max(used, Ordering::Relaxed);
 }

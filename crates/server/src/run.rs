@@ -60,7 +60,7 @@ fn fail(text: &str) -> ExitCode {
 }
 
 fn serve(config: Config) -> Result<(), String> {
-    let log = Log::open(&config)?;
+    let log = Arc::new(Log::open(&config)?);
     let dir = config.string(Directive::Dir);
     std::env::set_current_dir(&dir).map_err(|error| format!("cannot use dir {dir}: {error}"))?;
     let threads = match config.int(Directive::Threads) {
@@ -78,6 +78,7 @@ fn serve(config: Config) -> Result<(), String> {
     let keepalive = u32::try_from(config.int(Directive::TcpKeepalive)).unwrap_or(0);
 
     let process = Arc::new(Process::default());
+    let _is_first = process.log.set(log.clone());
     let host = Box::new(ProcessHost(process.clone()));
     let node = Arc::new(Node::new(config, keyspace, Arc::new(SystemClock::new()), host));
     let (stop, stopped) = mpsc::channel::<()>();

@@ -72,6 +72,9 @@ impl RussetService {
         let before = out.len();
         let mut writer = Self::writer(session, out);
         let progress = worker.run(session, args, &mut writer);
+        let (node, reply_bytes) = (&self.node, out.len() - before);
+        node.large_requests.note(node, session, args, args.extent_bytes() as u64);
+        node.large_replies.note(node, session, args, reply_bytes as u64);
         if session.gate.has(Gate::REPLIES_OFF) {
             withhold_reply(session, out, before, progress);
         }
@@ -157,6 +160,14 @@ impl Service for RussetService {
         worker.end_batch();
     }
 
+    fn sent(&self, worker: &mut Worker, client: &mut Client, output_bytes: usize) {
+        let bytes = output_bytes as u64;
+        worker.stats.output_bytes.add(bytes);
+        worker.stats.writes.add(1);
+        let total = &client.session.card.output_bytes_total;
+        total.store(total.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
+    }
+
     fn prefetch<'a>(
         &self,
         worker: &mut Worker,
@@ -217,7 +228,12 @@ impl Service for RussetService {
             Letter::ShardFree if is_blocked => self.retry(worker, session, out),
             Letter::ShardFree | Letter::Resume if !is_blocked => After::Continue,
             Letter::Unblock { with_error: true } => {
-                self.give_up(session, GiveUp::UnblockedWithError, out)
+                let args = session.blocked.as_ref().map(|state| state.args.clone());
+                let after = self.give_up(session, GiveUp::UnblockedWithError, out);
+                if let (After::Continue, Some(args)) = (after, args) {
+                    worker.count_failure(args.as_args(), "UNBLOCKED");
+                }
+                after
             }
             Letter::Unblock { with_error: false } => self.give_up(session, GiveUp::TimedOut, out),
             Letter::Kill => After::Close,
@@ -301,5 +317,9 @@ impl Service for RussetService {
 
     fn now_ms(&self) -> i64 {
         self.node.clock.now().0
+    }
+
+    fn look_ahead(&self) {
+        self.node.keyspace.prepare_memory();
     }
 }

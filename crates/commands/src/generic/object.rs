@@ -1,10 +1,14 @@
 //! OBJECT: how a value is kept.
 
+use crate::config::Directive;
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_base::Args;
 use russet_engine::store::raw::table::EntryRef;
 use russet_engine::value::{self, Object};
+
+/// What LFU counts a key as that was just created.
+const COUNTER_OF_NEW_KEY: i64 = 5;
 
 const HELP: &[&str] = &[
     "OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
@@ -51,24 +55,49 @@ pub fn object_refcount(ctx: &mut Ctx, args: Args) -> Outcome {
     DONE
 }
 
-pub fn object_idletime(ctx: &mut Ctx, args: Args) -> Outcome {
+/// Whether keys are to be judged by how often and not by how lately they are used.
+fn is_lfu(ctx: &Ctx) -> bool {
+    ctx.node.config.choice(Directive::MaxMemoryPolicy).ends_with("-lfu")
+}
+
+/// Seconds since the key was last used, if it is there.
+fn idle_seconds(ctx: &mut Ctx, key: &[u8]) -> Option<u32> {
     let clock = ctx.keys.access_clock();
-    match look(ctx, args.at(2)).map(|entry| entry.access()) {
-        // The clock has 24 bits, and wraps.
-        Some(access) => ctx.reply.int(i64::from(clock.wrapping_sub(access) & 0x00ff_ffff)),
-        None => ctx.reply.null(),
+    // The clock has 24 bits, and wraps.
+    look(ctx, key).map(|entry| clock.wrapping_sub(entry.access()) & 0x00ff_ffff)
+}
+
+pub fn object_idletime(ctx: &mut Ctx, args: Args) -> Outcome {
+    let Some(seconds) = idle_seconds(ctx, args.at(2)) else {
+        ctx.reply.null();
+        return DONE;
+    };
+    if is_lfu(ctx) {
+        return Err(Refusal::text(
+            "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that \
+             when switching between policies at runtime LRU and LFU data will take some time to \
+             adjust.",
+        ));
     }
+    ctx.reply.int(i64::from(seconds));
     DONE
 }
 
+/// DIFFERS: uses are not counted; a key counts as used once, when it was last used.
 pub fn object_freq(ctx: &mut Ctx, args: Args) -> Outcome {
-    if look(ctx, args.at(2)).is_none() {
+    let Some(seconds) = idle_seconds(ctx, args.at(2)) else {
         ctx.reply.null();
         return DONE;
+    };
+    if !is_lfu(ctx) {
+        return Err(Refusal::text(
+            "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please \
+             note that when switching between policies at runtime LRU and LFU data will take some \
+             time to adjust.",
+        ));
     }
-    Err(Refusal::text(
-        "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note \
-         that when switching between policies at runtime LRU and LFU data will take some time to \
-         adjust.",
-    ))
+    let decay_minutes = ctx.node.config.int(Directive::LfuDecayTime);
+    let periods = i64::from(seconds / 60).checked_div(decay_minutes).unwrap_or(0);
+    ctx.reply.int((COUNTER_OF_NEW_KEY - periods).max(0));
+    DONE
 }

@@ -133,6 +133,10 @@ fn idle_time_is_since_the_last_use() {
     desk.session.is_silent = true;
     check(&mut desk, &[("GET k", "\"v\""), ("OBJECT IDLETIME k", "7")]);
     check(&mut desk, &[("TOUCH k absent", "1"), ("OBJECT IDLETIME k", "0")]);
+    check(&mut desk, &[("CONFIG SET maxmemory-policy allkeys-lfu", "+OK"), ("OBJECT FREQ k", "5")]);
+    desk.clock.advance_ms(120_000);
+    check(&mut desk, &[("OBJECT FREQ k", "3"), ("OBJECT FREQ absent", "nil")]);
+    assert!(desk.say("OBJECT IDLETIME k").starts_with("-ERR An LFU maxmemory policy is selected"));
 }
 
 #[test]
@@ -457,4 +461,73 @@ fn walks_find_keys_that_stay_under_many_threads() {
             assert!(staying.is_subset(&found));
         },
     );
+}
+
+#[test]
+fn elements_that_move_between_lists_are_never_lost_or_doubled() {
+    const ELEMENTS: usize = 200;
+    let mut desk = Desk::new();
+    for i in 0..ELEMENTS {
+        desk.run(&["RPUSH", "list:0", &i.to_string()]);
+    }
+    let node = desk.worker.node.clone();
+    let lists = ["list:0", "list:1", "list:2", "list:3"];
+    together(
+        &node,
+        |client, random| {
+            let end = |random: &mut Random| if random.chance(0.5) { "LEFT" } else { "RIGHT" };
+            let (from, to) = (lists[random.index(4)], lists[random.index(4)]);
+            client.run(&["LMOVE", from, to, end(random), end(random)]);
+        },
+        |client| {
+            client.run(&["MULTI"]);
+            lists.iter().for_each(|list| drop(client.run(&["LLEN", list])));
+            let lens = client.run(&["EXEC"]);
+            let lens = lens.as_elements().expect("an array").iter();
+            let total: i64 = lens.map(|len| len.as_integer().expect("a length")).sum();
+            assert_eq!(total, ELEMENTS as i64);
+        },
+    );
+    let mut elements = BTreeSet::new();
+    for list in lists {
+        elements.extend(strings(&desk.run(&["LRANGE", list, "0", "-1"])));
+    }
+    assert_eq!(elements.len(), ELEMENTS);
+}
+
+#[test]
+fn keys_written_together_are_read_together() {
+    let mut desk = Desk::new();
+    // Enough keys for several shards.
+    let keys: Vec<String> = (0..6).map(|i| format!("key:{i}")).collect();
+    let write = |client: &mut Client, value: &str| {
+        let mut words = vec!["MSET"];
+        keys.iter().for_each(|key| words.extend([key.as_str(), value]));
+        client.run(&words);
+    };
+    let node = desk.worker.node.clone();
+    write(&mut Client::new(&node), "0");
+    let read: Vec<&str> = std::iter::once("MGET").chain(keys.iter().map(String::as_str)).collect();
+    together(
+        &node,
+        |client, random| write(client, &random.below(1_000_000).to_string()),
+        |client| {
+            let values = strings(&client.run(&read));
+            assert!(values.iter().all(|value| *value == values[0]), "{values:?}");
+        },
+    );
+    assert_eq!(desk.say("DBSIZE"), "6");
+}
+
+#[test]
+fn a_copied_list_is_a_list_of_its_own() {
+    let mut desk = Desk::new();
+    for i in 0..3000 {
+        desk.run(&["RPUSH", "large", &format!("element {i}")]);
+    }
+    check(&mut desk, &[("RPUSH small a b", "2"), ("COPY small other", "1")]);
+    check(&mut desk, &[("COPY large copy", "1"), ("LPOP large", "\"element 0\"")]);
+    check(&mut desk, &[("LLEN large", "2999"), ("LLEN copy", "3000")]);
+    check(&mut desk, &[("RPUSH other c", "3"), ("LLEN small", "2"), ("TYPE copy", "+list")]);
+    check(&mut desk, &[("DEL large", "1"), ("LINDEX copy -1", "\"element 2999\"")]);
 }

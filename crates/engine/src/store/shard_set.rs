@@ -2,18 +2,20 @@
 
 use russet_base::limits::SHARDS_MAX;
 
+const WORDS: usize = SHARDS_MAX / 64;
+
 /// Which shards a command needs or holds: one bit each.
 #[derive(Default, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ShardSet(u128);
-
-const _: () = assert!(SHARDS_MAX <= u128::BITS as usize, "a shard has a bit");
+pub struct ShardSet([u64; WORDS]);
 
 impl ShardSet {
-    pub const EMPTY: ShardSet = ShardSet(0);
+    pub const EMPTY: ShardSet = ShardSet([0; WORDS]);
 
     #[inline]
     pub fn one(index: usize) -> Self {
-        ShardSet(1 << index)
+        let mut set = Self::EMPTY;
+        set.insert(index);
+        set
     }
 
     /// The first `count` shards.
@@ -25,48 +27,58 @@ impl ShardSet {
 
     #[inline]
     pub fn insert(&mut self, index: usize) {
-        self.0 |= 1 << index;
+        self.0[index / 64] |= 1 << (index % 64);
     }
 
     #[inline]
     pub fn remove(&mut self, index: usize) {
-        self.0 &= !(1 << index);
+        self.0[index / 64] &= !(1 << (index % 64));
     }
 
     #[inline]
     pub fn contains(&self, index: usize) -> bool {
-        self.0 >> index & 1 == 1
+        self.0[index / 64] >> (index % 64) & 1 == 1
     }
 
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.0 == 0
+        self.0 == [0; WORDS]
     }
 
     pub fn count(&self) -> usize {
-        self.0.count_ones() as usize
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
     #[must_use]
-    pub fn union(self, other: ShardSet) -> Self {
-        ShardSet(self.0 | other.0)
+    pub fn union(mut self, other: ShardSet) -> Self {
+        self.0.iter_mut().zip(other.0).for_each(|(word, more)| *word |= more);
+        self
     }
 
     pub fn is_subset(&self, other: &ShardSet) -> bool {
-        self.0 & !other.0 == 0
+        self.0.iter().zip(other.0).all(|(&word, within)| word & !within == 0)
     }
 
-    /// In ascending order: the order in which shards are locked.
+    /// Calls `action` for each, in ascending order: the order in which shards are locked. Stops at
+    /// the first that it refuses, and says which.
     #[inline]
-    pub fn iter(self) -> impl Iterator<Item = usize> {
-        let mut left = self.0;
-        std::iter::from_fn(move || {
-            (left != 0).then(|| {
-                let index = left.trailing_zeros() as usize;
+    pub fn try_each(&self, mut action: impl FnMut(usize) -> bool) -> Result<(), usize> {
+        for (at, &word) in self.0.iter().enumerate() {
+            let mut left = word;
+            while left != 0 {
+                let index = at * 64 + left.trailing_zeros() as usize;
+                if !action(index) {
+                    return Err(index);
+                }
                 left &= left - 1;
-                index
-            })
-        })
+            }
+        }
+        Ok(())
+    }
+
+    /// In ascending order.
+    pub fn iter(self) -> impl Iterator<Item = usize> {
+        (0..SHARDS_MAX).filter(move |&index| self.contains(index))
     }
 }
 

@@ -213,6 +213,7 @@ impl<S: Service> Fleet<S> {
         let (mut looks, mut light) = (0u32, 0u32);
         while !self.is_ending.load(Ordering::Relaxed) {
             std::thread::sleep(WATCH_INTERVAL);
+            self.service.look_ahead();
             looks = looks.wrapping_add(1);
             if looks.is_multiple_of(LOOKS_PER_BALANCE) {
                 self.balance(&mut light);

@@ -48,7 +48,7 @@ impl<S: Service> Thread<S> {
             connection.output = std::mem::take(&mut self.out);
         }
         let mut verdict = self.act(connection, ownership);
-        if verdict != Verdict::Close && !flush(connection) {
+        if verdict != Verdict::Close && !self.flush(connection) {
             verdict = Verdict::Close;
         }
         if verdict != Verdict::Close {
@@ -151,6 +151,18 @@ impl<S: Service> Thread<S> {
             }
             Err(error) => read_failed(connection, error.kind()),
         }
+    }
+
+    /// Writes what the socket takes, and tells the service. False if the connection is broken.
+    fn flush(&mut self, connection: &mut Connection<S>) -> bool {
+        let before = connection.output_bytes();
+        if before == 0 {
+            return true;
+        }
+        let is_sound = flush(connection);
+        let sent = before - connection.output_bytes();
+        self.service.sent(&mut self.worker, &mut connection.client, sent);
+        is_sound
     }
 
     fn at_end(&mut self, connection: &mut Connection<S>) -> Verdict {
@@ -271,7 +283,7 @@ impl<S: Service> Thread<S> {
                 connection.hold = Hold::None;
                 true
             }
-            After::Wait => flush(connection),
+            After::Wait => self.flush(connection),
             After::Close => false,
         }
     }

@@ -17,6 +17,7 @@ pub(super) const SPECS: &[Spec] = &[
     ),
     choice(D::EnableProtectedConfigs, "no", WHO, "Who may change directives that name files")
         .at_start(),
-    choice(D::EnableDebugCommand, "no", WHO, "Who may use DEBUG").at_start(),
+    // DIFFERS: Redis refuses DEBUG to everyone by default; here clients on this machine may use it.
+    choice(D::EnableDebugCommand, "local", WHO, "Who may use DEBUG").at_start(),
     choice(D::EnableModuleCommand, "no", WHO, "Who may use MODULE").at_start().only(&["no"]),
 ];

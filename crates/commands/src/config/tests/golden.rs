@@ -5,7 +5,8 @@ use russet_base::text::split_words;
 use super::*;
 
 /// DIFFERS: what we set otherwise on purpose.
-const OTHER_DEFAULTS: [(&str, &str); 2] = [("bind", "127.0.0.1"), ("syslog-ident", "russet")];
+const OTHER_DEFAULTS: [(&str, &str); 3] =
+    [("bind", "127.0.0.1"), ("syslog-ident", "russet"), ("enable-debug-command", "local")];
 
 #[test]
 fn replies_are_those_of_valkey() {

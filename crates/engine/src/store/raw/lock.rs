@@ -166,12 +166,13 @@ impl<T> Locks<T> {
     #[inline]
     pub fn try_lock(&self, wanted: ShardSet) -> Result<Locked<'_, T>, usize> {
         let mut locked = Locked { locks: self, held: ShardSet::EMPTY };
-        for index in wanted.iter() {
-            if !self.locks[index].try_lock_spinning() {
-                return Err(index);
+        wanted.try_each(|index| {
+            let is_locked = self.locks[index].try_lock_spinning();
+            if is_locked {
+                locked.held.insert(index);
             }
-            locked.held.insert(index);
-        }
+            is_locked
+        })?;
         Ok(locked)
     }
 
@@ -240,9 +241,10 @@ impl<T> Locked<'_, T> {
 impl<T> Drop for Locked<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        for index in self.held.iter() {
+        let _always = self.held.try_each(|index| {
             self.locks.locks[index].unlock();
-        }
+            true
+        });
     }
 }
 

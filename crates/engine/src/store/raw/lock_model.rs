@@ -10,8 +10,9 @@ mod sync {
     }
 }
 
+// Compiled a second time on purpose: against other primitives.
 #[path = "lock.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, clippy::duplicate_mod)]
 mod lock;
 
 use crate::store::shard_set::ShardSet;

@@ -1,10 +1,12 @@
 //! The layout of one entry: header, expiry if it has one, key and value in one block.
 //!
-//!     bits of the header   0..2 kind   2 has expiry   3 is extended   4..8 tag of a packed value
-//!                          8..32 access clock   32..48 key length   48..64 value length
-//!     then                 key length and value length, 4 bytes each, if extended
-//!     then                 expiry in milliseconds, 8 bytes, if it has one
-//!     then                 the key, and right behind it the value
+//! ```text
+//! bits of the header   0..2 kind   2 has expiry   3 is extended   4..8 tag of a packed value
+//!                      8..32 access clock   32..48 key length   48..64 value length
+//! then                 key length and value length, 4 bytes each, if extended
+//! then                 expiry in milliseconds, 8 bytes, if it has one
+//! then                 the key, and right behind it the value
+//! ```
 //!
 //! Only keys and values beyond 16-bit lengths are extended. Who may read or write an entry, and
 //! for how long it lives, is decided by the modules above.

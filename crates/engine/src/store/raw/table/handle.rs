@@ -102,6 +102,8 @@ impl<'a, O> EntryRef<'a, O> {
 pub struct EntryMut<'a, O> {
     core: &'a mut Core,
     place: Place,
+    /// What is at `place`, so that it need not be looked up for each use.
+    entry: RawEntry,
     marker: PhantomData<&'a mut O>,
 }
 
@@ -110,12 +112,19 @@ impl<'a, O> EntryMut<'a, O> {
     /// 1. `place` is a slot in use of `core`. 2. The objects of `core` are `O`s.
     #[inline]
     pub(super) unsafe fn new(core: &'a mut Core, place: Place) -> EntryMut<'a, O> {
-        EntryMut { core, place, marker: PhantomData }
+        let entry = core.entry(place);
+        EntryMut { core, place, entry, marker: PhantomData }
     }
 
     #[inline]
     fn raw(&self) -> RawEntry {
-        self.core.entry(self.place)
+        self.entry
+    }
+
+    #[inline]
+    fn reshape(&mut self, change: &Change<'_>) {
+        self.core.reshape(self.place, change);
+        self.entry = self.core.entry(self.place);
     }
 
     #[inline]
@@ -125,6 +134,7 @@ impl<'a, O> EntryMut<'a, O> {
     }
 
     /// Ends the permission to change; the entry can be read for as long as it was borrowed.
+    #[inline]
     pub fn into_ref(self) -> EntryRef<'a, O> {
         // SAFETY: 1. The table stays borrowed for `'a`, and `self` was the only one to write.
         unsafe { EntryRef::new(self.raw()) }
@@ -166,7 +176,7 @@ impl<'a, O> EntryMut<'a, O> {
             return;
         }
         let change = Change { label: entry.label(), expiry, at: 0, remove: 0, insert: &[] };
-        self.core.reshape(self.place, &change);
+        self.reshape(&change);
     }
 
     #[inline]
@@ -225,7 +235,7 @@ impl<'a, O> EntryMut<'a, O> {
         };
         let remove = self.raw().layout().value_len;
         let change = Change { label, expiry, at: 0, remove, insert: &[bytes] };
-        self.core.reshape(self.place, &change);
+        self.reshape(&change);
         if let NewValue::Object(object) = value {
             self.raw().set_object(Box::into_raw(object));
         }
@@ -253,8 +263,11 @@ impl<'a, O> EntryMut<'a, O> {
     /// The bytes of a string or packed value, to be edited in place.
     pub fn blob(&mut self) -> Option<BlobMut<'_>> {
         let kind = self.raw().label().kind;
-        matches!(kind, Kind::Bytes | Kind::Packed)
-            .then_some(BlobMut { core: self.core, place: self.place })
+        matches!(kind, Kind::Bytes | Kind::Packed).then_some(BlobMut {
+            core: self.core,
+            place: self.place,
+            entry: &mut self.entry,
+        })
     }
 
     /// Adds bytes behind a string or packed value. Returns false if it is another kind.
@@ -289,7 +302,7 @@ impl<'a, O> EntryMut<'a, O> {
         let entry = self.raw();
         let (expiry, remove) = (entry.expiry(), entry.layout().value_len);
         let change = Change { label, expiry, at: 0, remove, insert: &[bytes] };
-        self.core.reshape(self.place, &change);
+        self.reshape(&change);
     }
 
     fn detach_object(&mut self) -> Option<Box<O>> {
@@ -308,21 +321,24 @@ impl<'a, O> EntryMut<'a, O> {
 pub struct BlobMut<'a> {
     core: &'a mut Core,
     place: Place,
+    entry: &'a mut RawEntry,
 }
 
 impl Blob for BlobMut<'_> {
+    #[inline]
     fn bytes(&self) -> &[u8] {
-        self.core.entry(self.place).value()
+        self.entry.value()
     }
 
+    #[inline]
     fn overwrite(&mut self, at: usize, with: &[u8]) {
-        self.core.entry(self.place).overwrite(at, with);
+        self.entry.overwrite(at, with);
     }
 
     fn splice(&mut self, at: usize, remove: usize, insert: &[&[u8]]) {
-        let entry = self.core.entry(self.place);
-        let (label, expiry) = (entry.label(), entry.expiry());
+        let (label, expiry) = (self.entry.label(), self.entry.expiry());
         self.core.reshape(self.place, &Change { label, expiry, at, remove, insert });
+        *self.entry = self.core.entry(self.place);
     }
 }
 

@@ -1,0 +1,76 @@
+//! CONFIG: what clients may read and change of the settings.
+
+use super::is_local;
+use crate::config::Origin;
+use crate::ctx::{Ctx, DONE, Outcome};
+use crate::error::Refusal;
+use russet_base::Args;
+use russet_base::glob::Glob;
+
+pub(crate) fn config_get(ctx: &mut Ctx, args: Args) -> Outcome {
+    let patterns: Vec<&[u8]> = args.from(2).iter().collect();
+    let found = ctx.node.config.matching(&patterns);
+    ctx.reply.map(found.len());
+    for (name, value) in found {
+        ctx.reply.bulk(as_asked(name.as_bytes(), &patterns));
+        ctx.reply.bulk(&value);
+    }
+    DONE
+}
+
+/// COMPAT: a name that was asked for by itself is answered in the letters of the question
+/// (tests/wire/server/config.wire).
+fn as_asked<'w>(name: &'w [u8], patterns: &[&'w [u8]]) -> &'w [u8] {
+    let first = patterns.iter().find(|pattern| Glob::ignoring_case(pattern).matches(name));
+    match first {
+        Some(pattern) if Glob::new(pattern).is_literal() => pattern,
+        _ => name,
+    }
+}
+
+pub(crate) fn config_set(ctx: &mut Ctx, args: Args) -> Outcome {
+    if args.len() % 2 == 1 {
+        return Err(Refusal::Syntax);
+    }
+    let words: Vec<&[u8]> = args.from(2).iter().collect();
+    let pairs: Vec<(&[u8], &[u8])> = words.chunks(2).map(|pair| (pair[0], pair[1])).collect();
+    let origin = if is_local(ctx.session) { Origin::Local } else { Origin::Remote };
+    let node = ctx.node;
+    node.config
+        .set(&pairs, origin, &mut |directive| node.directive_changed(directive))
+        .map_err(Refusal::text)?;
+    ctx.reply.ok();
+    DONE
+}
+
+pub(crate) fn config_resetstat(ctx: &mut Ctx, _args: Args) -> Outcome {
+    ctx.node.reset_stats();
+    ctx.reply.ok();
+    DONE
+}
+
+pub(crate) fn config_rewrite(ctx: &mut Ctx, _args: Args) -> Outcome {
+    ctx.node.config.rewrite().map_err(Refusal::text)?;
+    ctx.reply.ok();
+    DONE
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Desk;
+
+    #[test]
+    fn what_is_set_holds_where_it_is_kept() {
+        let mut desk = Desk::new();
+        assert_eq!(desk.say("CONFIG SET slowlog-log-slower-than 0 slowlog-max-len 2"), "+OK");
+        desk.say("SET a b");
+        desk.say("SET a b");
+        desk.say("SET a b");
+        assert_eq!(desk.say("SLOWLOG LEN"), "2");
+        desk.say("CONFIG SET slowlog-max-len 1");
+        assert_eq!(desk.say("SLOWLOG LEN"), "1");
+        assert!(desk.say("CONFIG SET port").contains("wrong number of arguments"));
+        let odd = desk.say("CONFIG SET hz 10 port");
+        assert!(odd.contains("ERR syntax error"), "{odd}");
+    }
+}

@@ -1,0 +1,68 @@
+//! A signature of data that does not depend on the order in which it is looked at.
+
+use russet_base::hash::KeyHasher;
+use russet_engine::store::raw::table::{EntryRef, View};
+use russet_engine::types::list::{Element, ListRef};
+use russet_engine::types::string;
+use russet_engine::value::{Object, PackedTag, type_of};
+
+const SEEDS: [u64; 3] = [0x5275_7373_6574, 0x6469_6765_7374, 0x7369_676e];
+
+/// 160 bits. Signatures of parts are added up by exclusive or.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Signature([u64; 3]);
+
+impl Signature {
+    /// Of a value and the moment of its expiry, without its key.
+    pub(super) fn of_value(entry: &EntryRef<'_, Object>) -> Self {
+        let mut bytes = type_of(entry).name().as_bytes().to_vec();
+        if let Some(at) = entry.expiry() {
+            part(&mut bytes, &at.to_le_bytes());
+        }
+        match entry.value() {
+            View::Packed(tag, packed) if PackedTag::from_u8(tag) == PackedTag::List => {
+                list(&mut bytes, ListRef::Packed(packed));
+            }
+            View::Object(Object::List(large)) => list(&mut bytes, ListRef::Large(large)),
+            _ => {
+                if let Ok(text) = string::text(entry) {
+                    text.with_bytes(|text| part(&mut bytes, text));
+                }
+            }
+        }
+        Self::of_bytes(&bytes)
+    }
+
+    /// Of a key in a database, with its value.
+    pub(super) fn of_entry(db: usize, entry: &EntryRef<'_, Object>) -> Self {
+        let mut bytes = (db as u64).to_le_bytes().to_vec();
+        part(&mut bytes, entry.key());
+        Self::of_value(entry).0.iter().for_each(|word| part(&mut bytes, &word.to_le_bytes()));
+        Self::of_bytes(&bytes)
+    }
+
+    fn of_bytes(bytes: &[u8]) -> Self {
+        Signature(SEEDS.map(|seed| KeyHasher::with_seed(seed).hash(bytes)))
+    }
+
+    pub(super) fn add(&mut self, other: Signature) {
+        self.0.iter_mut().zip(other.0).for_each(|(sum, word)| *sum ^= word);
+    }
+
+    pub(super) fn hex(self) -> String {
+        let [first, second, third] = self.0;
+        format!("{first:016x}{second:016x}{:08x}", third as u32)
+    }
+}
+
+/// Its length first, so that two parts can't be taken for two others.
+fn part(bytes: &mut Vec<u8>, content: &[u8]) {
+    bytes.extend_from_slice(&(content.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(content);
+}
+
+fn list(bytes: &mut Vec<u8>, list: ListRef<'_>) {
+    list.for_each_in(0..list.len(), |element: Element<'_>| {
+        element.with_bytes(|text| part(bytes, text));
+    });
+}
