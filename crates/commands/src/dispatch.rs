@@ -138,17 +138,17 @@ impl Worker {
         let command = match resolve(args) {
             Ok(command) => command,
             Err(unknown) => {
-                let is_stranger = session.gate.has(Gate::NEEDS_AUTH);
-                let text = if is_stranger { Refusal::NoAuth } else { unknown_text(unknown, args) };
-                self.refuse(session, None, text, sink);
+                let is_known = session.is_authenticated();
+                let refusal = if is_known { unknown_text(unknown, args) } else { Refusal::NoAuth };
+                self.refuse(session, None, refusal, sink);
                 return Progress::Done;
             }
         };
         let spec = command.spec();
         if !spec.arity.allows(args.len()) {
             let is_stranger = needs_auth(session, command);
-            let arity = Refusal::Arity(spec.full_name);
-            let refusal = if is_stranger { Refusal::NoAuth } else { arity };
+            let refusal =
+                if is_stranger { Refusal::NoAuth } else { Refusal::Arity(spec.full_name) };
             self.refuse(session, Some(command), refusal, sink);
             return Progress::Done;
         }

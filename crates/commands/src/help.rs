@@ -57,6 +57,10 @@ fn write_arg(line: &mut String, arg: &Arg) {
     }
     match arg.kind {
         ArgKind::PureToken => {}
+        // The brackets of an optional choice are enough.
+        ArgKind::OneOf if arg.optional && arg.token.is_none() => {
+            write_parts(line, arg.parts, "|");
+        }
         ArgKind::OneOf => {
             line.push('(');
             write_parts(line, arg.parts, "|");

@@ -1,6 +1,7 @@
 //! Runs commands inside a test, with a clock that the test moves.
 
 mod crowd;
+mod guest;
 
 use crate::clients::ClientCard;
 use crate::config::{Config, Directive};
@@ -15,6 +16,7 @@ use russet_protocol::{Value, ValueSink};
 use std::sync::Arc;
 
 pub(crate) use crowd::Crowd;
+pub(crate) use guest::Guest;
 
 struct NoHost;
 

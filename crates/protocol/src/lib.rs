@@ -2,6 +2,7 @@
 //! RESP2 and RESP3 without sockets: a parser of requests, writers of replies, and replies as
 //! values. It knows no command and does no input or output.
 
+mod bulks;
 mod decimal;
 pub mod reply;
 pub mod request;
@@ -9,6 +10,7 @@ pub mod sink;
 pub mod value;
 pub mod writer;
 
+pub use bulks::BulkWriter;
 pub use reply::{DecodeError, decode};
 pub use request::{Batch, ProtocolError, RequestLimits, RequestParser, Step};
 pub use sink::{Mark, Resp, Sink};

@@ -60,4 +60,10 @@ pub trait Sink {
     fn ok(&mut self) {
         self.status("OK");
     }
+
+    /// The buffer that RESP bytes are written into, if this is such a sink: for replies of so many
+    /// elements that a call for each costs more than the bytes.
+    fn wire(&mut self) -> Option<&mut Vec<u8>> {
+        None
+    }
 }

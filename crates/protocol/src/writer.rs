@@ -198,4 +198,8 @@ impl Sink for RespWriter<'_> {
             Resp::V3 => self.insert_header(mark, b'%', pairs),
         }
     }
+
+    fn wire(&mut self) -> Option<&mut Vec<u8>> {
+        Some(self.out)
+    }
 }

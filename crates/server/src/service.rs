@@ -207,7 +207,9 @@ impl Service for RussetService {
         let is_blocked = session.blocked.is_some();
         match letter {
             Letter::Push(bytes) => {
-                out.extend_from_slice(&bytes);
+                if session.takes_push(&bytes) {
+                    out.extend_from_slice(&bytes);
+                }
                 After::Wait
             }
             Letter::Served { waiter, reply } => match &session.blocked {

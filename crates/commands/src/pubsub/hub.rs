@@ -124,9 +124,8 @@ impl Hub {
     /// Channels with listeners, those that match `pattern` if one is given.
     pub fn channels(&self, space: Space, pattern: Option<&[u8]>) -> Vec<Box<[u8]>> {
         let listeners = self.space(space).read().unwrap_or_else(|poison| poison.into_inner());
-        let is_wanted =
-            |channel: &&Box<[u8]>| pattern.is_none_or(|p| Glob::new(p).matches(channel));
-        listeners.keys().filter(is_wanted).cloned().collect()
+        let is_wanted = |channel: &[u8]| pattern.is_none_or(|it| Glob::new(it).matches(channel));
+        listeners.keys().filter(|channel| is_wanted(channel)).cloned().collect()
     }
 
     pub fn channels_len(&self, space: Space) -> usize {

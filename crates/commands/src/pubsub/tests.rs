@@ -1,1 +1,105 @@
-//! x
+//! Several clients that publish and listen.
+
+use crate::connection::disconnect;
+use crate::testing::{Desk, Guest};
+
+fn desk_and_guest() -> (Desk, Guest) {
+    let desk = Desk::new();
+    let guest = Guest::of(&desk);
+    (desk, guest)
+}
+
+#[test]
+fn messages_reach_channels_and_patterns() {
+    let (mut desk, mut guest) = desk_and_guest();
+    let confirmed = guest.says(&mut desk, "SUBSCRIBE news news weather");
+    let expected = [
+        "[\"subscribe\", \"news\", 1]",
+        "[\"subscribe\", \"news\", 1]",
+        "[\"subscribe\", \"weather\", 2]",
+    ];
+    assert_eq!(confirmed, expected);
+    assert_eq!(guest.says(&mut desk, "PSUBSCRIBE n*"), ["[\"psubscribe\", \"n*\", 3]"]);
+    assert_eq!(desk.say("PUBLISH news hi"), "2", "once by name, once by pattern");
+    let mail = guest.mail();
+    assert_eq!(
+        mail,
+        ["[\"message\", \"news\", \"hi\"]", "[\"pmessage\", \"n*\", \"news\", \"hi\"]"]
+    );
+    assert_eq!(desk.say("PUBLISH sport hi"), "0");
+    assert_eq!(desk.say("SPUBLISH news hi"), "0", "shard channels are a space of their own");
+    assert_eq!(desk.say("PUBSUB NUMSUB news sport"), "[\"news\", 1, \"sport\", 0]");
+    assert_eq!(desk.say("PUBSUB NUMPAT"), "1");
+    assert_eq!(desk.say("PUBSUB CHANNELS w*"), "[\"weather\"]");
+}
+
+#[test]
+fn shard_channels_are_counted_apart() {
+    let (mut desk, mut guest) = desk_and_guest();
+    guest.says(&mut desk, "SUBSCRIBE a");
+    assert_eq!(guest.says(&mut desk, "SSUBSCRIBE s"), ["[\"ssubscribe\", \"s\", 1]"]);
+    assert_eq!(desk.say("SPUBLISH s m"), "1");
+    assert_eq!(guest.mail(), ["[\"smessage\", \"s\", \"m\"]"]);
+    assert_eq!(guest.says(&mut desk, "SUNSUBSCRIBE"), ["[\"sunsubscribe\", \"s\", 0]"]);
+    assert_eq!(guest.says(&mut desk, "SUNSUBSCRIBE"), ["[\"sunsubscribe\", nil, 0]"]);
+    assert_eq!(desk.say("PUBSUB SHARDCHANNELS"), "[]");
+}
+
+#[test]
+fn a_message_follows_the_protocol_of_the_moment() {
+    let (mut desk, mut guest) = desk_and_guest();
+    guest.says(&mut desk, "HELLO 3");
+    assert_eq!(guest.says(&mut desk, "SUBSCRIBE a"), [">[\"subscribe\", \"a\", 1]"]);
+    desk.say("PUBLISH a 1");
+    guest.says(&mut desk, "HELLO 2");
+    desk.say("PUBLISH a 2");
+    assert_eq!(guest.mail(), ["dropped", "[\"message\", \"a\", \"2\"]"]);
+}
+
+#[test]
+fn what_comes_late_is_not_taken_for_a_reply() {
+    let (mut desk, mut guest) = desk_and_guest();
+    guest.says(&mut desk, "SUBSCRIBE a");
+    desk.say("PUBLISH a late");
+    guest.says(&mut desk, "UNSUBSCRIBE a");
+    assert_eq!(guest.mail(), ["dropped"]);
+}
+
+#[test]
+fn a_subscribed_client_may_do_little_until_it_is_reset() {
+    let (mut desk, mut guest) = desk_and_guest();
+    guest.says(&mut desk, "SUBSCRIBE a");
+    let refused = &guest.says(&mut desk, "GET k")[0];
+    assert!(
+        refused.starts_with("-ERR Can\\'t execute \\'get\\': only (P|S)SUBSCRIBE"),
+        "{refused}"
+    );
+    assert_eq!(guest.says(&mut desk, "PING"), ["[\"pong\", \"\"]"]);
+    assert_eq!(guest.says(&mut desk, "RESET"), ["+RESET"]);
+    assert_eq!(guest.says(&mut desk, "PING"), ["+PONG"]);
+    assert_eq!(desk.say("PUBSUB NUMSUB a"), "[\"a\", 0]");
+}
+
+#[test]
+fn inside_a_transaction_only_shard_channels_are_refused() {
+    let (mut desk, mut guest) = desk_and_guest();
+    for line in ["MULTI", "SUBSCRIBE a", "SSUBSCRIBE s"] {
+        guest.says(&mut desk, line);
+    }
+    let replies = guest.says(&mut desk, "EXEC").join(" ");
+    assert!(replies.contains("[\"subscribe\", \"a\", 1]"), "{replies}");
+    assert!(replies.contains("SSUBSCRIBE isn\\'t allowed"), "{replies}");
+}
+
+#[test]
+fn a_client_that_is_gone_hears_nothing() {
+    let (mut desk, mut guest) = desk_and_guest();
+    guest.says(&mut desk, "SUBSCRIBE a");
+    guest.says(&mut desk, "PSUBSCRIBE a*");
+    guest.says(&mut desk, "SSUBSCRIBE a");
+    let node = desk.worker.node.clone();
+    disconnect(&node, &mut guest.session);
+    assert_eq!((desk.say("PUBLISH a m"), desk.say("SPUBLISH a m")), ("0".into(), "0".into()));
+    assert!(guest.mail().is_empty() && node.hub.is_silent());
+    assert_eq!(node.clients.len(), 1);
+}

@@ -6,6 +6,7 @@ use crate::dispatch::Progress;
 use crate::mail::{Letter, Mailbox};
 use crate::session::Session;
 use russet_base::OwnedArgs;
+use russet_engine::keys::Effects;
 use russet_engine::keyspace::Place;
 use russet_engine::store::shard_set::ShardSet;
 use russet_protocol::{RespWriter, ValueSink, decode};
@@ -114,7 +115,7 @@ impl Crowd {
     /// What housekeeping does for those who wait.
     pub fn tend(&mut self) {
         let worker = &self.desk.worker;
-        blocking::tend(&worker.node, &worker.stats, worker.now);
+        blocking::tend(&worker.node, &mut Effects::default(), worker.now);
     }
 
     /// Whether two keys live in different shards.

@@ -288,14 +288,12 @@ impl LargeList {
         };
         while left > 0 {
             let run = self.run(spot.chunk);
-            let entries = Entries::new(&run.bytes[run.offset(spot.index)..]);
-            let here = run.count - spot.index;
-            if here <= left {
-                entries.for_each(&mut visit);
-            } else {
-                entries.take(left).for_each(&mut visit);
+            let here = left.min(run.count - spot.index);
+            // One loop with one call in it: `visit` is worth being inlined there.
+            for element in Entries::new(run.slice(spot.index..spot.index + here)) {
+                visit(element);
             }
-            left -= here.min(left);
+            left -= here;
             spot = Spot { chunk: spot.chunk + 1, index: 0 };
         }
     }
