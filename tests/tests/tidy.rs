@@ -21,6 +21,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("crates/commands/src/blocking.rs", "columns"),
     ("crates/commands/src/dispatch.rs", "columns"),
     ("crates/commands/src/testing/crowd.rs", "columns"),
+    ("crates/engine/src/keys.rs", "columns"),
     ("crates/engine/src/keyspace.rs", "columns"),
     ("crates/engine/src/store/raw/lock.rs", "columns"),
     ("crates/engine/src/value.rs", "columns"),
