@@ -18,7 +18,6 @@ const TABLE_FUNCTIONS: &[(&str, &str)] = &[("crates/commands/src/handlers.rs", "
 const KNOWN: &[(&str, &str)] = &[
     // Comments a column or two too wide.
     ("bench/src/bin/floor.rs", "columns"),
-    ("crates/commands/src/blocking.rs", "columns"),
     ("crates/commands/src/dispatch.rs", "columns"),
     ("crates/commands/src/testing/crowd.rs", "columns"),
     ("crates/engine/src/keys.rs", "columns"),
@@ -36,7 +35,6 @@ const KNOWN: &[(&str, &str)] = &[
     ("crates/commands/src/connection/pause.rs", "client-pause.wire"),
     ("crates/commands/src/connection/tracking.rs", "client-maint.wire"),
     ("crates/commands/src/dispatch.rs", "unknown.wire"),
-    ("crates/commands/src/list/ends.rs", "lpop.wire"),
 ];
 
 const PAGE_LINES_MAX: &[(&str, usize)] = &[("ARCHITECTURE.md", 300)];
