@@ -6,4 +6,5 @@
 
 pub mod client;
 pub mod server;
+pub mod tidy;
 pub mod wire;
