@@ -5,5 +5,6 @@
 #![forbid(unsafe_code)]
 
 pub mod client;
+pub mod differ;
 pub mod server;
 pub mod wire;
