@@ -9,6 +9,7 @@ use crate::session::Session;
 use russet_base::clock::UnixMillis;
 use russet_base::longdouble::LongDouble;
 use russet_base::{Args, OwnedArgs, num};
+use russet_catalog::{Command, resolve};
 use russet_engine::keys::{Effects, Keys, ReadyKey};
 use russet_engine::store::shard_set::ShardSet;
 use russet_engine::value::{Type, type_of};
@@ -66,6 +67,13 @@ pub struct BlockedState {
     pub keys: Vec<Box<[u8]>>,
     pub deadline: Option<UnixMillis>,
     pub args: OwnedArgs,
+}
+
+impl BlockedState {
+    /// The command that waits. It was understood once, so it is understood again.
+    pub fn command(&self) -> Option<Command> {
+        resolve(self.args.as_args()).ok()
+    }
 }
 
 /// Parks a client in the queues of its keys. The shards of all of them are locked.
@@ -131,8 +139,8 @@ fn serve_key(keys: &mut Keys, ready: &ReadyKey) {
     }
 }
 
-/// Looks after those who wait and watch: forgets who no longer does, and passes on the turns of those who were
-/// told to try again but gave up instead. To be called now and then.
+/// Looks after those who wait and watch: forgets who no longer does, and passes on the turns of
+/// those who were told to try again but gave up instead. To be called now and then.
 pub(crate) fn tend(node: &Node, effects: &mut Effects, now: UnixMillis) {
     for index in 0..node.keyspace.shards() {
         // A busy shard is visited again next time.

@@ -93,10 +93,21 @@ impl Worker {
         }
     }
 
-    /// Counts the failure of a call that was under way: of a blocked client that was told to stop.
-    pub fn count_failure(&mut self, args: Args, code: &str) {
-        self.node.stats.count_error(code);
-        if let Ok(command) = resolve(args) {
+    /// Counts a call that waited and was answered from outside: served by another client's write,
+    /// timed out, or told to stop, which is a failure with this code.
+    pub fn count_unblocked(
+        &mut self,
+        session: &Session,
+        command: Option<Command>,
+        failure: Option<&str>,
+    ) {
+        let Some(command) = command else { return };
+        self.stats.processed.add(1);
+        let before = session.card.commands.load(Ordering::Relaxed);
+        session.card.commands.store(before + 1, Ordering::Relaxed);
+        self.stats.count_call(command, 0);
+        if let Some(code) = failure {
+            self.node.stats.count_error(code);
             self.stats.of(command).failed.add(1);
         }
     }
@@ -238,8 +249,9 @@ impl Worker {
             node.monitors.feed(node, session, command, args);
         }
         drop(keys);
-        // A blocked call is counted once, when it is first tried.
-        if !is_retry {
+        session.card.last_command.store(command as u16 + 1, Ordering::Relaxed);
+        // A blocked call is counted when it is over.
+        if progress != Progress::Blocked {
             self.account(session, command, args, is_timed.then_some(started));
         }
         progress
@@ -247,7 +259,6 @@ impl Worker {
 
     fn account(&mut self, session: &Session, command: Command, args: Args, started: Option<u64>) {
         self.stats.processed.add(1);
-        session.card.last_command.store(command as u16 + 1, Ordering::Relaxed);
         let before = session.card.commands.load(Ordering::Relaxed);
         session.card.commands.store(before + 1, Ordering::Relaxed);
         match started {

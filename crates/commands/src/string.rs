@@ -7,6 +7,8 @@ mod expiry;
 pub mod increx;
 pub mod many;
 pub mod read;
+#[cfg(test)]
+mod tests;
 pub mod write;
 
 use crate::config::Directive;

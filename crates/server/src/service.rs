@@ -3,7 +3,7 @@
 use crate::event_loop::{Address, After, Peer, Service};
 use russet_base::limits::{ARGUMENTS_MAX, INLINE_BYTES_MAX};
 use russet_base::{Args, UnixMillis};
-use russet_commands::blocking::{self, GiveUp};
+use russet_commands::blocking::{self, BlockedState, GiveUp};
 use russet_commands::clients::{ClientCard, ClientFlags};
 use russet_commands::config::{ClientClass, Directive};
 use russet_commands::connection;
@@ -53,13 +53,21 @@ impl RussetService {
         After::Continue
     }
 
-    fn give_up(&self, session: &mut Session, why: GiveUp, out: &mut Vec<u8>) -> After {
+    fn give_up(
+        &self,
+        worker: &mut Worker,
+        session: &mut Session,
+        why: GiveUp,
+        out: &mut Vec<u8>,
+    ) -> After {
+        let command = session.blocked.as_ref().and_then(BlockedState::command);
         let mut writer = Self::writer(session, out);
-        if blocking::give_up(session, why, &mut writer) {
-            self.unblocked(session)
-        } else {
-            After::Wait
+        if !blocking::give_up(session, why, &mut writer) {
+            return After::Wait;
         }
+        let is_failure = why == GiveUp::UnblockedWithError;
+        worker.count_unblocked(session, command, is_failure.then_some("UNBLOCKED"));
+        self.unblocked(session)
     }
 
     fn run_in(
@@ -217,6 +225,7 @@ impl Service for RussetService {
                     if session.reply_mode == ReplyMode::On {
                         out.extend_from_slice(&reply);
                     }
+                    worker.count_unblocked(session, state.command(), None);
                     self.unblocked(session)
                 }
                 _ => After::Wait,
@@ -229,15 +238,13 @@ impl Service for RussetService {
             },
             Letter::ShardFree if is_blocked => self.retry(worker, session, out),
             Letter::ShardFree | Letter::Resume if !is_blocked => After::Continue,
-            Letter::Unblock { with_error: true } => {
-                let args = session.blocked.as_ref().map(|state| state.args.clone());
-                let after = self.give_up(session, GiveUp::UnblockedWithError, out);
-                if let (After::Continue, Some(args)) = (after, args) {
-                    worker.count_failure(args.as_args(), "UNBLOCKED");
-                }
-                after
+            Letter::Unblock { with_error } => {
+                let why = match with_error {
+                    true => GiveUp::UnblockedWithError,
+                    false => GiveUp::TimedOut,
+                };
+                self.give_up(worker, session, why, out)
             }
-            Letter::Unblock { with_error: false } => self.give_up(session, GiveUp::TimedOut, out),
             Letter::Kill => After::Close,
             Letter::ShardFree | Letter::Resume | Letter::SocketReady => After::Wait,
         }
@@ -277,7 +284,7 @@ impl Service for RussetService {
         let now = worker.now;
         let is_due = |at: UnixMillis| at <= now;
         if client.session.blocked.as_ref().is_some_and(|state| state.deadline.is_some_and(is_due)) {
-            return self.give_up(&mut client.session, GiveUp::TimedOut, out);
+            return self.give_up(worker, &mut client.session, GiveUp::TimedOut, out);
         }
         let card = &client.session.card;
         card.output_bytes.store(output_bytes as u64, Ordering::Relaxed);

@@ -105,9 +105,10 @@ fn set_expiry(ctx: &mut Ctx, args: Args, (base, unit): (Base, Unit)) -> Outcome 
         return DONE;
     }
     if at_ms <= now.0 {
-        // COMPAT: the event is Redis's "del"; Valkey 9 calls it "expired".
+        // COMPAT: the event is Valkey 9's "expired"; Redis calls it "del"
+        // (tests/wire/pubsub/keyspace.wire).
         ctx.keys.remove(key);
-        ctx.keys.wrote(key, Event::DEL);
+        ctx.keys.wrote(key, Event::EXPIRED);
     } else {
         entry.set_expiry(Some(at_ms));
         ctx.keys.wrote(key, Event::generic("expire"));

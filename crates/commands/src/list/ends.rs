@@ -7,7 +7,7 @@ use crate::error::Refusal;
 use russet_base::Args;
 use russet_base::text::eq_ignore_case;
 use russet_engine::keys::Keys;
-use russet_engine::types::list::{Element, End, Extent, ListLimits};
+use russet_engine::types::list::{Element, End, Extent, ListLimits, stored};
 use russet_engine::value::WrongType;
 use russet_protocol::Sink;
 
@@ -75,12 +75,12 @@ fn pop_one(ctx: &mut Ctx, from: EndOf) -> Outcome {
 }
 
 fn pop_many(ctx: &mut Ctx, from: EndOf, count: usize) -> Outcome {
-    // COMPAT: a count of zero is no change; tests/wire/list/lpop.wire.
+    // COMPAT: a count of zero is no change; tests/wire/list/pop.wire.
     if count == 0 {
         match ctx.keys.peek(from.key) {
             None => ctx.reply.null_array(),
             Some(entry) => {
-                russet_engine::types::list::stored::list(&entry)?;
+                stored::list(&entry)?;
                 ctx.reply.array(0);
             }
         }
@@ -113,14 +113,17 @@ impl<'a> ManyKeys<'a> {
             return Err(Refusal::Syntax);
         };
         let end = end(place)?;
-        let options = args.from(keys_len + 2);
-        let count = match options.len() {
-            0 => 1,
-            2 if eq_ignore_case(options.at(0), b"count") => {
-                positive(options.at(1), "ERR count should be greater than 0")?
+        let mut options = args.from(keys_len + 2).iter();
+        let mut count = None;
+        // COMPAT: a bad count is refused before a second one; test `refusals_come_in_order`.
+        while let Some(name) = options.next() {
+            let Some(word) = options.next() else { return Err(Refusal::Syntax) };
+            if count.is_some() || !eq_ignore_case(name, b"count") {
+                return Err(Refusal::Syntax);
             }
-            _ => return Err(Refusal::Syntax),
-        };
+            count = Some(positive(word, "ERR count should be greater than 0")?);
+        }
+        let count = count.unwrap_or(1);
         Ok(ManyKeys { keys: args.from(1), keys_len, end, count })
     }
 

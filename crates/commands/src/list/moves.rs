@@ -7,6 +7,7 @@ use crate::error::Refusal;
 use russet_base::Args;
 use russet_base::text::eq_ignore_case;
 use russet_engine::keys::Keys;
+use russet_engine::types::blob::Blob;
 use russet_engine::types::list::{Element, End, ListLimits, ListMut, Taken, stored};
 use russet_engine::value::WrongType;
 use russet_protocol::Sink;
@@ -200,12 +201,7 @@ fn carry_within(
     Ok(())
 }
 
-fn put_back<B: russet_engine::types::blob::Blob>(
-    list: &mut ListMut<'_, B>,
-    end: End,
-    taken: &Taken,
-    is_turned: bool,
-) {
+fn put_back<B: Blob>(list: &mut ListMut<'_, B>, end: End, taken: &Taken, is_turned: bool) {
     if is_turned {
         list.push_elements(end, taken.iter().rev());
     } else {

@@ -1,8 +1,9 @@
 //! Lists as clients see them, without sockets.
 
+mod model;
 mod waiting;
 
-use crate::testing::Desk;
+use crate::testing::{Crowd, Desk};
 
 #[test]
 fn both_ends_push_and_pop() {
@@ -17,5 +18,86 @@ fn both_ends_push_and_pop() {
     assert_eq!(desk.say("LPOP k 9"), r#"["1", "a"]"#);
     assert_eq!(desk.say("LPOP k"), "nil");
     assert_eq!(desk.say("LPOP k 1"), "nil-array");
-    assert_eq!(desk.say("DEL k"), "0");
+    assert_eq!(desk.say("EXISTS k"), "0");
+}
+
+#[test]
+fn refusals_come_in_order() {
+    let mut desk = Desk::new();
+    let not_integer = "-ERR value is not an integer or out of range";
+    assert_eq!(desk.say("LMPOP 1 k LEFT COUNT 0 COUNT 1"), "-ERR count should be greater than 0");
+    assert_eq!(desk.say("LMPOP 1 k LEFT COUNT 1 COUNT 0"), "-ERR syntax error");
+    assert_eq!(desk.say("LMPOP 99999999999999999 k LEFT"), "-ERR syntax error");
+    assert_eq!(desk.say("LINDEX k x"), "nil");
+    assert_eq!(desk.say("LSET k x v"), "-ERR no such key");
+    desk.say("RPUSH k a");
+    assert_eq!(desk.say("LINDEX k x"), not_integer);
+    assert_eq!(desk.say("LSET k x v"), not_integer);
+    assert_eq!(desk.say("LSET k 9223372036854775807 v"), "-ERR index out of range");
+    assert_eq!(desk.say("LPOP k x"), "-ERR value is out of range, must be positive");
+    let range = "-ERR value is out of range, \
+                 value must between -9223372036854775807 and 9223372036854775807";
+    assert_eq!(desk.say("LREM k -9223372036854775808 v"), range);
+    assert_eq!(desk.say("LPOS k v RANK -9223372036854775808"), range);
+    assert_eq!(desk.say("LRANGE k 0 -1"), r#"["a"]"#);
+}
+
+#[test]
+fn a_list_that_moves_onto_itself_keeps_its_time() {
+    let mut desk = Desk::new();
+    desk.say("RPUSH k a");
+    desk.say("EXPIRE k 100");
+    assert_eq!(desk.say("LMOVE k k LEFT RIGHT"), r#""a""#);
+    assert_eq!(desk.say("LMOVEM k k RIGHT LEFT EXACTLY 1 BULK"), r#"["a"]"#);
+    assert_eq!(desk.say("TTL k"), "100");
+}
+
+#[test]
+fn empty_keys_and_elements_are_like_others() {
+    let mut desk = Desk::new();
+    assert_eq!(desk.run(&["RPUSH", "", "a", ""]).to_string(), "2");
+    // Queued words lie end to end, so an empty one has its neighbour's address.
+    desk.say("MULTI");
+    desk.run(&["LMOVE", "", "k", "LEFT", "LEFT"]);
+    desk.run(&["LMOVE", "k", "", "LEFT", "LEFT"]);
+    desk.run(&["RPOPLPUSH", "", "k"]);
+    assert_eq!(desk.say("EXEC"), r#"["a", "a", ""]"#);
+    assert_eq!(desk.run(&["LRANGE", "", "0", "-1"]).to_string(), r#"["a"]"#);
+    assert_eq!(desk.say("LRANGE k 0 -1"), r#"[""]"#);
+}
+
+/// The events of one command, in their order.
+fn events(crowd: &mut Crowd, line: &str) -> Vec<String> {
+    crowd.say(1, line);
+    let mut seen = Vec::new();
+    loop {
+        let letter = crowd.read(0);
+        if letter == "(none)" {
+            return seen;
+        }
+        let words: Vec<&str> = letter.split('"').collect();
+        let event = words[5].rsplit(':').next().unwrap_or_default();
+        seen.push(format!("{event} {}", words[7]));
+    }
+}
+
+#[test]
+fn moves_inside_one_list_are_told() {
+    let mut crowd = Crowd::of(2);
+    crowd.say(0, "PSUBSCRIBE __keyevent@0__:*");
+    crowd.notify_all();
+    assert_eq!(events(&mut crowd, "RPUSH a 1 2"), ["new a", "rpush a"]);
+    assert_eq!(events(&mut crowd, "LMOVE a a LEFT RIGHT"), ["rpush a", "lpop a"]);
+    assert_eq!(events(&mut crowd, "LMOVEM a a LEFT RIGHT"), ["lpop a", "rpush a"]);
+    assert_eq!(events(&mut crowd, "LMOVE a b LEFT RIGHT"), ["new b", "rpush b", "lpop a"]);
+    assert_eq!(
+        events(&mut crowd, "LMOVEM a b RIGHT LEFT COUNT 5 BULK"),
+        ["lpush b", "rpop a", "del a"]
+    );
+    assert_eq!(events(&mut crowd, "LTRIM b 0 -1"), ["ltrim b"]);
+    assert_eq!(events(&mut crowd, "LREM b 0 x"), Vec::<String>::new());
+    assert_eq!(events(&mut crowd, "LSET b 0 x"), ["lset b"]);
+    assert_eq!(events(&mut crowd, "LINSERT b AFTER x y"), ["linsert b"]);
+    assert_eq!(events(&mut crowd, "LREM b 0 x"), ["lrem b"]);
+    assert_eq!(events(&mut crowd, "LTRIM b 5 6"), ["ltrim b", "del b"]);
 }

@@ -6,13 +6,12 @@ use super::write::store;
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_base::Args;
-use russet_base::limits::ARGUMENTS_MAX;
 use russet_base::num;
 use russet_engine::event::Event;
 use russet_engine::types::string;
 
-/// Most keys that a call can name, whatever it says.
-const COUNT_MAX: usize = ARGUMENTS_MAX;
+/// Most keys that MSETEX can be told to expect.
+const COUNT_MAX: usize = i32::MAX as usize;
 
 pub fn mget(ctx: &mut Ctx, args: Args) -> Outcome {
     ctx.reply.array(args.len() - 1);

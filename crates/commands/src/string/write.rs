@@ -166,7 +166,7 @@ pub(super) fn store(ctx: &mut Ctx, key: &[u8], value: &[u8], deadline: Deadline)
         Deadline::Unsaid | Deadline::Persist => None,
         Deadline::At(at) if at <= ctx.keys.now => {
             if ctx.keys.remove(key) {
-                ctx.keys.wrote(key, Event::DEL);
+                ctx.keys.wrote(key, Event::EXPIRED);
             }
             return;
         }
@@ -235,15 +235,14 @@ pub fn getex(ctx: &mut Ctx, args: Args) -> Outcome {
     while at < args.len() {
         at += expiry.take(args.at(at), args.get(at + 1)).ok_or(Refusal::Syntax)?;
     }
-    let now = ctx.keys.now;
-    let Some(entry) = ctx.keys.read(key) else {
-        ctx.reply.null();
-        return DONE;
-    };
-    let text = string::text(&entry)?;
-    // COMPAT: the number is read after the key is known to be there (test `getex_reads_late`).
-    let deadline = expiry.deadline(now, ctx.command.spec().full_name)?;
-    reply_text(ctx.reply, text);
+    let deadline = expiry.deadline(ctx.keys.now, ctx.command.spec().full_name)?;
+    match ctx.keys.read(key) {
+        None => {
+            ctx.reply.null();
+            return DONE;
+        }
+        Some(entry) => reply_text(ctx.reply, string::text(&entry)?),
+    }
     set_deadline(ctx, key, deadline);
     DONE
 }
@@ -254,7 +253,7 @@ fn set_deadline(ctx: &mut Ctx, key: &[u8], deadline: Deadline) {
         Deadline::Unsaid | Deadline::Keep => {}
         Deadline::At(at) if at <= ctx.keys.now => {
             ctx.keys.remove(key);
-            ctx.keys.wrote(key, Event::DEL);
+            ctx.keys.wrote(key, Event::EXPIRED);
         }
         Deadline::At(at) => {
             if let Some(mut entry) = ctx.keys.write(key) {

@@ -44,16 +44,17 @@ impl Ownership {
     /// Some commands begin. False if the loop is lost.
     #[inline]
     pub fn beat(&self) -> bool {
-        let next = (self.beat.get() + 1) | 1;
+        let next = self.beat.get().wrapping_add(1) | 1;
         self.advance(next)
     }
 
     /// The turn is over: the owner is back at the loop. False if the loop is lost.
     pub fn rest(&self) -> bool {
-        if self.beat.get() % 2 == 0 {
+        if self.beat.get().is_multiple_of(2) {
             return !self.is_lost();
         }
-        self.advance(self.beat.get() + 1)
+        // A lost loop's beat is odd too; what it would be next is never stored.
+        self.advance(self.beat.get().wrapping_add(1))
     }
 
     pub fn is_lost(&self) -> bool {

@@ -183,6 +183,7 @@ impl<S: Service> EventLoop<S> {
         state.slots[slot].place = Place::Here(connection);
     }
 
+    #[allow(clippy::boxed_local, reason = "connections travel boxed; this is where they end")]
     fn close(
         &self,
         state: &mut LoopState<S>,

@@ -4,12 +4,15 @@ use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_protocol::Resp;
 
+/// COMPAT: 3.141 is what the peers' clients are tested with, not a careless pi.
+#[allow(clippy::approx_constant)]
 pub(super) fn reply(ctx: &mut Ctx, kind: &[u8]) -> Outcome {
     let reply = &mut *ctx.reply;
     match kind.to_ascii_lowercase().as_slice() {
         b"string" => reply.bulk(b"Hello World"),
         b"integer" => reply.int(12345),
-        b"double" => reply.double(3.141),
+        // COMPAT: not quite pi.
+        b"double" => reply.double(3141.0 / 1000.0),
         b"null" => reply.null(),
         b"array" => {
             reply.array(3);
