@@ -263,17 +263,25 @@ fn published(
     for (number, step) in steps.iter().enumerate() {
         russet.send(step)?;
         peer.send(step)?;
+        // DIFFERS: what a connection publishes to itself comes after the replies to everything that
+        // it sent in the same breath. So wait for the first reply before the ping.
+        let Some(first) = russet.reply(step.connection, REPLY_WAIT)? else {
+            return Ok(Some(told(step, &"silence", &"?")));
+        };
         // The sender first: once it has its reply, the others' messages are on their way.
         let mut order: Vec<usize> = (0..CONNECTIONS).collect();
         order.swap(0, step.connection);
         for connection in order {
             let token = format!("sync-{number}-{connection}");
             let theirs = until_pong(peer, connection, &token).map_err(|e| format!("peer: {e}"))?;
-            let ours = match until_pong(russet, connection, &token) {
+            let mut ours = match until_pong(russet, connection, &token) {
                 Ok(replies) => replies,
                 Err(error) => return Ok(Some(told(step, &error, &theirs))),
             };
             let is_own = connection == step.connection;
+            if is_own {
+                ours.insert(0, first.clone());
+            }
             let agree = match (&ours[..], &theirs[..]) {
                 ([a], [b]) if is_own && is_same(&step.words, a, b) => true,
                 _ => normal(&step.words, &ours) == normal(&step.words, &theirs),
