@@ -7,4 +7,5 @@
 pub mod client;
 pub mod differ;
 pub mod server;
+pub mod tidy;
 pub mod wire;
