@@ -1,6 +1,8 @@
 //! Sequences: which connection sends which call, and when.
 
 use russet_base::random::Random;
+use russet_catalog::lookup;
+use russet_catalog::spec::Flags;
 
 use super::grammar::Grammar;
 use super::values;
@@ -25,6 +27,18 @@ pub enum Mode {
 pub struct Step {
     pub connection: usize,
     pub words: Vec<Vec<u8>>,
+}
+
+impl Step {
+    /// Whether this call waits if it finds nothing.
+    pub fn may_block(&self) -> bool {
+        let command = self.words.first().and_then(|name| lookup(name));
+        command.is_some_and(|command| command.spec().flags.has(Flags::BLOCKING))
+    }
+
+    fn is_named(&self, name: &str) -> bool {
+        self.words.first().is_some_and(|word| word.eq_ignore_ascii_case(name.as_bytes()))
+    }
 }
 
 impl std::fmt::Display for Step {
@@ -61,6 +75,17 @@ impl Plan {
         Plan { mode, resp, steps }
     }
 
+    /// A pipeline can't go on behind a call that waits: such calls belong into a transaction.
+    pub fn is_sound(&self) -> bool {
+        let mut is_queueing = false;
+        self.mode != Mode::Pipeline
+            || self.steps.iter().all(|step| {
+                is_queueing |= step.is_named("MULTI");
+                is_queueing &= !["EXEC", "DISCARD", "RESET"].iter().any(|name| step.is_named(name));
+                is_queueing || !step.may_block()
+            })
+    }
+
     /// The same with other steps.
     pub fn with_steps(&self, steps: Vec<Step>) -> Plan {
         Plan { mode: self.mode, resp: self.resp, steps }
@@ -84,7 +109,7 @@ fn pipeline(grammar: &Grammar, random: &mut Random) -> Vec<Step> {
                 is_queueing = false;
                 words(&[if random.chance(0.9) { "EXEC" } else { "DISCARD" }])
             }
-            0 => words(&[["EXEC", "DISCARD", "MULTI", "UNWATCH"][random.index(4)]]),
+            0 => words(&[["EXEC", "DISCARD", "UNWATCH"][random.index(3)]]),
             1 => vec![b"WATCH".to_vec(), values::key(random)],
             2 if random.chance(0.3) => vec![b"SELECT".to_vec(), values::database(random)],
             3 if random.chance(0.2) => words(&["RESET"]),

@@ -10,9 +10,6 @@ use crate::client::{Client, REPLY_WAIT, ReadError, Reply, Resp, encode};
 
 /// How long one server may take to do what the other has done already.
 const AGREE_WAIT: Duration = Duration::from_secs(5);
-/// One look at a connection that should be silent.
-const GLANCE: Duration = Duration::from_millis(1);
-
 /// Where the servers stopped agreeing.
 #[derive(Debug)]
 pub struct Difference(pub String);
@@ -21,6 +18,14 @@ impl std::fmt::Display for Difference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// What came of the steps of a plan.
+enum Verdict {
+    Same,
+    Differs(Difference),
+    /// The servers went different ways where they may: there is nothing to compare from here on.
+    Parted,
 }
 
 /// The two servers under comparison.
@@ -53,13 +58,15 @@ impl Pair {
     pub fn run(&mut self, plan: &Plan) -> Result<Option<Difference>, String> {
         let mut russet = Side::open(self.russet, plan.resp).map_err(|e| format!("russet: {e}"))?;
         let mut peer = Side::open(self.peer, plan.resp).map_err(|e| format!("peer: {e}"))?;
-        let found = match plan.mode {
+        let verdict = match plan.mode {
             Mode::Pipeline => pipelined(&mut russet, &mut peer, &plan.steps),
             Mode::Crossed => crossed(&mut russet, &mut peer, &plan.steps),
             Mode::PubSub => published(&mut russet, &mut peer, &plan.steps),
-        }?;
-        if found.is_some() {
-            return Ok(found);
+        };
+        match verdict? {
+            Verdict::Differs(difference) => return Ok(Some(difference)),
+            Verdict::Parted => return Ok(None),
+            Verdict::Same => {}
         }
         Ok(data_differs(&dump::read(&mut russet.control)?, &dump::read(&mut peer.control)?))
     }
@@ -115,6 +122,11 @@ impl Side {
     }
 }
 
+/// A connection's reply if it is there already.
+fn glance(side: &mut Side, connection: usize) -> Result<Option<Reply>, String> {
+    side.connections[connection].glance().map_err(|error| error.to_string())
+}
+
 fn blocked(control: &mut Client) -> Result<usize, String> {
     let info = call(control, &[b"INFO", b"clients"])?;
     let text = String::from_utf8_lossy(info.text().unwrap_or_default()).into_owned();
@@ -141,11 +153,7 @@ impl Queue {
 }
 
 /// Everything in one write on one connection.
-fn pipelined(
-    russet: &mut Side,
-    peer: &mut Side,
-    steps: &[Step],
-) -> Result<Option<Difference>, String> {
+fn pipelined(russet: &mut Side, peer: &mut Side, steps: &[Step]) -> Result<Verdict, String> {
     let mut queue = Queue::default();
     for side in [&mut *russet, &mut *peer] {
         let bytes: Vec<u8> = steps.iter().flat_map(|step| encode(&side.words(step))).collect();
@@ -155,22 +163,18 @@ fn pipelined(
         let theirs = peer.reply(0, REPLY_WAIT)?.ok_or_else(|| format!("peer: silent at {step}"))?;
         let ours = match russet.reply(0, REPLY_WAIT) {
             Ok(Some(reply)) => reply,
-            Ok(None) => return Ok(Some(told(step, &"silence", &theirs))),
-            Err(error) => return Ok(Some(told(step, &error, &theirs))),
+            Ok(None) => return Ok(Verdict::Differs(told(step, &"silence", &theirs))),
+            Err(error) => return Ok(Verdict::Differs(told(step, &error, &theirs))),
         };
         if !queue.agrees(&step.words, &ours, &theirs) {
-            return Ok(Some(told(step, &ours, &theirs)));
+            return Ok(Verdict::Differs(told(step, &ours, &theirs)));
         }
     }
-    Ok(None)
+    Ok(Verdict::Same)
 }
 
 /// One call at a time. The peer tells who is blocked; Russet must come to the same.
-fn crossed(
-    russet: &mut Side,
-    peer: &mut Side,
-    steps: &[Step],
-) -> Result<Option<Difference>, String> {
+fn crossed(russet: &mut Side, peer: &mut Side, steps: &[Step]) -> Result<Verdict, String> {
     let mut queues: Vec<Queue> = (0..CONNECTIONS).map(|_| Queue::default()).collect();
     let mut pending: Vec<Option<Step>> = vec![None; CONNECTIONS];
     for step in steps {
@@ -184,18 +188,26 @@ fn crossed(
             let Some(asked) = pending[connection].take() else { continue };
             let ours = match russet.reply(connection, AGREE_WAIT) {
                 Ok(Some(reply)) => reply,
-                Ok(None) => return Ok(Some(told(&asked, &"silence (blocked?)", &theirs))),
-                Err(error) => return Ok(Some(told(&asked, &error, &theirs))),
+                Ok(None) => {
+                    return Ok(Verdict::Differs(told(&asked, &"silence (blocked?)", &theirs)));
+                }
+                Err(error) => return Ok(Verdict::Differs(told(&asked, &error, &theirs))),
             };
+            // DIFFERS: a blocked client gets the element that was pushed for it. Peers run its call
+            // again from the first key, and refuse if that one has become something else meanwhile.
+            let was_blocked = connection != step.connection;
+            if was_blocked && theirs.text().is_some_and(|text| text.starts_with(b"WRONGTYPE")) {
+                return Ok(Verdict::Parted);
+            }
             if !queues[connection].agrees(&asked.words, &ours, &theirs) {
-                return Ok(Some(told(&asked, &ours, &theirs)));
+                return Ok(Verdict::Differs(told(&asked, &ours, &theirs)));
             }
         }
         if let Some(difference) = still_blocked(russet, &pending, step)? {
-            return Ok(Some(difference));
+            return Ok(Verdict::Differs(difference));
         }
     }
-    Ok(None)
+    Ok(Verdict::Same)
 }
 
 /// Reads until exactly those connections are without a reply that the server counts as blocked.
@@ -204,11 +216,19 @@ fn settle(peer: &mut Side, pending: &[Option<Step>]) -> Result<Vec<(usize, Reply
         (0..CONNECTIONS).filter(|&connection| pending[connection].is_some()).collect();
     let mut replies = Vec::new();
     let deadline = Instant::now() + REPLY_WAIT;
+    // The ordinary case: nobody waits, and the call can't.
+    if let [connection] = open[..]
+        && let Some(step) = &pending[connection]
+        && !step.may_block()
+    {
+        let reply = peer.reply(connection, REPLY_WAIT)?.ok_or_else(|| format!("silent: {step}"))?;
+        return Ok(vec![(connection, reply)]);
+    }
     loop {
         let count = blocked(&mut peer.control)?;
         let mut waiting = Vec::new();
         for connection in open {
-            match peer.reply(connection, GLANCE)? {
+            match glance(peer, connection)? {
                 Some(reply) => replies.push((connection, reply)),
                 None => waiting.push(connection),
             }
@@ -242,7 +262,7 @@ fn still_blocked(
     }
     for (connection, step) in pending.iter().enumerate() {
         let Some(step) = step else { continue };
-        match russet.reply(connection, GLANCE) {
+        match glance(russet, connection) {
             Ok(None) => {}
             Ok(Some(reply)) => return Ok(Some(after_told(after, step, &reply))),
             Err(error) => return Ok(Some(after_told(after, step, &error))),
@@ -255,18 +275,14 @@ fn still_blocked(
 }
 
 /// One call at a time; then every connection is pinged, and what came before the pong compared.
-fn published(
-    russet: &mut Side,
-    peer: &mut Side,
-    steps: &[Step],
-) -> Result<Option<Difference>, String> {
+fn published(russet: &mut Side, peer: &mut Side, steps: &[Step]) -> Result<Verdict, String> {
     for (number, step) in steps.iter().enumerate() {
         russet.send(step)?;
         peer.send(step)?;
         // DIFFERS: what a connection publishes to itself comes after the replies to everything that
         // it sent in the same breath. So wait for the first reply before the ping.
         let Some(first) = russet.reply(step.connection, REPLY_WAIT)? else {
-            return Ok(Some(told(step, &"silence", &"?")));
+            return Ok(Verdict::Differs(told(step, &"silence", &"?")));
         };
         // The sender first: once it has its reply, the others' messages are on their way.
         let mut order: Vec<usize> = (0..CONNECTIONS).collect();
@@ -276,7 +292,7 @@ fn published(
             let theirs = until_pong(peer, connection, &token).map_err(|e| format!("peer: {e}"))?;
             let mut ours = match until_pong(russet, connection, &token) {
                 Ok(replies) => replies,
-                Err(error) => return Ok(Some(told(step, &error, &theirs))),
+                Err(error) => return Ok(Verdict::Differs(told(step, &error, &theirs))),
             };
             let is_own = connection == step.connection;
             if is_own {
@@ -287,11 +303,11 @@ fn published(
                 _ => normal(&step.words, &ours) == normal(&step.words, &theirs),
             };
             if !agree {
-                return Ok(Some(told(step, &ours, &theirs)));
+                return Ok(Verdict::Differs(told(step, &ours, &theirs)));
             }
         }
     }
-    Ok(None)
+    Ok(Verdict::Same)
 }
 
 fn until_pong(side: &mut Side, connection: usize, token: &str) -> Result<Vec<Reply>, String> {

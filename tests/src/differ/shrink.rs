@@ -23,6 +23,10 @@ pub fn shortest(
             let mut steps = plan.steps.clone();
             steps.drain(at..end);
             let smaller = plan.with_steps(steps);
+            if !smaller.is_sound() {
+                at = end;
+                continue;
+            }
             tries += 1;
             match pair.run(&smaller)? {
                 Some(found) => {

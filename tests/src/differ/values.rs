@@ -41,8 +41,8 @@ const EDGES: &[&[u8]] = &[
     b"9223372036854775807",
     b"-9223372036854775808",
     b"9223372036854775808",
-    b"4294967296",
-    b"-4294967297",
+    b"3000000000",
+    b"-3000000000",
     b"2147483648",
     b"abc",
     b"",
@@ -52,6 +52,22 @@ const EDGES: &[&[u8]] = &[
     b"+5",
     b"-0",
     b"1e2",
+];
+
+/// Nothing whose low 32 bits are a small number: LSET of Valkey takes it for that number.
+const INDEXES: &[&[u8]] = &[
+    b"0",
+    b"1",
+    b"2",
+    b"-1",
+    b"-2",
+    b"5",
+    b"-7",
+    b"2147483647",
+    b"-2147483648",
+    b"abc",
+    b"1.5",
+    b"",
 ];
 
 const FLOATS: &[&[u8]] = &[
@@ -137,8 +153,8 @@ const OFFSETS: &[&[u8]] = &[
     b"abc",
     b"",
 ];
-const FIELD_OFFSETS: &[&[u8]] =
-    &[b"#0", b"#1", b"#3", b"#-1", b"#", b"#x", b"#4611686018427387904"];
+/// Without those that overflow when multiplied: peers wrap around. DIFFERS: Russet refuses.
+const FIELD_OFFSETS: &[&[u8]] = &[b"#0", b"#1", b"#3", b"#-1", b"#", b"#x", b"#536870912000"];
 const ENCODINGS: &[&[u8]] = &[
     b"u1", b"u4", b"u8", b"u16", b"u32", b"u63", b"i1", b"i5", b"i8", b"i16", b"i33", b"i64",
     b"u64", b"i65", b"u0", b"i0", b"x8", b"u", b"", b"U8", b"i08",
@@ -196,6 +212,7 @@ pub fn word(random: &mut Random, arg: &Arg) -> Vec<u8> {
         "unix-time-seconds" => UNIX_SECONDS,
         "unix-time-milliseconds" => UNIX_MILLISECONDS,
         "timeout" => TIMEOUTS,
+        "index" => INDEXES,
         "encoding" => ENCODINGS,
         "offset" if random.chance(0.15) => FIELD_OFFSETS,
         "offset" => OFFSETS,
