@@ -39,6 +39,9 @@ struct Waiter {
     bypassed: AtomicU32,
 }
 
+/// Alone on its cache lines (the processor fetches them in pairs): neighbours are taken by other
+/// threads.
+#[repr(align(128))]
 struct Lock<T> {
     state: AtomicU8,
     queue: Mutex<VecDeque<Arc<Waiter>>>,
