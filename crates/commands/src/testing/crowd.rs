@@ -53,6 +53,7 @@ impl Crowd {
     fn run(&mut self, who: usize, args: &OwnedArgs) -> String {
         let session = &mut self.guests[who].session;
         let mut sink = ValueSink::new(session.resp);
+        self.desk.worker.read_clock();
         self.desk.worker.begin_batch();
         match self.desk.worker.run(session, args.as_args(), &mut sink) {
             Progress::Done => sink.into_value().unwrap().to_string(),
