@@ -393,6 +393,8 @@ pub(crate) fn settle(keys: &mut Keys, node: &Node) {
 
 fn settle_effects(keys: &mut Keys, node: &Node) {
     if !keys.effects.ready.is_empty() {
+        // The command may have taken long, and what it fed may have expired meanwhile.
+        keys.now = node.clock.now();
         blocking::serve_ready(keys);
     }
     keys.publish();

@@ -10,6 +10,7 @@ use russet_commands::connection;
 use russet_commands::dispatch::{Progress, Worker};
 use russet_commands::mail::Letter;
 use russet_commands::node::Node;
+use russet_commands::pubsub;
 use russet_commands::session::{Gate, ReplyMode, Session};
 use russet_protocol::{RequestLimits, RespWriter};
 use std::sync::Arc;
@@ -91,8 +92,12 @@ impl RussetService {
 }
 
 /// CLIENT REPLY: the replies of a command that was run are thrown away.
+/// COMPAT: but not the confirmations of subscriptions, which are pushed like their messages
+/// (tests/wire/pubsub/reply_off.wire).
 fn withhold_reply(session: &mut Session, out: &mut Vec<u8>, before: usize, progress: Progress) {
-    out.truncate(before);
+    if !pubsub::is_confirmation(session, &out[before..]) {
+        out.truncate(before);
+    }
     if progress != Progress::Done {
         return;
     }
