@@ -143,6 +143,26 @@ impl Client {
         }
     }
 
+    /// A reply that is there already, without waiting for one.
+    pub fn glance(&mut self) -> Result<Option<Reply>, ReadError> {
+        if let Some((reply, used)) =
+            decode(&self.buffer[self.taken..]).map_err(ReadError::Malformed)?
+        {
+            self.taken += used;
+            return Ok(Some(reply));
+        }
+        self.stream.set_nonblocking(true)?;
+        let mut byte = [0];
+        let seen = self.stream.peek(&mut byte);
+        self.stream.set_nonblocking(false)?;
+        match seen {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error.into()),
+            // The first byte is here: the rest is on its way.
+            Ok(_) => self.read(REPLY_WAIT).map(Some),
+        }
+    }
+
     /// Exactly this many bytes, or what came before the server closed or fell silent.
     pub fn read_raw(&mut self, count: usize, wait: Duration) -> Vec<u8> {
         while self.buffer.len() - self.taken < count && self.fill(wait).is_ok() {}

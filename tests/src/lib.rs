@@ -5,5 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod client;
+pub mod differ;
 pub mod server;
+pub mod tidy;
 pub mod wire;

@@ -407,8 +407,11 @@ impl<'a> Keys<'a> {
     /// Makes the counts of the changed shards visible to INFO.
     pub fn publish(&mut self) {
         let touched = std::mem::replace(&mut self.effects.touched, ShardSet::EMPTY);
-        for index in touched.iter() {
-            self.keyspace.publish_gauges(index, &mut self.locked, self.db);
-        }
+        let _always = touched.try_each(|index| {
+            if self.locked.shard(index).tables[self.db].take_changed() {
+                self.keyspace.publish_gauges(index, &mut self.locked, self.db);
+            }
+            true
+        });
     }
 }

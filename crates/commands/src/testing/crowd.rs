@@ -6,7 +6,7 @@ use crate::dispatch::Progress;
 use crate::mail::{Letter, Mailbox};
 use crate::session::Session;
 use russet_base::OwnedArgs;
-use russet_engine::keys::Effects;
+use russet_engine::event::EventClasses;
 use russet_engine::keyspace::Place;
 use russet_engine::store::shard_set::ShardSet;
 use russet_protocol::{RespWriter, ValueSink, decode};
@@ -77,6 +77,7 @@ impl Crowd {
                 assert_eq!(len, reply.len());
                 value.to_string()
             }
+            Some(Letter::Push(bytes)) => decode(&bytes).unwrap().unwrap().0.to_string(),
             Some(Letter::Retry(waiter)) if of_state(&waiter, &guest.session) => self.retry(who),
             Some(Letter::ShardFree) if guest.session.blocked.is_some() => self.retry(who),
             Some(_) => "(stale)".to_owned(),
@@ -99,6 +100,11 @@ impl Crowd {
         decode(&reply).unwrap().map_or("(gone)".to_owned(), |(value, _)| value.to_string())
     }
 
+    /// Publishes every event of a key from now on.
+    pub fn notify_all(&self) {
+        self.desk.worker.node.keyspace.set_notify_classes(EventClasses(u32::MAX));
+    }
+
     pub fn deadline_ms(&self, who: usize) -> Option<i64> {
         let state = self.guests[who].session.blocked.as_ref().unwrap();
         state.deadline.map(|at| at.0 - self.desk.worker.now.0)
@@ -114,8 +120,7 @@ impl Crowd {
 
     /// What housekeeping does for those who wait.
     pub fn tend(&mut self) {
-        let worker = &self.desk.worker;
-        blocking::tend(&worker.node, &mut Effects::default(), worker.now);
+        self.desk.worker.tend();
     }
 
     /// Whether two keys live in different shards.

@@ -76,7 +76,7 @@ impl ShardSet {
         Ok(())
     }
 
-    /// In ascending order.
+    /// In ascending order. For many shards: one or two are cheaper with [`ShardSet::try_each`].
     pub fn iter(self) -> impl Iterator<Item = usize> {
         (0..SHARDS_MAX).filter(move |&index| self.contains(index))
     }

@@ -307,15 +307,13 @@ fn lock_rest<'a, T>(
     first: Option<Locked<'a, T>>,
 ) -> Result<Locked<'a, T>, usize> {
     let mut locked = first.unwrap_or(Locked { locks, held: ShardSet::EMPTY });
-    for index in wanted.iter() {
-        if locked.held.contains(index) {
-            continue;
+    wanted.try_each(|index| {
+        let is_locked = locked.held.contains(index) || locks.locks[index].try_lock_spinning();
+        if is_locked {
+            locked.held.insert(index);
         }
-        if !locks.locks[index].try_lock_spinning() {
-            return Err(index);
-        }
-        locked.held.insert(index);
-    }
+        is_locked
+    })?;
     // What was waited for may be wanted no more (a script was reloaded, say): give it back.
     for index in locked.held.iter() {
         if !wanted.contains(index) {

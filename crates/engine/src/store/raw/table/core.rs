@@ -42,6 +42,8 @@ pub(super) struct Core {
     pub(super) len: usize,
     pub(super) expires: usize,
     objects: usize,
+    /// Counts or bytes are not what they were when this was last asked.
+    pub(super) is_changed: bool,
     pub(super) sweep: Sweep,
 }
 
@@ -73,6 +75,7 @@ impl Core {
             len: 0,
             expires: 0,
             objects: 0,
+            is_changed: false,
             sweep: Sweep { due_ms: i64::MAX, next_due_ms: i64::MAX, position: None },
         }
     }
@@ -170,6 +173,7 @@ impl Core {
         let entry = RawEntry::create(slab, &self.pool, key, value, expiry);
         let spot = self.segment_mut(index).insert(Word::new(entry, fingerprint_of(hash)));
         self.len += 1;
+        self.is_changed = true;
         self.objects += usize::from(value.0 == Label::OBJECT);
         let place = Place { index, spot };
         if expiry.is_some() {
@@ -190,6 +194,7 @@ impl Core {
     pub(super) fn detach_keeping_shape(&mut self, place: Place) -> RawEntry {
         let word = self.segment_mut(place.index).remove(place.spot);
         self.len -= 1;
+        self.is_changed = true;
         self.expires -= usize::from(word.has_expiry());
         let entry = word.entry();
         self.objects -= usize::from(entry.label() == Label::OBJECT);
@@ -217,6 +222,7 @@ impl Core {
         let slab = self.slab.as_mut().expect("a table with entries has a slab");
         let moved = old.reshape(change, Memory { slab, pool: &self.pool });
         if let Some(entry) = moved {
+            self.is_changed = true;
             self.segment_mut(place.index).replace(place.spot, word.moved_to(entry));
             // SAFETY: 1. The slot, its only user, has let go of the old block.
             unsafe { self.release(old) };
@@ -268,6 +274,7 @@ impl Core {
             None => {}
         }
         let due_ms = segment.due_ms();
+        self.is_changed = true;
         self.expires -= usize::from(word.has_expiry());
         self.expires += usize::from(expiry.is_some());
         self.sweep.due_ms = self.sweep.due_ms.min(due_ms);

@@ -43,6 +43,12 @@ impl<O> Table<O> {
         self.core.expires
     }
 
+    /// Whether counts or bytes may have changed since this was last asked.
+    #[inline]
+    pub fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.core.is_changed)
+    }
+
     /// Bytes of slots and entries, not of objects.
     pub fn memory_bytes(&self) -> usize {
         self.core.slot_bytes() + self.core.allocated_bytes()

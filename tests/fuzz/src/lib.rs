@@ -1,0 +1,9 @@
+//! The drivers that fuzz targets and seeded tests share: arbitrary bytes in, a panic if something
+//! that must hold does not.
+#![forbid(unsafe_code)]
+
+pub mod commands;
+pub mod request;
+mod source;
+mod stage;
+mod words;

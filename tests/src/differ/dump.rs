@@ -1,0 +1,55 @@
+//! The data that a sequence left behind, read back type by type.
+
+use std::collections::BTreeMap;
+
+use crate::client::{Client, REPLY_WAIT, Reply, encode};
+
+/// The databases that sequences reach.
+const DATABASES: &[&str] = &["0", "1", "2", "15"];
+
+/// What is known of one key.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub kind: Reply,
+    pub value: Reply,
+    pub ttl_ms: Reply,
+    pub encoding: Reply,
+}
+
+/// By database and key.
+pub type Dump = BTreeMap<(String, Vec<u8>), Entry>;
+
+/// Reads everything on a connection of its own.
+pub fn read(client: &mut Client) -> Result<Dump, String> {
+    let mut dump = Dump::new();
+    for database in DATABASES {
+        call(client, &[b"SELECT", database.as_bytes()])?;
+        let Reply::Array(keys) = call(client, &[b"KEYS", b"*"])? else {
+            return Err("KEYS did not answer an array".to_owned());
+        };
+        for key in keys.iter().filter_map(Reply::text) {
+            let kind = call(client, &[b"TYPE", key])?;
+            let read: &[&[u8]] = match kind.text() {
+                Some(b"list") => &[b"LRANGE", key, b"0", b"-1"],
+                _ => &[b"GET", key],
+            };
+            let requests: [&[&[u8]]; 3] = [read, &[b"PTTL", key], &[b"OBJECT", b"ENCODING", key]];
+            let [value, ttl_ms, encoding] = pipelined(client, requests)?;
+            let entry = Entry { kind, value, ttl_ms, encoding };
+            dump.insert(((*database).to_owned(), key.to_vec()), entry);
+        }
+    }
+    Ok(dump)
+}
+
+pub fn call(client: &mut Client, words: &[&[u8]]) -> Result<Reply, String> {
+    client.call(words).map_err(|error| format!("{}: {error}", words[0].escape_ascii()))
+}
+
+fn pipelined(client: &mut Client, requests: [&[&[u8]]; 3]) -> Result<[Reply; 3], String> {
+    let owned = |words: &[&[u8]]| -> Vec<Vec<u8>> { words.iter().map(|w| w.to_vec()).collect() };
+    let bytes: Vec<u8> = requests.iter().flat_map(|words| encode(&owned(words))).collect();
+    client.send_raw(&bytes).map_err(|error| error.to_string())?;
+    let mut read = || client.read(REPLY_WAIT).map_err(|error| error.to_string());
+    Ok([read()?, read()?, read()?])
+}

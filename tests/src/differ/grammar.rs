@@ -1,0 +1,217 @@
+//! Calls made from the catalog's argument trees, cut down to what the peer knows.
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+
+use russet_base::random::Random;
+use russet_catalog::Command;
+use russet_catalog::arg::{Arg, ArgKind};
+use russet_catalog::spec::{Flags, Group};
+
+use super::values;
+use crate::client::{Client, Reply};
+
+/// Not for random calls: they end, silence or redirect the connection, tell of the machine, or have
+/// texts of our own.
+const LEFT_OUT: &[&str] = &[
+    "quit",
+    "hello",
+    "auth",
+    "monitor",
+    "shutdown",
+    "debug",
+    "lolwut",
+    "info",
+    "time",
+    "reset",
+    "select",
+    "multi",
+    "exec",
+    "discard",
+    "watch",
+    "unwatch",
+    "object|help",
+    "pubsub|help",
+];
+
+/// A command that both sides have, and those of its option words that the peer has too.
+struct Verb {
+    command: Command,
+    tokens: HashSet<String>,
+}
+
+/// Every call that can be made on both sides.
+pub struct Grammar {
+    plain: Vec<Verb>,
+    blocking: Vec<Verb>,
+    pubsub: Vec<Verb>,
+}
+
+impl Grammar {
+    /// Asks the peer for its COMMAND DOCS.
+    pub fn of_peer(address: SocketAddr) -> Result<Grammar, String> {
+        let mut client = Client::connect(address).map_err(|error| error.to_string())?;
+        let (mut plain, mut blocking, mut pubsub) = (Vec::new(), Vec::new(), Vec::new());
+        for &command in Command::ALL {
+            let spec = command.spec();
+            if command.is_container() || LEFT_OUT.contains(&spec.full_name) {
+                continue;
+            }
+            let list = match spec.group {
+                Group::PubSub => &mut pubsub,
+                Group::String | Group::Bitmap | Group::List | Group::Generic => {
+                    if spec.flags.has(Flags::BLOCKING) { &mut blocking } else { &mut plain }
+                }
+                _ if is_taken_too(spec.full_name) => &mut plain,
+                _ => continue,
+            };
+            let docs = client.call(&["COMMAND", "DOCS", spec.full_name]);
+            let docs = docs.map_err(|error| format!("COMMAND DOCS: {error}"))?;
+            let mut tokens = HashSet::new();
+            match &docs {
+                Reply::Array(items) if !items.is_empty() => collect_tokens(&docs, &mut tokens),
+                _ => continue,
+            }
+            list.push(Verb { command, tokens });
+        }
+        Ok(Grammar { plain, blocking, pubsub })
+    }
+
+    /// A call of a command that never blocks and has nothing to do with pub/sub.
+    pub fn plain(&self, random: &mut Random) -> Vec<Vec<u8>> {
+        loop {
+            let verb = &self.plain[random.index(self.plain.len())];
+            let is_rare = verb.command.spec().flags.has(Flags::ALL_SHARDS);
+            if is_rare && random.chance(0.8) {
+                continue;
+            }
+            return verb.call(random);
+        }
+    }
+
+    pub fn blocking(&self, random: &mut Random) -> Vec<Vec<u8>> {
+        self.blocking[random.index(self.blocking.len())].call(random)
+    }
+
+    pub fn pubsub(&self, random: &mut Random) -> Vec<Vec<u8>> {
+        self.pubsub[random.index(self.pubsub.len())].call(random)
+    }
+}
+
+/// Of the groups that are otherwise about the server and the connection.
+fn is_taken_too(full_name: &str) -> bool {
+    let names = ["ping", "echo", "dbsize", "flushdb", "flushall", "swapdb", "memory|usage"];
+    names.contains(&full_name)
+}
+
+/// Every `token` of a COMMAND DOCS reply, upper case.
+fn collect_tokens(docs: &Reply, tokens: &mut HashSet<String>) {
+    let Reply::Array(items) = docs else { return };
+    for pair in items.windows(2) {
+        if let (Some(b"token"), Some(token)) = (pair[0].text(), pair[1].text()) {
+            tokens.insert(String::from_utf8_lossy(token).to_uppercase());
+        }
+    }
+    items.iter().for_each(|item| collect_tokens(item, tokens));
+}
+
+impl Verb {
+    fn call(&self, random: &mut Random) -> Vec<Vec<u8>> {
+        let spec = self.command.spec();
+        let mut words: Vec<Vec<u8>> =
+            spec.full_name.split('|').map(|name| cased(random, name)).collect();
+        self.arguments(random, spec.args, &mut words);
+        // Now and then a word too many or too few.
+        match random.index(60) {
+            0 if words.len() > 1 => drop(words.pop()),
+            1 => words.push(values::text(random)),
+            _ => {}
+        }
+        words
+    }
+
+    /// The arguments in order, except that options may change places and come twice.
+    fn arguments(&self, random: &mut Random, args: &[Arg], words: &mut Vec<Vec<u8>>) {
+        let split = args.iter().rposition(|arg| !arg.optional).map_or(0, |at| at + 1);
+        let (fixed, options) = args.split_at(split);
+        let mut at = 0;
+        while at < fixed.len() {
+            if fixed[at].name == "numkeys" && at + 1 < fixed.len() {
+                self.counted(random, &fixed[at + 1], words);
+                at += 2;
+            } else {
+                self.argument(random, &fixed[at], words);
+                at += 1;
+            }
+        }
+        let mut options: Vec<&Arg> = options.iter().collect();
+        if random.chance(0.4) {
+            random.shuffle(&mut options);
+        }
+        if let Some(&again) = options.first().filter(|_| random.chance(0.03)) {
+            options.push(again);
+        }
+        for option in options {
+            self.argument(random, option, words);
+        }
+    }
+
+    /// A number of keys, mostly the right one, and the keys.
+    fn counted(&self, random: &mut Random, keys: &Arg, words: &mut Vec<Vec<u8>>) {
+        let count = 1 + random.index(3);
+        words.push(if random.chance(0.93) {
+            count.to_string().into_bytes()
+        } else {
+            values::integer(random)
+        });
+        (0..count).for_each(|_| self.once(random, keys, words));
+    }
+
+    fn argument(&self, random: &mut Random, arg: &Arg, words: &mut Vec<Vec<u8>>) {
+        if arg.optional && random.chance(0.55) {
+            return;
+        }
+        let times = if arg.multiple { 1 + random.index(3) } else { 1 };
+        for time in 0..times {
+            if let Some(token) = arg.token.filter(|_| time == 0 || arg.multiple_token) {
+                if !self.is_known(token) {
+                    return;
+                }
+                words.push(cased(random, token));
+            }
+            self.once(random, arg, words);
+        }
+    }
+
+    /// An argument without its token.
+    fn once(&self, random: &mut Random, arg: &Arg, words: &mut Vec<Vec<u8>>) {
+        match arg.kind {
+            ArgKind::PureToken => {}
+            ArgKind::OneOf => {
+                let known: Vec<&Arg> = arg.parts.iter().filter(|part| self.has(part)).collect();
+                // Two that exclude each other, at times.
+                let times = if random.chance(0.03) { 2 } else { 1 };
+                for _ in 0..times {
+                    let chosen = random.index(known.len());
+                    if let Some(part) = known.get(chosen) {
+                        self.argument(random, part, words);
+                    }
+                }
+            }
+            ArgKind::Block => self.arguments(random, arg.parts, words),
+            _ => words.push(values::word(random, arg)),
+        }
+    }
+
+    fn has(&self, arg: &Arg) -> bool {
+        arg.token.is_none_or(|token| self.is_known(token))
+    }
+
+    fn is_known(&self, token: &str) -> bool {
+        self.tokens.contains(&token.to_uppercase())
+    }
+}
+
+fn cased(random: &mut Random, name: &str) -> Vec<u8> {
+    if random.chance(0.2) { name.to_lowercase().into() } else { name.to_uppercase().into() }
+}

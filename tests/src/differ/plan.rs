@@ -1,0 +1,182 @@
+//! Sequences: which connection sends which call, and when.
+
+use russet_base::random::Random;
+use russet_catalog::lookup;
+use russet_catalog::spec::Flags;
+
+use super::grammar::Grammar;
+use super::values;
+use crate::client::Resp;
+
+/// How many connections a plan may use.
+pub const CONNECTIONS: usize = 3;
+
+/// What kind of sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// One connection, everything in one pipeline; transactions among it.
+    Pipeline,
+    /// Three connections in turn: WATCH, MULTI, EXEC and blocking calls across them.
+    Crossed,
+    /// Three connections that subscribe and publish.
+    PubSub,
+}
+
+/// One call. A word `@id0` stands for the id of connection 0 on the server that gets it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    pub connection: usize,
+    pub words: Vec<Vec<u8>>,
+}
+
+impl Step {
+    /// Whether this call waits if it finds nothing.
+    pub fn may_block(&self) -> bool {
+        let command = self.words.first().and_then(|name| lookup(name));
+        command.is_some_and(|command| command.spec().flags.has(Flags::BLOCKING))
+    }
+
+    fn is_named(&self, name: &str) -> bool {
+        self.words.first().is_some_and(|word| word.eq_ignore_ascii_case(name.as_bytes()))
+    }
+}
+
+impl std::fmt::Display for Step {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:", ["a", "b", "c"][self.connection % CONNECTIONS])?;
+        for word in &self.words {
+            match std::str::from_utf8(word) {
+                _ if word.len() > 80 => write!(f, " <{} x {:?}>", word.len(), word[0] as char)?,
+                Ok(text) if !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic()) => {
+                    write!(f, " {text}")?;
+                }
+                _ => write!(f, " \"{}\"", word.escape_ascii())?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub mode: Mode,
+    pub resp: Resp,
+    pub steps: Vec<Step>,
+}
+
+impl Plan {
+    pub fn random(mode: Mode, grammar: &Grammar, random: &mut Random) -> Plan {
+        let resp = if random.chance(0.5) { Resp::V2 } else { Resp::V3 };
+        let steps = match mode {
+            Mode::Pipeline => pipeline(grammar, random),
+            Mode::Crossed => crossed(grammar, random),
+            Mode::PubSub => pubsub(grammar, random),
+        };
+        Plan { mode, resp, steps }
+    }
+
+    /// A pipeline can't go on behind a call that waits: such calls belong into a transaction.
+    pub fn is_sound(&self) -> bool {
+        let mut is_queueing = false;
+        self.mode != Mode::Pipeline
+            || self.steps.iter().all(|step| {
+                is_queueing |= step.is_named("MULTI");
+                is_queueing &= !["EXEC", "DISCARD", "RESET"].iter().any(|name| step.is_named(name));
+                is_queueing || !step.may_block()
+            })
+    }
+
+    /// The same with other steps.
+    pub fn with_steps(&self, steps: Vec<Step>) -> Plan {
+        Plan { mode: self.mode, resp: self.resp, steps }
+    }
+}
+
+fn words(texts: &[&str]) -> Vec<Vec<u8>> {
+    texts.iter().map(|text| text.as_bytes().to_vec()).collect()
+}
+
+fn pipeline(grammar: &Grammar, random: &mut Random) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut is_queueing = false;
+    for _ in 0..120 {
+        let words = match random.index(100) {
+            0..=1 if !is_queueing => {
+                is_queueing = true;
+                words(&["MULTI"])
+            }
+            0..=15 if is_queueing => {
+                is_queueing = false;
+                words(&[if random.chance(0.9) { "EXEC" } else { "DISCARD" }])
+            }
+            0 => words(&[["EXEC", "DISCARD", "UNWATCH"][random.index(3)]]),
+            1 => vec![b"WATCH".to_vec(), values::key(random)],
+            2 if random.chance(0.3) => vec![b"SELECT".to_vec(), values::database(random)],
+            3 if random.chance(0.2) => words(&["RESET"]),
+            // What a later call finds should often be of the type it wants.
+            4..=12 => vec![b"RPUSH".to_vec(), values::key(random), values::text(random)],
+            13..=20 => vec![b"SET".to_vec(), values::key(random), values::text(random)],
+            21..=24 => {
+                let mut words = words(&[["GETKEYS", "GETKEYSANDFLAGS"][random.index(2)]]);
+                words.insert(0, b"COMMAND".to_vec());
+                words.extend(grammar.plain(random));
+                words
+            }
+            // Inside a transaction nothing blocks.
+            25..=35 if is_queueing => grammar.blocking(random),
+            _ => grammar.plain(random),
+        };
+        // RESET leaves the transaction as well.
+        is_queueing &= words[0] != b"RESET";
+        steps.push(Step { connection: 0, words });
+    }
+    steps
+}
+
+fn crossed(grammar: &Grammar, random: &mut Random) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for _ in 0..60 {
+        let connection = random.index(CONNECTIONS);
+        let words = match random.index(100) {
+            0..=9 => vec![b"WATCH".to_vec(), values::key(random)],
+            10..=17 => words(&["MULTI"]),
+            18..=27 => words(&["EXEC"]),
+            28..=29 => words(&[["DISCARD", "UNWATCH"][random.index(2)]]),
+            30..=44 => grammar.blocking(random),
+            45..=59 => {
+                let push = ["RPUSH", "LPUSH"][random.index(2)];
+                let mut words = vec![push.into(), values::key(random)];
+                (0..=random.index(3)).for_each(|_| words.push(values::text(random)));
+                words
+            }
+            60..=64 => vec![b"DEL".to_vec(), values::key(random)],
+            65..=66 => vec![b"SELECT".to_vec(), values::database(random)],
+            67..=68 => {
+                let mut words = words(&["CLIENT", "UNBLOCK"]);
+                words.push(format!("@id{}", random.index(CONNECTIONS)).into_bytes());
+                if random.chance(0.6) {
+                    words.push(["TIMEOUT", "ERROR", "other"][random.index(3)].into());
+                }
+                words
+            }
+            _ => grammar.plain(random),
+        };
+        steps.push(Step { connection, words });
+    }
+    steps
+}
+
+fn pubsub(grammar: &Grammar, random: &mut Random) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for _ in 0..40 {
+        let connection = random.index(CONNECTIONS);
+        let words = match random.index(10) {
+            0 => vec![b"PSUBSCRIBE".to_vec(), values::channel_pattern(random)],
+            1 => words(&["RESET"]),
+            2 => grammar.plain(random),
+            _ => grammar.pubsub(random),
+        };
+        steps.push(Step { connection, words });
+    }
+    steps
+}

@@ -1,0 +1,407 @@
+//! Runs one plan on both servers and tells the first difference.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use super::compare::{is_same, is_same_encoding, is_same_exec};
+use super::dump::{self, Dump, call};
+use super::plan::{CONNECTIONS, Mode, Plan, Step};
+use crate::client::{Client, REPLY_WAIT, ReadError, Reply, Resp, encode};
+
+/// How long one server may take to do what the other has done already.
+const AGREE_WAIT: Duration = Duration::from_secs(5);
+/// Where the servers stopped agreeing.
+#[derive(Debug)]
+pub struct Difference(pub String);
+
+impl std::fmt::Display for Difference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What came of the steps of a plan.
+enum Verdict {
+    Same,
+    Differs(Difference),
+    /// The servers went different ways where they may: there is nothing to compare from here on.
+    Parted,
+}
+
+/// The two servers under comparison.
+pub struct Pair {
+    russet: SocketAddr,
+    peer: SocketAddr,
+}
+
+/// One server during one plan.
+struct Side {
+    control: Client,
+    connections: Vec<Client>,
+    ids: Vec<i64>,
+}
+
+/// What a connection has queued since MULTI.
+#[derive(Default)]
+struct Queue(Vec<Vec<Vec<u8>>>);
+
+impl Pair {
+    pub fn new(russet: SocketAddr, peer: SocketAddr) -> Pair {
+        Pair { russet, peer }
+    }
+
+    pub fn peer_address(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// Runs the plan on empty servers. An error is a server that can't be talked to.
+    pub fn run(&mut self, plan: &Plan) -> Result<Option<Difference>, String> {
+        let mut russet = Side::open(self.russet, plan.resp).map_err(|e| format!("russet: {e}"))?;
+        let mut peer = Side::open(self.peer, plan.resp).map_err(|e| format!("peer: {e}"))?;
+        let verdict = match plan.mode {
+            Mode::Pipeline => pipelined(&mut russet, &mut peer, &plan.steps),
+            Mode::Crossed => crossed(&mut russet, &mut peer, &plan.steps),
+            Mode::PubSub => published(&mut russet, &mut peer, &plan.steps),
+        };
+        match verdict? {
+            Verdict::Differs(difference) => return Ok(Some(difference)),
+            Verdict::Parted => return Ok(None),
+            Verdict::Same => {}
+        }
+        Ok(data_differs(&dump::read(&mut russet.control)?, &dump::read(&mut peer.control)?))
+    }
+}
+
+impl Side {
+    fn open(address: SocketAddr, resp: Resp) -> Result<Side, String> {
+        let connect = || Client::connect(address).map_err(|error| error.to_string());
+        let mut control = connect()?;
+        // The plan before may have left blocked connections that the server has not seen close.
+        let deadline = Instant::now() + AGREE_WAIT;
+        while blocked(&mut control)? > 0 && Instant::now() < deadline {
+            std::thread::yield_now();
+        }
+        call(&mut control, &[b"FLUSHALL"])?;
+        let mut side = Side { control, connections: Vec::new(), ids: Vec::new() };
+        for _ in 0..CONNECTIONS {
+            let mut client = connect()?;
+            if resp == Resp::V3 {
+                call(&mut client, &[b"HELLO", b"3"])?;
+            }
+            let Reply::Int(id) = call(&mut client, &[b"CLIENT", b"ID"])? else {
+                return Err("CLIENT ID did not answer a number".to_owned());
+            };
+            side.ids.push(id);
+            side.connections.push(client);
+        }
+        Ok(side)
+    }
+
+    /// The words of a step as this server gets them.
+    fn words(&self, step: &Step) -> Vec<Vec<u8>> {
+        let named = |word: &Vec<u8>| {
+            let index =
+                std::str::from_utf8(word).ok()?.strip_prefix("@id")?.parse::<usize>().ok()?;
+            Some(self.ids.get(index)?.to_string().into_bytes())
+        };
+        step.words.iter().map(|word| named(word).unwrap_or_else(|| word.clone())).collect()
+    }
+
+    fn send(&mut self, step: &Step) -> Result<(), String> {
+        let words = self.words(step);
+        self.connections[step.connection].send(&words).map_err(|error| error.to_string())
+    }
+
+    /// The next reply of a connection, or None after silence.
+    fn reply(&mut self, connection: usize, wait: Duration) -> Result<Option<Reply>, String> {
+        match self.connections[connection].read(wait) {
+            Ok(reply) => Ok(Some(reply)),
+            Err(ReadError::TimedOut) => Ok(None),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+/// A connection's reply if it is there already.
+fn glance(side: &mut Side, connection: usize) -> Result<Option<Reply>, String> {
+    side.connections[connection].glance().map_err(|error| error.to_string())
+}
+
+fn blocked(control: &mut Client) -> Result<usize, String> {
+    let info = call(control, &[b"INFO", b"clients"])?;
+    let text = String::from_utf8_lossy(info.text().unwrap_or_default()).into_owned();
+    let line = text.lines().find_map(|line| line.strip_prefix("blocked_clients:"));
+    line.and_then(|count| count.trim().parse().ok()).ok_or_else(|| format!("no count: {text}"))
+}
+
+impl Queue {
+    /// Takes note of what the reply did to the transaction; whether the replies agree.
+    fn agrees(&mut self, words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
+        let name = words.first().map(|word| word.to_ascii_uppercase()).unwrap_or_default();
+        if peer.text() == Some(b"QUEUED") {
+            self.0.push(words.to_vec());
+        }
+        match name.as_slice() {
+            b"EXEC" => is_same_exec(&std::mem::take(&mut self.0), russet, peer),
+            b"MULTI" | b"DISCARD" | b"RESET" if !peer.is_error() => {
+                self.0.clear();
+                russet == peer
+            }
+            _ => is_same(words, russet, peer),
+        }
+    }
+}
+
+/// Everything in one write on one connection.
+fn pipelined(russet: &mut Side, peer: &mut Side, steps: &[Step]) -> Result<Verdict, String> {
+    let mut queue = Queue::default();
+    for side in [&mut *russet, &mut *peer] {
+        let bytes: Vec<u8> = steps.iter().flat_map(|step| encode(&side.words(step))).collect();
+        side.connections[0].send_raw(&bytes).map_err(|error| error.to_string())?;
+    }
+    for step in steps {
+        let theirs = peer.reply(0, REPLY_WAIT)?.ok_or_else(|| format!("peer: silent at {step}"))?;
+        let ours = match russet.reply(0, REPLY_WAIT) {
+            Ok(Some(reply)) => reply,
+            Ok(None) => return Ok(Verdict::Differs(told(step, &"silence", &theirs))),
+            Err(error) => return Ok(Verdict::Differs(told(step, &error, &theirs))),
+        };
+        if !queue.agrees(&step.words, &ours, &theirs) {
+            return Ok(Verdict::Differs(told(step, &ours, &theirs)));
+        }
+    }
+    Ok(Verdict::Same)
+}
+
+/// One call at a time. The peer tells who is blocked; Russet must come to the same.
+fn crossed(russet: &mut Side, peer: &mut Side, steps: &[Step]) -> Result<Verdict, String> {
+    let mut queues: Vec<Queue> = (0..CONNECTIONS).map(|_| Queue::default()).collect();
+    let mut pending: Vec<Option<Step>> = vec![None; CONNECTIONS];
+    for step in steps {
+        if pending[step.connection].is_some() {
+            continue;
+        }
+        russet.send(step)?;
+        peer.send(step)?;
+        pending[step.connection] = Some(step.clone());
+        for (connection, theirs) in settle(peer, &pending)? {
+            let Some(asked) = pending[connection].take() else { continue };
+            let ours = match russet.reply(connection, AGREE_WAIT) {
+                Ok(Some(reply)) => reply,
+                Ok(None) => {
+                    return Ok(Verdict::Differs(told(&asked, &"silence (blocked?)", &theirs)));
+                }
+                Err(error) => return Ok(Verdict::Differs(told(&asked, &error, &theirs))),
+            };
+            // DIFFERS: a blocked client gets the element that was pushed for it. Peers run its call
+            // again from the first key, and refuse if that one has become something else meanwhile.
+            let was_blocked = connection != step.connection;
+            if was_blocked && theirs.text().is_some_and(|text| text.starts_with(b"WRONGTYPE")) {
+                return Ok(Verdict::Parted);
+            }
+            if !queues[connection].agrees(&asked.words, &ours, &theirs) {
+                return Ok(Verdict::Differs(told(&asked, &ours, &theirs)));
+            }
+        }
+        if let Some(difference) = still_blocked(russet, &pending, step)? {
+            return Ok(Verdict::Differs(difference));
+        }
+    }
+    Ok(Verdict::Same)
+}
+
+/// Reads until exactly those connections are without a reply that the server counts as blocked.
+fn settle(peer: &mut Side, pending: &[Option<Step>]) -> Result<Vec<(usize, Reply)>, String> {
+    let mut open: Vec<usize> =
+        (0..CONNECTIONS).filter(|&connection| pending[connection].is_some()).collect();
+    let mut replies = Vec::new();
+    let deadline = Instant::now() + REPLY_WAIT;
+    // The ordinary case: nobody waits, and the call can't.
+    if let [connection] = open[..]
+        && let Some(step) = &pending[connection]
+        && !step.may_block()
+    {
+        let reply = peer.reply(connection, REPLY_WAIT)?.ok_or_else(|| format!("silent: {step}"))?;
+        return Ok(vec![(connection, reply)]);
+    }
+    loop {
+        let count = blocked(&mut peer.control)?;
+        let mut waiting = Vec::new();
+        for connection in open {
+            match glance(peer, connection)? {
+                Some(reply) => replies.push((connection, reply)),
+                None => waiting.push(connection),
+            }
+        }
+        open = waiting;
+        if open.len() == count {
+            return Ok(replies);
+        }
+        if Instant::now() > deadline {
+            return Err(format!("peer: {count} blocked, but {} without reply", open.len()));
+        }
+    }
+}
+
+/// Russet too must have blocked these, and by the time that the next call is sent.
+fn still_blocked(
+    russet: &mut Side,
+    pending: &[Option<Step>],
+    after: &Step,
+) -> Result<Option<Difference>, String> {
+    let expected = pending.iter().flatten().count();
+    if expected == 0 {
+        return Ok(None);
+    }
+    let deadline = Instant::now() + AGREE_WAIT;
+    while blocked(&mut russet.control)? != expected {
+        if Instant::now() > deadline {
+            break;
+        }
+        std::thread::yield_now();
+    }
+    for (connection, step) in pending.iter().enumerate() {
+        let Some(step) = step else { continue };
+        match glance(russet, connection) {
+            Ok(None) => {}
+            Ok(Some(reply)) => return Ok(Some(after_told(after, step, &reply))),
+            Err(error) => return Ok(Some(after_told(after, step, &error))),
+        }
+    }
+    let count = blocked(&mut russet.control)?;
+    Ok((count != expected).then(|| {
+        Difference(format!("after {after}\n  russet counts {count} blocked, the peer {expected}"))
+    }))
+}
+
+/// One call at a time; then every connection is pinged, and what came before the pong compared.
+fn published(russet: &mut Side, peer: &mut Side, steps: &[Step]) -> Result<Verdict, String> {
+    for (number, step) in steps.iter().enumerate() {
+        russet.send(step)?;
+        peer.send(step)?;
+        // DIFFERS: what a connection publishes to itself comes after the replies to everything that
+        // it sent in the same breath. So wait for the first reply before the ping.
+        let Some(first) = russet.reply(step.connection, REPLY_WAIT)? else {
+            return Ok(Verdict::Differs(told(step, &"silence", &"?")));
+        };
+        // The sender first: once it has its reply, the others' messages are on their way.
+        let mut order: Vec<usize> = (0..CONNECTIONS).collect();
+        order.swap(0, step.connection);
+        for connection in order {
+            let token = format!("sync-{number}-{connection}");
+            let theirs = until_pong(peer, connection, &token).map_err(|e| format!("peer: {e}"))?;
+            let mut ours = match until_pong(russet, connection, &token) {
+                Ok(replies) => replies,
+                Err(error) => return Ok(Verdict::Differs(told(step, &error, &theirs))),
+            };
+            let is_own = connection == step.connection;
+            if is_own {
+                ours.insert(0, first.clone());
+            }
+            let agree = match (&ours[..], &theirs[..]) {
+                ([a], [b]) if is_own && is_same(&step.words, a, b) => true,
+                _ => normal(&step.words, &ours) == normal(&step.words, &theirs),
+            };
+            if !agree {
+                return Ok(Verdict::Differs(told(step, &ours, &theirs)));
+            }
+        }
+    }
+    Ok(Verdict::Same)
+}
+
+fn until_pong(side: &mut Side, connection: usize, token: &str) -> Result<Vec<Reply>, String> {
+    let words = vec![b"PING".to_vec(), token.as_bytes().to_vec()];
+    side.connections[connection].send(&words).map_err(|error| error.to_string())?;
+    let mut replies = Vec::new();
+    loop {
+        let reply = side.reply(connection, REPLY_WAIT)?.ok_or("no pong")?;
+        let is_pong = match &reply {
+            Reply::Array(items) => items.last().is_some_and(|i| i.text() == Some(token.as_bytes())),
+            other => other.text() == Some(token.as_bytes()),
+        };
+        if is_pong {
+            return Ok(replies);
+        }
+        replies.push(reply);
+    }
+}
+
+/// Patterns and channels are kept in each server's own order: messages of one PUBLISH to several
+/// patterns, and the farewells of an UNSUBSCRIBE from everything, come in any order.
+fn normal(words: &[Vec<u8>], replies: &[Reply]) -> Vec<Reply> {
+    let mut replies = replies.to_vec();
+    let leaves_all = words.len() == 1 && words[0].to_ascii_uppercase().ends_with(b"UNSUBSCRIBE");
+    for reply in &mut replies {
+        if let (true, Reply::Array(items) | Reply::Push(items)) = (leaves_all, reply) {
+            items.retain(|item| !matches!(item, Reply::Int(_)));
+        }
+    }
+    replies.sort_by_key(|reply| format!("{reply:?}"));
+    replies
+}
+
+fn data_differs(russet: &Dump, peer: &Dump) -> Option<Difference> {
+    let keys: std::collections::BTreeSet<_> = russet.keys().chain(peer.keys()).collect();
+    for key in keys {
+        let is_same = match (russet.get(key), peer.get(key)) {
+            (Some(ours), Some(theirs)) => {
+                ours.kind == theirs.kind
+                    && ours.value == theirs.value
+                    && is_same(&[b"PTTL".to_vec()], &ours.ttl_ms, &theirs.ttl_ms)
+                    && is_same_encoding(&ours.encoding, &theirs.encoding)
+            }
+            _ => false,
+        };
+        if !is_same {
+            return Some(Difference(format!(
+                "data at the end, database {} key \"{}\"\n  russet: {}\n  peer:   {}",
+                key.0,
+                key.1.escape_ascii(),
+                shown(&russet.get(key)),
+                shown(&peer.get(key)),
+            )));
+        }
+    }
+    None
+}
+
+fn told(step: &Step, ours: &dyn std::fmt::Debug, theirs: &dyn std::fmt::Debug) -> Difference {
+    Difference(format!("at {step}\n  russet: {}\n  peer:   {}", shown(ours), shown(theirs)))
+}
+
+fn after_told(after: &Step, step: &Step, ours: &dyn std::fmt::Debug) -> Difference {
+    let ours = shown(ours);
+    Difference(format!("after {after}\n  {step}\n  russet: {ours}\n  peer:   still blocked"))
+}
+
+/// Debug output with byte strings as text.
+fn shown(value: &dyn std::fmt::Debug) -> String {
+    let text = format!("{value:?}");
+    let mut out = String::new();
+    let mut rest = text.as_str();
+    // Byte vectors print as lists of numbers: `[65, 66]`.
+    while let Some(at) = rest.find('[') {
+        out.push_str(&rest[..at]);
+        let Some(end) = rest[at..].find(']').map(|end| at + end) else { break };
+        let bytes: Option<Vec<u8>> =
+            rest[at + 1..end].split(", ").map(|number| number.parse().ok()).collect();
+        match bytes {
+            Some(bytes) => {
+                out.push_str(&format!("\"{}\"", bytes.escape_ascii()));
+                rest = &rest[end + 1..];
+            }
+            None if end == at + 1 => {
+                out.push_str("[]");
+                rest = &rest[end + 1..];
+            }
+            None => {
+                out.push('[');
+                rest = &rest[at + 1..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out.truncate(out.floor_char_boundary(2_000));
+    out
+}

@@ -1,0 +1,230 @@
+//! Plausible words for each kind of argument: few enough to collide, with the edges among them.
+//!
+//! Nothing here lets a key expire while a sequence runs, and nothing makes a string of more than
+//! some kilobytes.
+
+use russet_base::random::Random;
+use russet_catalog::arg::{Arg, ArgKind};
+
+const KEYS: &[&[u8]] = &[b"k1", b"k2", b"k3", b"{t}a", b"{t}b", b"x{t}", b"bin\0\r\n\xff"];
+
+const TEXTS: &[&[u8]] = &[
+    b"",
+    b"a",
+    b"b",
+    b"abc",
+    b"hello world",
+    b"\0\xff\r\n",
+    b"0",
+    b"1",
+    b"-1",
+    b"10",
+    b"007",
+    b"+1",
+    b" 1",
+    b"1 ",
+    b"-0",
+    b"3.5",
+    b"1e3",
+    b"inf",
+    b"nan",
+    b"9223372036854775807",
+    b"-9223372036854775808",
+    b"9223372036854775808",
+    b"12345678901234567890",
+];
+
+const NUMBERS: &[&[u8]] =
+    &[b"0", b"1", b"2", b"3", b"-1", b"-2", b"-3", b"5", b"10", b"100", b"-100"];
+
+const EDGES: &[&[u8]] = &[
+    b"9223372036854775807",
+    b"-9223372036854775808",
+    b"9223372036854775808",
+    b"3000000000",
+    b"-3000000000",
+    b"2147483648",
+    b"abc",
+    b"",
+    b"1.5",
+    b" 1",
+    b"01",
+    b"+5",
+    b"-0",
+    b"1e2",
+];
+
+/// Nothing whose low 32 bits are a small number: LSET of Valkey takes it for that number.
+const INDEXES: &[&[u8]] = &[
+    b"0",
+    b"1",
+    b"2",
+    b"-1",
+    b"-2",
+    b"5",
+    b"-7",
+    b"2147483647",
+    b"-2147483648",
+    b"abc",
+    b"1.5",
+    b"",
+];
+
+const FLOATS: &[&[u8]] = &[
+    b"0",
+    b"1",
+    b"-1",
+    b"0.1",
+    b"-2.5",
+    b"3.0e3",
+    b"1e-5",
+    b"1e17",
+    b"-0.0",
+    b"10.50",
+    b"3.14159265358979",
+    b"1e308",
+    b"1e400",
+    b"inf",
+    b"-inf",
+    b"nan",
+    b"abc",
+    b"",
+    b" 1",
+    b"1 ",
+    b"5.",
+    b".5",
+];
+
+/// Long enough that nothing expires under a test, or in the past.
+const SECONDS: &[&[u8]] = &[
+    b"100",
+    b"1000",
+    b"5000000",
+    b"0",
+    b"-1",
+    b"-100",
+    b"9223372036854775807",
+    b"9223372036854775",
+    b"-9223372036854775808",
+    b"abc",
+    b"1.5",
+    b"",
+];
+const MILLISECONDS: &[&[u8]] = &[
+    b"100000",
+    b"1000000",
+    b"5000000000",
+    b"0",
+    b"-1",
+    b"9223372036854775807",
+    b"-9223372036854775808",
+    b"abc",
+    b"1.5",
+];
+const UNIX_SECONDS: &[&[u8]] = &[
+    b"33177117420",
+    b"4102444800",
+    b"1",
+    b"0",
+    b"-5",
+    b"9223372036854775807",
+    b"9223372036854775",
+    b"abc",
+];
+const UNIX_MILLISECONDS: &[&[u8]] =
+    &[b"33177117420000", b"4102444800000", b"1", b"0", b"-5", b"9223372036854775807", b"abc"];
+/// Never short: a timeout that fires would make the outcome a matter of speed.
+const TIMEOUTS: &[&[u8]] = &[b"0", b"0", b"0.0", b"1000", b"1000.5", b"-1", b"abc", b"", b"1e3"];
+
+const OFFSETS: &[&[u8]] = &[
+    b"0",
+    b"1",
+    b"5",
+    b"7",
+    b"8",
+    b"9",
+    b"15",
+    b"31",
+    b"100",
+    b"1023",
+    b"-1",
+    b"4294967296",
+    b"9223372036854775807",
+    b"abc",
+    b"",
+];
+/// Without those that overflow when multiplied: peers wrap around. DIFFERS: Russet refuses.
+const FIELD_OFFSETS: &[&[u8]] = &[b"#0", b"#1", b"#3", b"#-1", b"#", b"#x", b"#536870912000"];
+const ENCODINGS: &[&[u8]] = &[
+    b"u1", b"u4", b"u8", b"u16", b"u32", b"u63", b"i1", b"i5", b"i8", b"i16", b"i33", b"i64",
+    b"u64", b"i65", b"u0", b"i0", b"x8", b"u", b"", b"U8", b"i08",
+];
+const PATTERNS: &[&[u8]] = &[
+    b"*", b"k*", b"k?", b"k[12]", b"k[^1]", b"k[1-2]", b"\\k1", b"{t}*", b"*a", b"", b"k[",
+    b"nothing", b"[a-k]1", b"k1", b"b*\0*",
+];
+const CHANNELS: &[&[u8]] = &[b"c1", b"c2", b"news.a", b"", b"{t}c"];
+const CHANNEL_PATTERNS: &[&[u8]] = &[b"*", b"c*", b"news.*", b"c[12]", b""];
+const DATABASES: &[&[u8]] = &[b"0", b"0", b"0", b"1", b"1", b"2", b"15", b"16", b"-1", b"abc", b""];
+const TYPES: &[&[u8]] = &[b"string", b"list", b"STRING", b"hash", b"nosuch", b""];
+const CURSORS: &[&[u8]] = &[b"0", b"0", b"0", b"17", b"abc", b"18446744073709551616"];
+
+pub fn pick(random: &mut Random, pool: &[&[u8]]) -> Vec<u8> {
+    pool[random.index(pool.len())].to_vec()
+}
+
+pub fn key(random: &mut Random) -> Vec<u8> {
+    if random.chance(0.01) { Vec::new() } else { pick(random, KEYS) }
+}
+
+pub fn channel_pattern(random: &mut Random) -> Vec<u8> {
+    pick(random, CHANNEL_PATTERNS)
+}
+
+pub fn database(random: &mut Random) -> Vec<u8> {
+    pick(random, DATABASES)
+}
+
+/// A value: mostly from the pool, at times of a length near an encoding's edge.
+pub fn text(random: &mut Random) -> Vec<u8> {
+    match random.index(20) {
+        0 => vec![b'x'; 40 + random.index(30)],
+        1 => vec![b'y'; [63, 64, 65, 127, 128, 255, 256, 1000, 3000][random.index(9)]],
+        2 => (0..random.index(12)).map(|_| random.next_u64() as u8).collect(),
+        3 => (random.next_u64() as i64 >> random.index(63)).to_string().into_bytes(),
+        _ => pick(random, TEXTS),
+    }
+}
+
+pub fn integer(random: &mut Random) -> Vec<u8> {
+    match random.index(12) {
+        0 => pick(random, EDGES),
+        1 => (random.index(300) as i64 - 100).to_string().into_bytes(),
+        _ => pick(random, NUMBERS),
+    }
+}
+
+/// A word for a leaf of an argument tree.
+pub fn word(random: &mut Random, arg: &Arg) -> Vec<u8> {
+    let pool = match arg.name {
+        "seconds" => SECONDS,
+        "milliseconds" => MILLISECONDS,
+        "unix-time-seconds" => UNIX_SECONDS,
+        "unix-time-milliseconds" => UNIX_MILLISECONDS,
+        "timeout" => TIMEOUTS,
+        "index" => INDEXES,
+        "encoding" => ENCODINGS,
+        "offset" if random.chance(0.15) => FIELD_OFFSETS,
+        "offset" => OFFSETS,
+        "db" | "destination-db" | "index1" | "index2" => DATABASES,
+        "channel" | "shardchannel" => CHANNELS,
+        "type" => TYPES,
+        "cursor" => CURSORS,
+        _ if arg.kind == ArgKind::Pattern => PATTERNS,
+        _ if arg.kind == ArgKind::Double => FLOATS,
+        _ if arg.kind == ArgKind::Integer => return integer(random),
+        _ if matches!(arg.kind, ArgKind::Key(_)) => return key(random),
+        _ => return text(random),
+    };
+    pick(random, pool)
+}

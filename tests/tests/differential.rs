@@ -1,0 +1,63 @@
+//! Random command sequences against Russet and a peer; see `russet_tests::differ`.
+//!
+//! `RUSSET_DIFFER_SECONDS` makes it longer, `RUSSET_DIFFER_SEED` starts it elsewhere (the default is
+//! a new seed each time, which a failure prints), and `RUSSET_REQUIRE_PEER` turns the absence of a
+//! peer from a note into a failure.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use russet_tests::differ::{Mode, Pair, search};
+use russet_tests::server::{Kind, Server};
+
+/// Over all three modes together.
+const SECONDS_DEFAULT: f64 = 20.0;
+
+fn number(name: &str) -> Option<f64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// Both servers, or None with a note if this machine has no peer.
+fn servers() -> Option<(Server, Server)> {
+    let peer = match Server::start(Kind::Valkey, &[]).or_else(|_| Server::start(Kind::Redis, &[])) {
+        Ok(peer) => peer,
+        Err(why) => {
+            assert!(std::env::var_os("RUSSET_REQUIRE_PEER").is_none(), "no peer: {why}");
+            println!("SKIPPED: the differential test needs a Valkey or Redis server: {why}");
+            return None;
+        }
+    };
+    Some((Server::start(Kind::Russet, &["--threads", "4"]).unwrap(), peer))
+}
+
+fn compare(mode: Mode) {
+    let Some((russet, peer)) = servers() else { return };
+    let seconds = number("RUSSET_DIFFER_SECONDS").unwrap_or(SECONDS_DEFAULT) / 3.0;
+    let seed = number("RUSSET_DIFFER_SEED").map_or_else(
+        || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos().into(),
+        |seed| seed as u64,
+    );
+    let mut pair = Pair::new(russet.address(), peer.address());
+    let budget = Duration::from_secs_f64(seconds);
+    let outcome = search(&mut pair, &[mode], seed, budget).unwrap_or_else(|why| {
+        panic!("seed {seed} or later, {mode:?}: {why}");
+    });
+    println!("{mode:?}: {} plans, {} calls from seed {seed}", outcome.plans, outcome.steps);
+    if let Some(finding) = outcome.found {
+        panic!("the servers differ\n{finding}");
+    }
+}
+
+#[test]
+fn pipelines_answer_as_a_peer() {
+    compare(Mode::Pipeline);
+}
+
+#[test]
+fn crossed_connections_answer_as_a_peer() {
+    compare(Mode::Crossed);
+}
+
+#[test]
+fn subscribers_hear_what_a_peer_tells() {
+    compare(Mode::PubSub);
+}
