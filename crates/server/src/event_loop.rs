@@ -3,10 +3,10 @@
 //! The thread that reads a command runs it. While it runs the commands of one connection, that
 //! connection is checked out of the loop and the loop's state is unlocked; if it stays in one
 //! command for too long, the watchdog gives the loop to a spare thread, and the slow one hands its
-//! connection back by mail when it is done. A loop that keeps up serves alone: the next one is opened
-//! only when its rounds grow long ([`fleet`]), because two half-busy threads cost more per request
-//! than one busy thread. What a connection's bytes mean is the [`Service`]'s
-//! business: the server has one, and the benchmark's floor has another.
+//! connection back by mail when it is done. A loop that keeps up serves alone: the next one is
+//! opened only when its rounds grow long ([`fleet`]), because two half-busy threads cost more per
+//! request than one busy thread. What a connection's bytes mean is the [`Service`]'s business: the
+//! server has one, and the benchmark's floor has another.
 
 mod connection;
 mod fleet;
@@ -56,6 +56,12 @@ pub trait Service: Send + Sync + Sized + 'static {
     fn disconnect(&self, worker: &mut Self::Worker, client: &mut Self::Client);
 
     fn limits(&self, client: &Self::Client) -> RequestLimits;
+
+    /// After the thread has slept in the poller.
+    fn begin_round(&self, worker: &mut Self::Worker);
+
+    /// The time of this round, in milliseconds since 1970.
+    fn round_ms(&self, worker: &Self::Worker) -> i64;
 
     /// Before the first and after the last command of a connection's turn.
     fn begin_turn(&self, worker: &mut Self::Worker, client: &mut Self::Client, input_bytes: usize);

@@ -174,6 +174,14 @@ impl Service for RussetService {
         }
     }
 
+    fn begin_round(&self, worker: &mut Worker) {
+        worker.read_clock();
+    }
+
+    fn round_ms(&self, worker: &Worker) -> i64 {
+        worker.now.0
+    }
+
     fn begin_turn(&self, worker: &mut Worker, client: &mut Client, input_bytes: usize) {
         worker.begin_batch();
         worker.stats.input_bytes.add(input_bytes as u64);

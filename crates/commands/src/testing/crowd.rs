@@ -61,8 +61,8 @@ impl Crowd {
         }
     }
 
-    /// Lets a client read one letter of its mail: the reply that came of it, `(blocked)` if it waits
-    /// on, `(none)` without mail.
+    /// Lets a client read one letter of its mail: the reply that came of it, `(blocked)` if it
+    /// waits on, `(none)` without mail.
     pub fn read(&mut self, who: usize) -> String {
         let guest = &mut self.guests[who];
         let letter = guest.mail.0.lock().unwrap().pop_front();
