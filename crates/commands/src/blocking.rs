@@ -201,14 +201,12 @@ pub enum GiveUp {
     Disconnected,
 }
 
-/// Ends a session's wait from its own side. False if a writer served it first: the reply is in the
-/// mail then.
-pub fn give_up(session: &mut Session, why: GiveUp, reply: &mut dyn Sink) -> bool {
-    let Some(state) = &session.blocked else {
-        return false;
-    };
+/// Ends a session's wait from its own side, and gives back what it waited for. None if a writer
+/// served it first: the reply is in the mail then.
+pub fn give_up(session: &mut Session, why: GiveUp, reply: &mut dyn Sink) -> Option<BlockedState> {
+    let state = session.blocked.as_ref()?;
     if !state.waiter.claim() {
-        return false;
+        return None;
     }
     match why {
         GiveUp::TimedOut => parked(&state.waiter).call.timed_out(reply),
@@ -217,6 +215,5 @@ pub fn give_up(session: &mut Session, why: GiveUp, reply: &mut dyn Sink) -> bool
         }
         GiveUp::Disconnected => {}
     }
-    session.blocked = None;
-    true
+    session.blocked.take()
 }

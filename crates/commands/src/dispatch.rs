@@ -1,6 +1,6 @@
 //! The path of every command: look up, check, plan, lock, run, settle.
 
-use crate::blocking;
+use crate::blocking::{self, BlockedState};
 use crate::ctx::{Ctx, Flow, Outcome};
 use crate::error::Refusal;
 use crate::gate;
@@ -111,14 +111,15 @@ impl Worker {
     pub fn count_unblocked(
         &mut self,
         session: &Session,
-        command: Option<Command>,
+        state: &BlockedState,
         failure: Option<&str>,
     ) {
-        let Some(command) = command else { return };
+        let Some(command) = state.command() else { return };
         self.stats.processed.add(1);
         let before = session.card.commands.load(Ordering::Relaxed);
         session.card.commands.store(before + 1, Ordering::Relaxed);
-        self.stats.count_call(command, 0);
+        // Its work was done in the time of the client that served it.
+        note_call(&self.node, &self.stats, session, (command, state.args.as_args()), 0);
         if let Some(code) = failure {
             self.node.stats.count_error(code);
             self.stats.of(command).failed.add(1);
@@ -413,6 +414,8 @@ pub(crate) fn settle(keys: &mut Keys, node: &Node) {
 
 fn settle_effects(keys: &mut Keys, node: &Node) {
     if !keys.effects.ready.is_empty() {
+        // The command may have taken long, and what it fed may have expired meanwhile.
+        keys.now = node.clock.now();
         blocking::serve_ready(keys);
     }
     keys.publish();

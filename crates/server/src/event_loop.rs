@@ -89,6 +89,16 @@ pub trait Service: Send + Sync + Sized + 'static {
     /// Whether the connection is to be closed once its replies are written.
     fn is_closing(&self, client: &Self::Client) -> bool;
 
+    /// Whether it is to be closed at once, with nothing more sent.
+    fn is_cut_off(&self, _client: &Self::Client) -> bool {
+        false
+    }
+
+    /// Is so much input that can't be run yet within the client's limits?
+    fn may_hold_input(&self, _client: &Self::Client, _input_bytes: usize) -> bool {
+        true
+    }
+
     fn letter(
         &self,
         worker: &mut Self::Worker,

@@ -95,7 +95,7 @@ impl Crowd {
         let mut reply = Vec::new();
         let session = &mut self.guests[who].session;
         let mut writer = RespWriter::new(&mut reply, session.resp);
-        if !blocking::give_up(session, why, &mut writer) {
+        if blocking::give_up(session, why, &mut writer).is_none() {
             return "(too late)".to_owned();
         }
         decode(&reply).unwrap().map_or("(gone)".to_owned(), |(value, _)| value.to_string())
