@@ -1,5 +1,5 @@
-//! The differential test: the same random command sequences to Russet and to a peer, every reply and
-//! the data left behind compared.
+//! The differential test: the same random command sequences to Russet and to a peer, every reply
+//! and the data left behind compared.
 //!
 //! Calls are made from the catalog's argument trees, so that a new command is tried without a word
 //! here. What may differ, and why, is in [`compare`] and nowhere else.

@@ -1,8 +1,8 @@
 //! Random command sequences against Russet and a peer; see `russet_tests::differ`.
 //!
-//! `RUSSET_DIFFER_SECONDS` makes it longer, `RUSSET_DIFFER_SEED` starts it elsewhere (the default is
-//! a new seed each time, which a failure prints), and `RUSSET_REQUIRE_PEER` turns the absence of a
-//! peer from a note into a failure.
+//! `RUSSET_DIFFER_SECONDS` makes it longer, `RUSSET_DIFFER_SEED` starts it elsewhere (the default
+//! is a new seed each time, which a failure prints), and `RUSSET_REQUIRE_PEER` turns the absence of
+//! a peer from a note into a failure.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -15,27 +15,7 @@ const TABLES: &[&str] = &[
 const TABLE_FUNCTIONS: &[(&str, &str)] = &[("crates/commands/src/handlers.rs", "fn of ")];
 
 /// Offences of today, to be mended and taken off this list: a file, and a part of the message.
-const KNOWN: &[(&str, &str)] = &[
-    // Comments a column or two too wide.
-    ("bench/src/bin/floor.rs", "columns"),
-    ("crates/commands/src/dispatch.rs", "columns"),
-    ("crates/commands/src/testing/crowd.rs", "columns"),
-    ("crates/engine/src/keys.rs", "columns"),
-    ("crates/engine/src/keyspace.rs", "columns"),
-    ("crates/engine/src/store/raw/lock.rs", "columns"),
-    ("crates/engine/src/value.rs", "columns"),
-    ("crates/engine/src/waiting.rs", "columns"),
-    ("crates/protocol/src/sink.rs", "columns"),
-    ("crates/server/src/event_loop/fleet.rs", "columns"),
-    ("crates/server/src/event_loop/owner.rs", "columns"),
-    ("crates/server/src/event_loop.rs", "columns"),
-    // Wire files that have another name by now.
-    ("crates/commands/src/connection/command/docs.rs", "command-docs.wire"),
-    ("crates/commands/src/connection/list.rs", "client-list.wire"),
-    ("crates/commands/src/connection/pause.rs", "client-pause.wire"),
-    ("crates/commands/src/connection/tracking.rs", "client-maint.wire"),
-    ("crates/commands/src/dispatch.rs", "unknown.wire"),
-];
+const KNOWN: &[(&str, &str)] = &[];
 
 const PAGE_LINES_MAX: &[(&str, usize)] = &[("ARCHITECTURE.md", 300)];
 

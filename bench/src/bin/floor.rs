@@ -1,7 +1,7 @@
 #![forbid(unsafe_code)]
 //! The floor: the server's own event loop with a service that answers `+OK` to every command and
-//! does nothing else. What it costs is what sockets, the loop and parsing cost; no server on the same
-//! loop can be cheaper.
+//! does nothing else. What it costs is what sockets, the loop and parsing cost; no server on the
+//! same loop can be cheaper.
 
 use mio::net::TcpListener;
 use russet_base::Args;
@@ -30,6 +30,12 @@ impl Service for Floor {
 
     fn limits(&self, _client: &()) -> RequestLimits {
         RequestLimits::default()
+    }
+
+    fn begin_round(&self, _worker: &mut ()) {}
+
+    fn round_ms(&self, _worker: &()) -> i64 {
+        self.now_ms()
     }
 
     fn begin_turn(&self, _worker: &mut (), _client: &mut (), _input_bytes: usize) {}

@@ -236,14 +236,11 @@ pub enum GiveUp {
     Disconnected,
 }
 
-/// Ends a session's wait from its own side. False if a writer served it first: the reply is in the
-/// mail then.
-pub fn give_up(session: &mut Session, why: GiveUp, reply: &mut dyn Sink) -> bool {
-    let is_ours = session.blocked.as_ref().is_some_and(|state| state.waiter.claim());
-    if is_ours {
-        answer(session, why, reply);
-    }
-    is_ours
+/// Ends a session's wait from its own side, and gives back what it waited for. None if a writer
+/// served it first: the reply is in the mail then.
+pub fn give_up(session: &mut Session, why: GiveUp, reply: &mut dyn Sink) -> Option<BlockedState> {
+    let is_ours = session.blocked.as_ref()?.waiter.claim();
+    if is_ours { answer(session, why, reply) } else { None }
 }
 
 /// Ends another client's wait. False if it does not wait, or no longer: from here on nobody feeds it.
@@ -257,8 +254,8 @@ pub(crate) fn unblock(card: &ClientCard, with_error: bool) -> bool {
 }
 
 /// The last words of a wait that has been claimed.
-pub fn answer(session: &mut Session, why: GiveUp, reply: &mut dyn Sink) {
-    let Some(state) = session.blocked.take() else { return };
+pub fn answer(session: &mut Session, why: GiveUp, reply: &mut dyn Sink) -> Option<BlockedState> {
+    let state = session.blocked.take()?;
     match why {
         GiveUp::TimedOut => parked(&state.waiter).call.timed_out(reply),
         GiveUp::UnblockedWithError => {
@@ -266,4 +263,5 @@ pub fn answer(session: &mut Session, why: GiveUp, reply: &mut dyn Sink) {
         }
         GiveUp::Disconnected => {}
     }
+    Some(state)
 }

@@ -2,11 +2,9 @@
 //! handler does not compile.
 
 use crate::connection::{client, command, tracking};
-use crate::ctx::{Ctx, Handler, Outcome};
-use crate::error::Refusal;
+use crate::ctx::Handler;
 use crate::pubsub::{inspect, publish, subscribe};
 use crate::{bitmap, connection, generic, help, list, server, string, transactions};
-use russet_base::Args;
 use russet_catalog::Command;
 
 pub(crate) const fn of(call: Command) -> Handler {
@@ -61,7 +59,7 @@ pub(crate) const fn of(call: Command) -> Handler {
         Command::Expiretime => generic::expiretime,
         Command::Pexpiretime => generic::pexpiretime,
         Command::Persist => generic::persist,
-        Command::Object => pending,
+        Command::Object => help::container,
         Command::ObjectEncoding => generic::object_encoding,
         Command::ObjectFreq => generic::object_freq,
         Command::ObjectIdletime => generic::object_idletime,
@@ -205,8 +203,4 @@ pub(crate) const fn of(call: Command) -> Handler {
         Command::FunctionFlush => server::function_flush,
         Command::FunctionHelp => help::help,
     }
-}
-
-fn pending(_ctx: &mut Ctx, _args: Args) -> Outcome {
-    Err(Refusal::text("ERR not there yet"))
 }

@@ -10,7 +10,9 @@ mod tests;
 
 use crate::node::Node;
 use crate::session::Session;
+use russet_catalog::Command;
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 
 /// What one client is subscribed to.
 #[derive(Debug, Default)]
@@ -29,6 +31,27 @@ impl Subscriptions {
     pub fn count_all(&self) -> usize {
         self.count_global() + self.shard_channels.len()
     }
+}
+
+/// Whether this is how the client's last command told of its subscriptions. That is pushed, not
+/// replied: a client that has turned its replies off gets it nevertheless.
+pub fn is_confirmation(session: &Session, reply: &[u8]) -> bool {
+    let last = usize::from(session.card.last_command.load(Ordering::Relaxed));
+    let command = last.checked_sub(1).and_then(|at| Command::ALL.get(at));
+    // A refusal or QUEUED is a reply like any other, and leaves the last command as it was.
+    let is_collection = matches!(reply.first(), Some(b'*' | b'>'));
+    is_collection
+        && matches!(
+            command,
+            Some(
+                Command::Subscribe
+                    | Command::Unsubscribe
+                    | Command::Psubscribe
+                    | Command::Punsubscribe
+                    | Command::Ssubscribe
+                    | Command::Sunsubscribe
+            )
+        )
 }
 
 /// Ends all of a client's subscriptions without telling it: RESET, and disconnection.

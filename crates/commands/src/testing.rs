@@ -65,6 +65,7 @@ impl Desk {
     pub fn try_run<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Option<Value> {
         let args: OwnedArgs = words.iter().collect();
         let mut sink = ValueSink::new(self.session.resp);
+        self.worker.read_clock();
         self.worker.begin_batch();
         match self.worker.run(&mut self.session, args.as_args(), &mut sink) {
             Progress::Done => sink.into_value(),

@@ -19,8 +19,8 @@ pub struct ReadyKey {
     pub key: Box<[u8]>,
 }
 
-/// What a command did, for those who must hear of it before the shards are unlocked. One is used for
-/// many commands: the counters add up, the rest is empty again once it is settled.
+/// What a command did, for those who must hear of it before the shards are unlocked. One is used
+/// for many commands: the counters add up, the rest is empty again once it is settled.
 #[derive(Debug, Default)]
 pub struct Effects {
     /// Changes to the data, as `rdb_changes_since_last_save` counts them.

@@ -135,8 +135,8 @@ impl Keyspace {
         self.gauges[shard].publish(locked.shard(shard), db);
     }
 
-    /// Bytes of slots and entries, without locks: as of the last write of each shard. Objects are not
-    /// in it: they are the allocator's.
+    /// Bytes of slots and entries, without locks: as of the last write of each shard. Objects are
+    /// not in it: they are the allocator's.
     pub fn memory_bytes(&self) -> u64 {
         self.gauges.iter().map(ShardGauges::memory_bytes).sum()
     }

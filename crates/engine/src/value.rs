@@ -63,7 +63,8 @@ impl Object {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum PackedTag {
-    /// A short string that was edited in place (APPEND, SETRANGE, SETBIT): `raw` in OBJECT ENCODING.
+    /// A short string that was edited in place (APPEND, SETRANGE, SETBIT): `raw` in OBJECT
+    /// ENCODING.
     EditedString = 0,
     List = 1,
 }

@@ -1,5 +1,5 @@
-//! Blocked clients: who waits for a key to be fed, first come first served. One per shard, under the
-//! shard's lock. What a waiter wants with the key is its own business (`call`).
+//! Blocked clients: who waits for a key to be fed, first come first served. One per shard, under
+//! the shard's lock. What a waiter wants with the key is its own business (`call`).
 //!
 //! A waiter that was settled elsewhere stays in its queues until they are next looked at or swept:
 //! leaving needs no lock.

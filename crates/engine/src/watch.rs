@@ -66,6 +66,11 @@ impl Watched {
         }
     }
 
+    /// The keys of a database that somebody watches.
+    pub fn keys_of_db(&self, db: usize) -> Vec<Box<[u8]>> {
+        self.by_db.get(&db).into_iter().flat_map(|keys| keys.keys().cloned()).collect()
+    }
+
     /// Forgets those who no longer watch.
     pub fn sweep(&mut self) {
         self.by_db.retain(|_, keys| {

@@ -141,6 +141,7 @@ impl<'a> Keys<'a> {
         }
         let keyspace = self.keyspace;
         for index in self.held().iter() {
+            self.expire_watched(index, (one, other));
             let Shard { tables, watched, waiting } = self.locked.shard(index);
             for db in [one, other] {
                 watched.touch_all(db, |key| {
@@ -157,6 +158,21 @@ impl<'a> Keys<'a> {
             }
             for db in [one, other] {
                 keyspace.publish_gauges(index, &mut self.locked, db);
+            }
+        }
+    }
+    /// Deletes the expired keys under the names that clients of either database watch, so that
+    /// they count as absent: who watches in the one may not know of a dead key in the other.
+    fn expire_watched(&mut self, index: usize, (one, other): (usize, usize)) {
+        let watched = &self.locked.shard(index).watched;
+        if watched.is_empty() {
+            return;
+        }
+        let mut names = watched.keys_of_db(one);
+        names.extend(watched.keys_of_db(other));
+        for key in &names {
+            for db in [one, other] {
+                self.in_db(db, |keys| keys.exists(key));
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Where a handler's reply goes. A handler can't tell whether that is a socket's buffer, a script or
-//! a caller in the same process.
+//! Where a handler's reply goes. A handler can't tell whether that is a socket's buffer, a script
+//! or a caller in the same process.
 
 /// The protocol that a client speaks. A few replies differ in shape, not only in spelling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -3,10 +3,10 @@
 //! The thread that reads a command runs it. While it runs the commands of one connection, that
 //! connection is checked out of the loop and the loop's state is unlocked; if it stays in one
 //! command for too long, the watchdog gives the loop to a spare thread, and the slow one hands its
-//! connection back by mail when it is done. A loop that keeps up serves alone: the next one is opened
-//! only when its rounds grow long ([`fleet`]), because two half-busy threads cost more per request
-//! than one busy thread. What a connection's bytes mean is the [`Service`]'s
-//! business: the server has one, and the benchmark's floor has another.
+//! connection back by mail when it is done. A loop that keeps up serves alone: the next one is
+//! opened only when its rounds grow long ([`fleet`]), because two half-busy threads cost more per
+//! request than one busy thread. What a connection's bytes mean is the [`Service`]'s business: the
+//! server has one, and the benchmark's floor has another.
 
 mod connection;
 mod fleet;
@@ -57,6 +57,12 @@ pub trait Service: Send + Sync + Sized + 'static {
 
     fn limits(&self, client: &Self::Client) -> RequestLimits;
 
+    /// After the thread has slept in the poller.
+    fn begin_round(&self, worker: &mut Self::Worker);
+
+    /// The time of this round, in milliseconds since 1970.
+    fn round_ms(&self, worker: &Self::Worker) -> i64;
+
     /// Before the first and after the last command of a connection's turn.
     fn begin_turn(&self, worker: &mut Self::Worker, client: &mut Self::Client, input_bytes: usize);
     fn end_turn(&self, worker: &mut Self::Worker, client: &mut Self::Client);
@@ -82,6 +88,16 @@ pub trait Service: Send + Sync + Sized + 'static {
 
     /// Whether the connection is to be closed once its replies are written.
     fn is_closing(&self, client: &Self::Client) -> bool;
+
+    /// Whether it is to be closed at once, with nothing more sent.
+    fn is_cut_off(&self, _client: &Self::Client) -> bool {
+        false
+    }
+
+    /// Is so much input that can't be run yet within the client's limits?
+    fn may_hold_input(&self, _client: &Self::Client, _input_bytes: usize) -> bool {
+        true
+    }
 
     fn letter(
         &self,

@@ -1,7 +1,7 @@
 //! What the process tells the commands about itself.
 
 use crate::event_loop::Fleet;
-use crate::listen;
+use crate::listen::{self, Doors};
 use crate::log::{Level, Log};
 use crate::service::RussetService;
 use russet_commands::config::Directive;
@@ -21,6 +21,7 @@ pub struct Process {
     pub stop: OnceLock<Box<dyn Fn() + Send + Sync>>,
     pub threads: OnceLock<usize>,
     pub log: OnceLock<Arc<Log>>,
+    pub doors: Doors,
 }
 
 pub struct ProcessHost(pub Arc<Process>);
@@ -47,7 +48,9 @@ impl Host for ProcessHost {
         match directive {
             Directive::TcpKeepalive | Directive::Port | Directive::Bind => {
                 match (self.0.fleet.get(), self.0.node.get().and_then(Weak::upgrade)) {
-                    (Some(fleet), Some(node)) => listen::apply(fleet, &node, directive),
+                    (Some(fleet), Some(node)) => {
+                        listen::apply(&self.0.doors, fleet, &node, directive)
+                    }
                     _ => Ok(()),
                 }
             }

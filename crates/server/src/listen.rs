@@ -7,30 +7,97 @@ use russet_commands::node::Node;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::Mutex;
 
-/// Opens what `bind`, `port` and `unixsocket` ask for. An error says which address it was.
-pub fn open(config: &Config) -> Result<Vec<Listener>, String> {
-    let mut listeners = Vec::new();
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    Tcp(SocketAddr),
+    Unix(String),
+}
+
+/// The sockets that are open now. Asked for again, they are handed out again: the loop that has
+/// them lets go of them only later, and an address can't be opened twice.
+#[derive(Default)]
+pub struct Doors(Mutex<Vec<(Place, OwnedFd)>>);
+
+impl Doors {
+    /// Opens what `bind`, `port` and `unixsocket` ask for, and forgets what they no longer do. An
+    /// error says which address it was, and changes nothing.
+    pub fn open(&self, config: &Config) -> Result<Vec<Listener>, String> {
+        let mut open = self.0.lock().unwrap_or_else(|poison| poison.into_inner());
+        let (mut listeners, mut kept) = (Vec::new(), Vec::new());
+        for (place, is_optional) in wanted(config)? {
+            let known = open.iter().find(|(known, _)| *known == place);
+            let socket = match known {
+                Some((_, socket)) => socket.try_clone(),
+                None => open_place(&place, config),
+            };
+            let listener = match socket {
+                Ok(socket) => socket.try_clone().and_then(|copy| {
+                    kept.push((place.clone(), copy));
+                    listener(&place, socket)
+                }),
+                Err(error) => Err(error),
+            };
+            match listener {
+                Ok(listener) => listeners.push(listener),
+                Err(error) if is_optional && is_unavailable(&error) => {}
+                Err(error) => return Err(format!("cannot listen on {place}: {error}")),
+            }
+        }
+        *open = kept;
+        Ok(listeners)
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Place::Tcp(address) => address.fmt(f),
+            Place::Unix(path) => path.fmt(f),
+        }
+    }
+}
+
+/// Where the configuration says to listen, and whether it may be done without.
+fn wanted(config: &Config) -> Result<Vec<(Place, bool)>, String> {
+    let mut places = Vec::new();
     let port = u16::try_from(config.int(Directive::Port)).unwrap_or(0);
     if port != 0 {
         for word in config.words(Directive::Bind) {
             let (is_optional, address) = parse_address(&word)?;
-            match open_tcp(SocketAddr::new(address, port), config) {
-                Ok(listener) => listeners.push(listener),
-                Err(error) if is_optional && is_unavailable(&error) => {}
-                Err(error) => return Err(format!("cannot listen on {address}:{port}: {error}")),
-            }
+            places.push((Place::Tcp(SocketAddr::new(address, port)), is_optional));
         }
     }
     let path = config.string(Directive::UnixSocket);
     if !path.is_empty() {
-        let listener = open_unix(&path, config.int(Directive::UnixSocketPerm) as u32)
-            .map_err(|error| format!("cannot listen on {path}: {error}"))?;
-        listeners.push(listener);
+        places.push((Place::Unix(path), false));
     }
-    Ok(listeners)
+    Ok(places)
+}
+
+fn open_place(place: &Place, config: &Config) -> io::Result<OwnedFd> {
+    match place {
+        Place::Tcp(address) => open_tcp(*address, config),
+        Place::Unix(path) => open_unix(path, config.int(Directive::UnixSocketPerm) as u32),
+    }
+}
+
+fn listener(place: &Place, socket: OwnedFd) -> io::Result<Listener> {
+    match place {
+        Place::Tcp(_) => {
+            let socket = std::net::TcpListener::from(socket);
+            Ok(Listener::Tcp(mio::net::TcpListener::from_std(socket)))
+        }
+        Place::Unix(path) => {
+            let socket = std::os::unix::net::UnixListener::from(socket);
+            Ok(Listener::Unix(mio::net::UnixListener::from_std(socket), path.clone()))
+        }
+    }
 }
 
 /// A leading `-` means: skip it if this machine has no such address.
@@ -52,7 +119,7 @@ fn is_unavailable(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::AddrNotAvailable | io::ErrorKind::Unsupported)
 }
 
-fn open_tcp(address: SocketAddr, config: &Config) -> io::Result<Listener> {
+fn open_tcp(address: SocketAddr, config: &Config) -> io::Result<OwnedFd> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
@@ -61,20 +128,20 @@ fn open_tcp(address: SocketAddr, config: &Config) -> io::Result<Listener> {
     socket.set_nonblocking(true)?;
     socket.bind(&SockAddr::from(address))?;
     socket.listen(config.int(Directive::TcpBacklog) as i32)?;
-    let listener: std::net::TcpListener = socket.into();
-    Ok(Listener::Tcp(mio::net::TcpListener::from_std(listener)))
+    Ok(socket.into())
 }
 
-fn open_unix(path: &str, permissions: u32) -> io::Result<Listener> {
+fn open_unix(path: &str, permissions: u32) -> io::Result<OwnedFd> {
     // A socket file that an earlier run left behind is in the way; anything else is not ours.
     if std::os::unix::net::UnixStream::connect(path).is_err() && is_socket(path) {
         std::fs::remove_file(path)?;
     }
-    let listener = mio::net::UnixListener::bind(path)?;
+    let listener = std::os::unix::net::UnixListener::bind(path)?;
+    listener.set_nonblocking(true)?;
     if permissions != 0 {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(permissions))?;
     }
-    Ok(Listener::Unix(listener, path.to_owned()))
+    Ok(listener.into())
 }
 
 fn is_socket(path: &str) -> bool {
@@ -84,6 +151,7 @@ fn is_socket(path: &str) -> bool {
 
 /// CONFIG SET of a directive that concerns sockets.
 pub fn apply(
+    doors: &Doors,
     fleet: &Fleet<RussetService>,
     node: &Node,
     directive: Directive,
@@ -94,7 +162,14 @@ pub fn apply(
             fleet.set_keepalive_seconds(u32::try_from(seconds).unwrap_or(0));
         }
         Directive::Port | Directive::Bind => {
-            fleet.listen(open(&node.config)?);
+            let listeners = doors.open(&node.config).map_err(|reason| {
+                node.host.log(&reason);
+                match directive {
+                    Directive::Bind => "Failed to bind to specified addresses.".to_owned(),
+                    _ => "Unable to listen on this port. Check server logs.".to_owned(),
+                }
+            })?;
+            fleet.listen(listeners);
         }
         _ => {}
     }

@@ -2,9 +2,9 @@
 
 use crate::event_loop::Fleet;
 use crate::host::{Process, ProcessHost};
+use crate::housekeeping;
 use crate::log::{Level, Log};
 use crate::service::RussetService;
-use crate::{housekeeping, listen};
 use russet_base::hash::KeyHasher;
 use russet_base::limits::SHARDS_MAX;
 use russet_base::{Random, SystemClock};
@@ -74,10 +74,10 @@ fn serve(config: Config) -> Result<(), String> {
     let hasher = KeyHasher::with_seed(Random::from_entropy().next_u64());
     let databases = config.int(Directive::Databases) as usize;
     let keyspace = Keyspace::new(shards, databases, hasher);
-    let listeners = listen::open(&config)?;
+    let process = Arc::new(Process::default());
+    let listeners = process.doors.open(&config)?;
     let keepalive = u32::try_from(config.int(Directive::TcpKeepalive)).unwrap_or(0);
 
-    let process = Arc::new(Process::default());
     let _is_first = process.log.set(log.clone());
     let host = Box::new(ProcessHost(process.clone()));
     let node = Arc::new(Node::new(config, keyspace, Arc::new(SystemClock::new()), host));

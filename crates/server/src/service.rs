@@ -3,17 +3,22 @@
 use crate::event_loop::{Address, After, Peer, Service};
 use russet_base::limits::{ARGUMENTS_MAX, INLINE_BYTES_MAX};
 use russet_base::{Args, UnixMillis};
-use russet_commands::blocking::{self, BlockedState, GiveUp};
+use russet_commands::blocking::{self, GiveUp};
 use russet_commands::clients::{ClientCard, ClientFlags};
 use russet_commands::config::{ClientClass, Directive};
 use russet_commands::connection;
 use russet_commands::dispatch::{Progress, Worker};
 use russet_commands::mail::Letter;
 use russet_commands::node::Node;
+use russet_commands::pubsub;
 use russet_commands::session::{Gate, ReplyMode, Session};
 use russet_protocol::{RequestLimits, RespWriter};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+/// Replies up to this size are sent whatever the limits: Redis keeps so much in a buffer that it
+/// does not count.
+const REPLY_BYTES_FREE: usize = 16 * 1024;
 
 pub struct RussetService {
     pub node: Arc<Node>,
@@ -24,6 +29,8 @@ pub struct Client {
     pub session: Session,
     /// Since when its output has been over the soft limit.
     soft_limit_since_ms: Option<i64>,
+    /// It asked for more than its hard limit allows at once: nothing more is sent to it.
+    is_cut_off: bool,
 }
 
 impl RussetService {
@@ -73,12 +80,18 @@ impl RussetService {
         why: GiveUp,
         out: &mut Vec<u8>,
     ) -> After {
-        let command = session.blocked.as_ref().and_then(BlockedState::command);
         let mut writer = Self::writer(session, out);
-        blocking::answer(session, why, &mut writer);
+        let Some(state) = blocking::answer(session, why, &mut writer) else {
+            return After::Wait;
+        };
         let is_failure = why == GiveUp::UnblockedWithError;
-        worker.count_unblocked(session, command, is_failure.then_some("UNBLOCKED"));
+        worker.count_unblocked(session, &state, is_failure.then_some("UNBLOCKED"));
         self.unblocked(session)
+    }
+
+    fn is_within_hard_limit(&self, client: &Client, output_bytes: usize) -> bool {
+        let hard_bytes = self.node.config.output_buffer_limit(class_of(client)).hard_bytes;
+        hard_bytes == 0 || output_bytes as u64 <= hard_bytes
     }
 
     fn run_in(
@@ -101,9 +114,18 @@ impl RussetService {
     }
 }
 
+fn class_of(client: &Client) -> ClientClass {
+    let is_pubsub = client.session.subscriptions.count_all() > 0;
+    if is_pubsub { ClientClass::Pubsub } else { ClientClass::Normal }
+}
+
 /// CLIENT REPLY: the replies of a command that was run are thrown away.
+/// COMPAT: but not the confirmations of subscriptions, which are pushed like their messages
+/// (tests/wire/pubsub/reply_off.wire).
 fn withhold_reply(session: &mut Session, out: &mut Vec<u8>, before: usize, progress: Progress) {
-    out.truncate(before);
+    if !pubsub::is_confirmation(session, &out[before..]) {
+        out.truncate(before);
+    }
     if progress != Progress::Done {
         return;
     }
@@ -146,7 +168,7 @@ impl Service for RussetService {
         self.node.clients.add(card.clone());
         self.node.stats.connections.fetch_add(1, Ordering::Relaxed);
         let session = Session::new(card, mailbox, needs_auth);
-        Some(Client { session, soft_limit_since_ms: None })
+        Some(Client { session, soft_limit_since_ms: None, is_cut_off: false })
     }
 
     fn disconnect(&self, _worker: &mut Worker, client: &mut Client) {
@@ -163,6 +185,14 @@ impl Service for RussetService {
             inline_bytes_max: INLINE_BYTES_MAX,
             authenticated: client.session.is_authenticated(),
         }
+    }
+
+    fn begin_round(&self, worker: &mut Worker) {
+        worker.read_clock();
+    }
+
+    fn round_ms(&self, worker: &Worker) -> i64 {
+        worker.now.0
     }
 
     fn begin_turn(&self, worker: &mut Worker, client: &mut Client, input_bytes: usize) {
@@ -204,6 +234,11 @@ impl Service for RussetService {
         out: &mut Vec<u8>,
     ) -> Progress {
         let progress = self.run_in(worker, &mut client.session, args, out);
+        if out.len() > REPLY_BYTES_FREE && !self.is_within_hard_limit(client, out.len()) {
+            self.node.stats.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
+            client.is_cut_off = true;
+            client.session.is_closing = true;
+        }
         if progress == Progress::Blocked {
             client.session.card.set_flag(ClientFlags::BLOCKED, true);
             self.node.stats.blocked_clients.fetch_add(1, Ordering::Relaxed);
@@ -213,6 +248,19 @@ impl Service for RussetService {
 
     fn is_closing(&self, client: &Client) -> bool {
         client.session.is_closing
+    }
+
+    fn is_cut_off(&self, client: &Client) -> bool {
+        client.is_cut_off
+    }
+
+    fn may_hold_input(&self, _client: &Client, input_bytes: usize) -> bool {
+        let bytes_max = self.node.config.int(Directive::ClientQueryBufferLimit);
+        let is_within = i64::try_from(input_bytes).is_ok_and(|bytes| bytes <= bytes_max);
+        if !is_within {
+            self.node.stats.query_limit_disconnections.fetch_add(1, Ordering::Relaxed);
+        }
+        is_within
     }
 
     fn letter(
@@ -236,7 +284,7 @@ impl Service for RussetService {
                     if session.reply_mode == ReplyMode::On {
                         out.extend_from_slice(&reply);
                     }
-                    worker.count_unblocked(session, state.command(), None);
+                    worker.count_unblocked(session, state, None);
                     self.unblocked(session)
                 }
                 _ => After::Wait,
@@ -316,13 +364,12 @@ impl Service for RussetService {
     }
 
     fn may_hold_output(&self, client: &mut Client, output_bytes: usize) -> bool {
+        client.session.card.output_bytes.store(output_bytes as u64, Ordering::Relaxed);
         if output_bytes == 0 {
             client.soft_limit_since_ms = None;
             return true;
         }
-        let is_pubsub = client.session.subscriptions.count_all() > 0;
-        let class = if is_pubsub { ClientClass::Pubsub } else { ClientClass::Normal };
-        let limit = self.node.config.output_buffer_limit(class);
+        let limit = self.node.config.output_buffer_limit(class_of(client));
         let bytes = output_bytes as u64;
         let mut is_over = limit.hard_bytes > 0 && bytes > limit.hard_bytes;
         if limit.soft_bytes > 0 && bytes > limit.soft_bytes {

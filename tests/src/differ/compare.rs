@@ -3,7 +3,7 @@
 
 use crate::client::Reply;
 
-/// How far two readings of one time to live may be apart: the servers are asked one after the other.
+/// How far two readings of one time to live may be apart: one server is asked after the other.
 const TTL_APART_MS: i64 = 20_000;
 
 /// Whether both servers answered the same to this call.
@@ -46,8 +46,8 @@ pub fn is_same_exec(queued: &[Vec<Vec<u8>>], russet: &Reply, peer: &Reply) -> bo
     }
 }
 
-/// DIFFERS: an error that quotes the request shows bytes that are no text as U+FFFD, and what stands
-/// behind a NUL as well; peers send the bytes as they are and end at the NUL.
+/// DIFFERS: an error that quotes the request shows bytes that are no text as U+FFFD, and what
+/// stands behind a NUL as well; peers send the bytes as they are and end at the NUL.
 fn is_same_text(russet: &[u8], peer: &[u8]) -> bool {
     let until_nul = |text: &[u8]| -> String {
         let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());

@@ -17,7 +17,7 @@ pub fn count(ctx: &mut Ctx, _args: Args) -> Outcome {
 
 /// Which names COMMAND LIST tells.
 enum Wanted<'a> {
-    TopLevel,
+    All,
     /// Nothing here comes from a module.
     None,
     Category(Categories),
@@ -27,7 +27,7 @@ enum Wanted<'a> {
 pub fn list(ctx: &mut Ctx, args: Args) -> Outcome {
     let wanted = parse_wanted(args)?;
     let is_wanted = |command: &Command| match &wanted {
-        Wanted::TopLevel => command.parent().is_none(),
+        Wanted::All => true,
         Wanted::None => false,
         Wanted::Category(category) => command.spec().categories.has(*category),
         Wanted::Pattern(glob) => glob.matches(command.full_name().as_bytes()),
@@ -44,7 +44,7 @@ pub fn list(ctx: &mut Ctx, args: Args) -> Outcome {
 
 fn parse_wanted(args: Args<'_>) -> Result<Wanted<'_>, Refusal> {
     if args.len() == 2 {
-        return Ok(Wanted::TopLevel);
+        return Ok(Wanted::All);
     }
     if args.len() != 5 || !args.at(2).eq_ignore_ascii_case(b"filterby") {
         return Err(Refusal::Syntax);

@@ -7,7 +7,7 @@ use crate::pause::PauseKind;
 use russet_base::Args;
 use russet_base::num::parse_i64;
 
-/// COMPAT: words after the mode are not looked at (tests/wire/connection/client-pause.wire).
+/// COMPAT: words after the mode are not looked at (tests/wire/connection/client_pause.wire).
 pub fn pause(ctx: &mut Ctx, args: Args) -> Outcome {
     let kind = match args.get(3) {
         None => PauseKind::All,

@@ -185,6 +185,8 @@ fn help_and_docs_cover_the_catalog() {
     for line in ["COMMAND", "COMMAND DOCS", "COMMAND INFO", "COMMAND LIST"] {
         assert!(!desk.say(line).starts_with('-'), "{line}");
     }
+    let names = desk.say("COMMAND LIST");
+    assert!(names.contains("\"get\"") && names.contains("\"client|list\""), "{names}");
     desk.say("HELLO 3");
     for line in ["COMMAND", "COMMAND DOCS"] {
         assert!(!desk.say(line).starts_with('-'), "{line}");

@@ -104,7 +104,7 @@ pub fn trackinginfo(ctx: &mut Ctx, _args: Args) -> Outcome {
 }
 
 /// COMPAT: a server without maintenance notices does not know the subcommand, and clients that ask
-/// for them by default go on when they read so (tests/wire/connection/client-maint.wire).
+/// for them by default go on when they read so (tests/wire/connection/client_maint.wire).
 pub fn maint_notifications(ctx: &mut Ctx, args: Args) -> Outcome {
     if args.at(2).eq_ignore_ascii_case(b"off") {
         ctx.reply.ok();

@@ -53,6 +53,7 @@ impl Crowd {
     fn run(&mut self, who: usize, args: &OwnedArgs) -> String {
         let session = &mut self.guests[who].session;
         let mut sink = ValueSink::new(session.resp);
+        self.desk.worker.read_clock();
         self.desk.worker.begin_batch();
         match self.desk.worker.run(session, args.as_args(), &mut sink) {
             Progress::Done => sink.into_value().unwrap().to_string(),
@@ -61,8 +62,8 @@ impl Crowd {
         }
     }
 
-    /// Lets a client read one letter of its mail: the reply that came of it, `(blocked)` if it waits
-    /// on, `(none)` without mail.
+    /// Lets a client read one letter of its mail: the reply that came of it, `(blocked)` if it
+    /// waits on, `(none)` without mail.
     pub fn read(&mut self, who: usize) -> String {
         let guest = &mut self.guests[who];
         let letter = guest.mail.0.lock().unwrap().pop_front();
@@ -94,7 +95,7 @@ impl Crowd {
         let mut reply = Vec::new();
         let session = &mut self.guests[who].session;
         let mut writer = RespWriter::new(&mut reply, session.resp);
-        if !blocking::give_up(session, why, &mut writer) {
+        if blocking::give_up(session, why, &mut writer).is_none() {
             return "(too late)".to_owned();
         }
         decode(&reply).unwrap().map_or("(gone)".to_owned(), |(value, _)| value.to_string())

@@ -41,6 +41,7 @@ impl Guest {
     pub fn says(&mut self, desk: &mut Desk, line: &str) -> Vec<String> {
         let args: OwnedArgs = line.split(' ').filter(|word| !word.is_empty()).collect();
         let mut sink = ValueSink::new(self.session.resp);
+        desk.worker.read_clock();
         desk.worker.begin_batch();
         desk.worker.run(&mut self.session, args.as_args(), &mut sink);
         sink.into_values().iter().map(Value::to_string).collect()

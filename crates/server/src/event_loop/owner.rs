@@ -1,10 +1,10 @@
 //! Which thread owns a loop right now, and how a slow one loses it.
 //!
-//! `beat` is even while the owner looks after the loop itself, and odd while it runs commands. Every
-//! few commands give it a new odd value, so a watchdog that sees the same odd value for too long
-//! knows that a command is taking that long. It takes the loop by swapping that value for
-//! [`LOST`]; the owner notices at its next beat. One compare-and-swap decides, so exactly one of the
-//! two wins.
+//! `beat` is even while the owner looks after the loop itself, and odd while it runs commands.
+//! Every few commands give it a new odd value, so a watchdog that sees the same odd value for too
+//! long knows that a command is taking that long. It takes the loop by swapping that value for
+//! [`LOST`]; the owner notices at its next beat. One compare-and-swap decides, so exactly one of
+//! the two wins.
 
 use std::cell::Cell;
 use std::sync::Arc;

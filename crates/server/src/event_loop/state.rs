@@ -96,6 +96,7 @@ impl<S: Service> EventLoop<S> {
     /// Runs the loop until it ends (true) or is lost to another thread (false).
     pub fn run(&self, fleet: &Fleet<S>, thread: &mut Thread<S>, own: &Ownership) -> bool {
         let mut state = self.lock();
+        thread.service.begin_round(&mut thread.worker);
         loop {
             self.read_mail(&mut state, fleet, thread);
             if state.is_ending {
@@ -113,7 +114,7 @@ impl<S: Service> EventLoop<S> {
                 }
             }
             self.note_round(started);
-            if let Err(error) = self.poll(&mut state, fleet) {
+            if let Err(error) = self.poll(&mut state, fleet, thread) {
                 // Without its poller a loop can do nothing: better to end than to pretend.
                 eprintln!("event loop {}: the poller failed: {error}", self.index);
                 std::process::abort();
@@ -306,7 +307,7 @@ impl<S: Service> EventLoop<S> {
     }
 
     fn run_timers(&self, state: &mut LoopState<S>, thread: &mut Thread<S>) {
-        let now = thread.service.now_ms();
+        let now = thread.service.round_ms(&thread.worker);
         while let Some(&(std::cmp::Reverse(at), slot, generation)) = state.timers.peek() {
             if at > now {
                 break;
@@ -335,15 +336,21 @@ impl<S: Service> EventLoop<S> {
         self.check_in(state, connection, verdict, thread);
     }
 
-    fn poll(&self, state: &mut LoopState<S>, fleet: &Fleet<S>) -> io::Result<()> {
+    fn poll(
+        &self,
+        state: &mut LoopState<S>,
+        fleet: &Fleet<S>,
+        thread: &mut Thread<S>,
+    ) -> io::Result<()> {
         let timeout = if state.ready.is_empty() && self.inbox.may_sleep() {
-            state.sleep_time(fleet.now_ms())
+            state.sleep_time(thread.service.round_ms(&thread.worker))
         } else {
             Duration::ZERO
         };
         let mut events = state.events.take().expect("only poll takes it, and it puts it back");
         let result = state.poll.poll(&mut events, Some(timeout));
         self.inbox.is_awake();
+        thread.service.begin_round(&mut thread.worker);
         for event in events.iter() {
             match event.token() {
                 WAKER => {}

@@ -48,6 +48,9 @@ impl<S: Service> Thread<S> {
             connection.output = std::mem::take(&mut self.out);
         }
         let mut verdict = self.act(connection, ownership);
+        if self.service.is_cut_off(&connection.client) {
+            verdict = Verdict::Close;
+        }
         if verdict != Verdict::Close && !self.flush(connection) {
             verdict = Verdict::Close;
         }
@@ -128,10 +131,6 @@ impl<S: Service> Thread<S> {
     /// Reads behind input that is there already: a large argument, or a client that waits.
     fn read_more(&mut self, connection: &mut Connection<S>, own: &Ownership) -> Verdict {
         let have = connection.input.len();
-        let limits = self.service.limits(&connection.client);
-        if have > limits.bulk_bytes_max.saturating_mul(2) {
-            return Verdict::Close;
-        }
         let wanted = connection.batch.needed().saturating_sub(have).clamp(READ_BYTES, 1 << 24);
         connection.input.resize(have + wanted, 0);
         let result = connection.stream.read(&mut connection.input[have..]);
@@ -141,6 +140,9 @@ impl<S: Service> Thread<S> {
             Ok(0) => self.at_end(connection),
             Ok(count) => {
                 connection.is_readable = count == wanted;
+                if !self.service.may_hold_input(&connection.client, connection.input.len()) {
+                    return Verdict::Close;
+                }
                 if connection.hold != Hold::None {
                     return Verdict::Keep;
                 }

@@ -4,11 +4,11 @@
 //! Whoever finds a shard busy queues on that one shard, holding nothing, and is woken when it is
 //! free; so a command that waits for a slow one keeps no other key waiting. A shard that has
 //! waiters may still be taken by someone who happens to come by (a lock that is always handed over
-//! in turn makes every holder wait for a sleeping heir), but only [`BYPASSES_MAX`] times: then it is
-//! handed to the first in the queue.
+//! in turn makes every holder wait for a sleeping heir), but only [`BYPASSES_MAX`] times: then it
+//! is handed to the first in the queue.
 //!
-//! Why there is no deadlock: nobody waits while holding. Why nobody starves: the queue is first come
-//! first served and the number of bypasses is bounded.
+//! Why there is no deadlock: nobody waits while holding. Why nobody starves: the queue is first
+//! come first served and the number of bypasses is bounded.
 
 use super::sync::{AtomicBool, AtomicU8, AtomicU32, Mutex, Ordering, spin_hint};
 use crate::store::shard_set::ShardSet;
@@ -39,6 +39,9 @@ struct Waiter {
     bypassed: AtomicU32,
 }
 
+/// Alone on its cache lines (the processor fetches them in pairs): neighbours are taken by other
+/// threads.
+#[repr(align(128))]
 struct Lock<T> {
     state: AtomicU8,
     queue: Mutex<VecDeque<Arc<Waiter>>>,
@@ -230,8 +233,8 @@ impl<T> Locked<'_, T> {
     pub fn pair(&mut self, first: usize, second: usize) -> (&mut T, &mut T) {
         assert!(first != second, "one shard can't be borrowed twice");
         assert!(self.held.contains(first) && self.held.contains(second), "both must be locked");
-        // SAFETY: 1. Both locks are held by `self`. 2. The two values are distinct, and both borrows
-        // are of `&mut self`, so nothing else reaches either while they live.
+        // SAFETY: 1. Both locks are held by `self`. 2. The two values are distinct, and both
+        // borrows are of `&mut self`, so nothing else reaches either while they live.
         unsafe {
             (&mut *self.locks.locks[first].value.get(), &mut *self.locks.locks[second].value.get())
         }
@@ -248,8 +251,8 @@ impl<T> Drop for Locked<'_, T> {
     }
 }
 
-/// A command's wait for a busy shard. It holds no lock, except one that was handed to it and that it
-/// has not looked at yet. Dropping it leaves the queue.
+/// A command's wait for a busy shard. It holds no lock, except one that was handed to it and that
+/// it has not looked at yet. Dropping it leaves the queue.
 pub struct Wait<T> {
     locks: Arc<Locks<T>>,
     wake: Arc<dyn Wake>,
