@@ -1,6 +1,7 @@
 //! Commands that wait for a key to be fed, whatever its type: how they are parked, served by the
 //! writer that feeds them, tried again, and given up.
 
+use crate::clients::ClientCard;
 use crate::dispatch::settle;
 use crate::error::Refusal;
 use crate::mail::{Letter, Mailbox};
@@ -57,6 +58,7 @@ impl std::fmt::Debug for BlockRequest {
 /// What hangs in the shards' queues.
 struct Parked {
     call: Box<dyn BlockedCall>,
+    keys: Arc<[Box<[u8]>]>,
     resp: Resp,
     mailbox: Arc<dyn Mailbox>,
 }
@@ -64,7 +66,7 @@ struct Parked {
 /// What the session remembers while it waits.
 pub struct BlockedState {
     pub waiter: Arc<Waiter>,
-    pub keys: Vec<Box<[u8]>>,
+    pub keys: Arc<[Box<[u8]>]>,
     pub deadline: Option<UnixMillis>,
     pub args: OwnedArgs,
 }
@@ -78,14 +80,16 @@ impl BlockedState {
 
 /// Parks a client in the queues of its keys. The shards of all of them are locked.
 pub(crate) fn park(keys: &mut Keys, session: &mut Session, args: Args, request: BlockRequest) {
-    let parked =
-        Parked { call: request.call, resp: session.resp, mailbox: session.mailbox.clone() };
-    let waiter = Arc::new(Waiter::new(session.id(), keys.db, request.wants, Box::new(parked)));
-    for key in &request.keys {
+    let BlockRequest { keys: awaited, wants, deadline, call } = request;
+    let awaited: Arc<[Box<[u8]>]> = awaited.into();
+    let mailbox = session.mailbox.clone();
+    let parked = Parked { call, keys: awaited.clone(), resp: session.resp, mailbox };
+    let waiter = Arc::new(Waiter::new(session.id(), keys.db, wants, Box::new(parked)));
+    for key in awaited.iter() {
         keys.shard_of(key).waiting.add(key, &waiter);
     }
-    let BlockRequest { keys, deadline, .. } = request;
-    session.blocked = Some(BlockedState { waiter, keys, deadline, args: args.into() });
+    *session.card.waiter() = Arc::downgrade(&waiter);
+    session.blocked = Some(BlockedState { waiter, keys: awaited, deadline, args: args.into() });
 }
 
 fn parked(waiter: &Waiter) -> &Parked {
@@ -115,13 +119,13 @@ fn serve_key(keys: &mut Keys, ready: &ReadyKey) {
             return;
         };
         let parked = parked(&waiter);
-        if !parked.call.is_satisfied(keys, key) {
+        let source = source(keys, &waiter, key);
+        if source == Source::Key(key) && !parked.call.is_satisfied(keys, key) {
             passed += 1;
             continue;
         }
-        if let Some(other) = parked.call.also_needs()
-            && !keys.try_hold(other)
-        {
+        let is_free = parked.call.also_needs().is_none_or(|other| keys.try_hold(other));
+        if source == Source::Busy || !is_free {
             // Those behind it are served when it has had its turn.
             keys.shard_of(key).waiting.owe(ready);
             parked.mailbox.post(Letter::Retry(waiter.clone()));
@@ -132,11 +136,42 @@ fn serve_key(keys: &mut Keys, ready: &ReadyKey) {
         }
         let mut reply = Vec::new();
         let mut writer = RespWriter::new(&mut reply, parked.resp);
-        if let Err(refusal) = parked.call.serve(keys, &mut writer, key) {
+        let served = match source {
+            Source::Key(from) => parked.call.serve(keys, &mut writer, from),
+            Source::WrongType | Source::Busy => Err(Refusal::WrongType),
+        };
+        if let Err(refusal) = served {
             writer.error(&refusal.wire());
         }
         parked.mailbox.post(Letter::Served { waiter: waiter.clone(), reply });
     }
+}
+
+/// Which of its keys a waiter is served from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source<'w> {
+    Key(&'w [u8]),
+    /// A key before it has become something else.
+    WrongType,
+    /// The shard of a key before it is not free for the writer.
+    Busy,
+}
+
+/// COMPAT: the first of its keys that has something, as if the call were made again now; not the one
+/// that was fed. Test: tests/wire/list/blpop.wire, "several keys fed at once".
+fn source<'w>(keys: &mut Keys, waiter: &'w Waiter, fed: &'w [u8]) -> Source<'w> {
+    let before = parked(waiter).keys.iter().take_while(|key| ***key != *fed);
+    for key in before {
+        if !keys.try_hold(key) {
+            return Source::Busy;
+        }
+        match keys.peek(key).map(|entry| type_of(&entry)) {
+            None => {}
+            Some(found) if found == waiter.wants => return Source::Key(key),
+            Some(_) => return Source::WrongType,
+        }
+    }
+    Source::Key(fed)
 }
 
 /// Looks after those who wait and watch: forgets who no longer does, and passes on the turns of
@@ -204,10 +239,23 @@ pub enum GiveUp {
 /// Ends a session's wait from its own side, and gives back what it waited for. None if a writer
 /// served it first: the reply is in the mail then.
 pub fn give_up(session: &mut Session, why: GiveUp, reply: &mut dyn Sink) -> Option<BlockedState> {
-    let state = session.blocked.as_ref()?;
-    if !state.waiter.claim() {
-        return None;
+    let is_ours = session.blocked.as_ref()?.waiter.claim();
+    if is_ours { answer(session, why, reply) } else { None }
+}
+
+/// Ends another client's wait. False if it does not wait, or no longer: from here on nobody feeds it.
+pub(crate) fn unblock(card: &ClientCard, with_error: bool) -> bool {
+    let waiter = card.waiter().upgrade().filter(|waiter| waiter.claim());
+    let is_ended = waiter.is_some();
+    if let Some(waiter) = waiter {
+        card.post(Letter::Unblock { waiter, with_error });
     }
+    is_ended
+}
+
+/// The last words of a wait that has been claimed.
+pub fn answer(session: &mut Session, why: GiveUp, reply: &mut dyn Sink) -> Option<BlockedState> {
+    let state = session.blocked.take()?;
     match why {
         GiveUp::TimedOut => parked(&state.waiter).call.timed_out(reply),
         GiveUp::UnblockedWithError => {
@@ -215,5 +263,5 @@ pub fn give_up(session: &mut Session, why: GiveUp, reply: &mut dyn Sink) -> Opti
         }
         GiveUp::Disconnected => {}
     }
-    session.blocked.take()
+    Some(state)
 }

@@ -1,11 +1,12 @@
 //! Who is connected, as CLIENT LIST shows it. Each connection writes its own card; anyone may read.
 
 use crate::mail::{Letter, Mailbox};
+use russet_engine::waiting::Waiter;
 use std::collections::BTreeMap;
 use std::sync::atomic::{
     AtomicBool, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering,
 };
-use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, Weak};
 
 /// What others may know of a connection. Plain stores by the owner: the figures need not agree with
 /// each other to the last request.
@@ -38,6 +39,8 @@ pub struct ClientCard {
     pub is_killed: AtomicBool,
     pub names: Mutex<ClientNames>,
     mailbox: Mutex<Option<Arc<dyn Mailbox>>>,
+    /// Its last wait, for CLIENT UNBLOCK to end.
+    waiter: Mutex<Weak<Waiter>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -96,11 +99,18 @@ impl ClientCard {
             is_killed: AtomicBool::new(false),
             names: Mutex::new(names),
             mailbox: Mutex::new(None),
+            waiter: Mutex::default(),
         }
     }
 
     pub fn names(&self) -> MutexGuard<'_, ClientNames> {
         self.names.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+
+    /// Held by the owner while it tries a blocked call again: whoever claims a wait without the locks
+    /// of its keys must hold it too. Taken after shards, never before.
+    pub fn waiter(&self) -> MutexGuard<'_, Weak<Waiter>> {
+        self.waiter.lock().unwrap_or_else(|poison| poison.into_inner())
     }
 
     pub fn set_flag(&self, flag: u16, on: bool) {

@@ -235,6 +235,8 @@ impl Worker {
         let Some(locked) = lock(node, session, shards) else {
             return Progress::Busy;
         };
+        let retrying = session.blocked.as_ref().map(|_| session.card.clone());
+        let _unblock_waits = retrying.as_ref().map(|card| card.waiter());
         if session.blocked.as_ref().is_some_and(|state| state.waiter.is_settled()) {
             return Progress::Blocked;
         }
@@ -388,8 +390,8 @@ fn conclude(ctx: &mut Ctx, outcome: Outcome, args: Args) -> Progress {
     if let Some(state) = ctx.session.blocked.take() {
         // A second try was answered: nobody else may, and those behind it get their turn.
         let was_waiting = state.waiter.claim();
-        debug_assert!(was_waiting, "its keys were locked since it was seen waiting");
-        for key in &state.keys {
+        debug_assert!(was_waiting, "its keys and its card were locked since it was seen waiting");
+        for key in state.keys.iter() {
             ctx.keys.recheck_waiters(key);
         }
     }

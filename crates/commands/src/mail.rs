@@ -12,8 +12,8 @@ pub enum Letter {
     Served { waiter: Arc<Waiter>, reply: Vec<u8> },
     /// A blocked call may be served if it is tried again with its own locks.
     Retry(Arc<Waiter>),
-    /// CLIENT UNBLOCK.
-    Unblock { with_error: bool },
+    /// CLIENT UNBLOCK has ended this wait: it has been claimed, and only the answer is missing.
+    Unblock { waiter: Arc<Waiter>, with_error: bool },
     /// A shard that a set-aside command waits for may be free.
     ShardFree,
     /// CLIENT PAUSE is over, or something else worth another look at the connection.

@@ -266,6 +266,7 @@ impl Sink for ValueSink {
     }
 
     fn error(&mut self, text: &str) {
+        let text = text.trim_matches(['\r', '\n']);
         self.add(Value::error(text.replace(['\r', '\n'], " ")));
     }
 

@@ -67,7 +67,9 @@ impl Sink for RespWriter<'_> {
 
     fn error(&mut self, text: &str) {
         let start = self.out.len();
-        self.line(b'-', text.as_bytes());
+        // COMPAT: line ends at the ends are dropped, others become spaces; test
+        // tests/wire/generic/expire.wire, "an option with line ends".
+        self.line(b'-', text.trim_matches(['\r', '\n']).as_bytes());
         let end = self.out.len() - 2;
         for byte in &mut self.out[start..end] {
             if matches!(*byte, b'\r' | b'\n') {

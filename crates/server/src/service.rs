@@ -60,6 +60,7 @@ impl RussetService {
         After::Continue
     }
 
+    /// Ends a wait from its own side, unless a writer has served it: then the reply is in the mail.
     fn give_up(
         &self,
         worker: &mut Worker,
@@ -67,8 +68,20 @@ impl RussetService {
         why: GiveUp,
         out: &mut Vec<u8>,
     ) -> After {
+        let is_ours = session.blocked.as_ref().is_some_and(|state| state.waiter.claim());
+        if is_ours { self.answer(worker, session, why, out) } else { After::Wait }
+    }
+
+    /// The last words of a wait that has been claimed.
+    fn answer(
+        &self,
+        worker: &mut Worker,
+        session: &mut Session,
+        why: GiveUp,
+        out: &mut Vec<u8>,
+    ) -> After {
         let mut writer = Self::writer(session, out);
-        let Some(state) = blocking::give_up(session, why, &mut writer) else {
+        let Some(state) = blocking::answer(session, why, &mut writer) else {
             return After::Wait;
         };
         let is_failure = why == GiveUp::UnblockedWithError;
@@ -284,13 +297,16 @@ impl Service for RussetService {
             },
             Letter::ShardFree if is_blocked => self.retry(worker, session, out),
             Letter::ShardFree | Letter::Resume if !is_blocked => After::Continue,
-            Letter::Unblock { with_error } => {
-                let why = match with_error {
-                    true => GiveUp::UnblockedWithError,
-                    false => GiveUp::TimedOut,
-                };
-                self.give_up(worker, session, why, out)
-            }
+            Letter::Unblock { waiter, with_error } => match &session.blocked {
+                Some(state) if Arc::ptr_eq(&state.waiter, &waiter) => {
+                    let why = match with_error {
+                        true => GiveUp::UnblockedWithError,
+                        false => GiveUp::TimedOut,
+                    };
+                    self.answer(worker, session, why, out)
+                }
+                _ => After::Wait,
+            },
             Letter::Kill => After::Close,
             Letter::ShardFree | Letter::Resume | Letter::SocketReady => After::Wait,
         }

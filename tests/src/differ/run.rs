@@ -20,14 +20,6 @@ impl std::fmt::Display for Difference {
     }
 }
 
-/// What came of the steps of a plan.
-enum Verdict {
-    Same,
-    Differs(Difference),
-    /// The servers went different ways where they may: there is nothing to compare from here on.
-    Parted,
-}
-
 /// The two servers under comparison.
 pub struct Pair {
     russet: SocketAddr,
@@ -58,15 +50,13 @@ impl Pair {
     pub fn run(&mut self, plan: &Plan) -> Result<Option<Difference>, String> {
         let mut russet = Side::open(self.russet, plan.resp).map_err(|e| format!("russet: {e}"))?;
         let mut peer = Side::open(self.peer, plan.resp).map_err(|e| format!("peer: {e}"))?;
-        let verdict = match plan.mode {
+        let found = match plan.mode {
             Mode::Pipeline => pipelined(&mut russet, &mut peer, &plan.steps),
             Mode::Crossed => crossed(&mut russet, &mut peer, &plan.steps),
             Mode::PubSub => published(&mut russet, &mut peer, &plan.steps),
         };
-        match verdict? {
-            Verdict::Differs(difference) => return Ok(Some(difference)),
-            Verdict::Parted => return Ok(None),
-            Verdict::Same => {}
+        if let Some(difference) = found? {
+            return Ok(Some(difference));
         }
         Ok(data_differs(&dump::read(&mut russet.control)?, &dump::read(&mut peer.control)?))
     }
@@ -153,7 +143,11 @@ impl Queue {
 }
 
 /// Everything in one write on one connection.
-fn pipelined(russet: &mut Side, peer: &mut Side, steps: &[Step]) -> Result<Verdict, String> {
+fn pipelined(
+    russet: &mut Side,
+    peer: &mut Side,
+    steps: &[Step],
+) -> Result<Option<Difference>, String> {
     let mut queue = Queue::default();
     for side in [&mut *russet, &mut *peer] {
         let bytes: Vec<u8> = steps.iter().flat_map(|step| encode(&side.words(step))).collect();
@@ -163,18 +157,22 @@ fn pipelined(russet: &mut Side, peer: &mut Side, steps: &[Step]) -> Result<Verdi
         let theirs = peer.reply(0, REPLY_WAIT)?.ok_or_else(|| format!("peer: silent at {step}"))?;
         let ours = match russet.reply(0, REPLY_WAIT) {
             Ok(Some(reply)) => reply,
-            Ok(None) => return Ok(Verdict::Differs(told(step, &"silence", &theirs))),
-            Err(error) => return Ok(Verdict::Differs(told(step, &error, &theirs))),
+            Ok(None) => return Ok(Some(told(step, &"silence", &theirs))),
+            Err(error) => return Ok(Some(told(step, &error, &theirs))),
         };
         if !queue.agrees(&step.words, &ours, &theirs) {
-            return Ok(Verdict::Differs(told(step, &ours, &theirs)));
+            return Ok(Some(told(step, &ours, &theirs)));
         }
     }
-    Ok(Verdict::Same)
+    Ok(None)
 }
 
 /// One call at a time. The peer tells who is blocked; Russet must come to the same.
-fn crossed(russet: &mut Side, peer: &mut Side, steps: &[Step]) -> Result<Verdict, String> {
+fn crossed(
+    russet: &mut Side,
+    peer: &mut Side,
+    steps: &[Step],
+) -> Result<Option<Difference>, String> {
     let mut queues: Vec<Queue> = (0..CONNECTIONS).map(|_| Queue::default()).collect();
     let mut pending: Vec<Option<Step>> = vec![None; CONNECTIONS];
     for step in steps {
@@ -184,30 +182,25 @@ fn crossed(russet: &mut Side, peer: &mut Side, steps: &[Step]) -> Result<Verdict
         russet.send(step)?;
         peer.send(step)?;
         pending[step.connection] = Some(step.clone());
+        let mut answered = Vec::new();
         for (connection, theirs) in settle(peer, &pending)? {
             let Some(asked) = pending[connection].take() else { continue };
-            let ours = match russet.reply(connection, AGREE_WAIT) {
-                Ok(Some(reply)) => reply,
-                Ok(None) => {
-                    return Ok(Verdict::Differs(told(&asked, &"silence (blocked?)", &theirs)));
-                }
-                Err(error) => return Ok(Verdict::Differs(told(&asked, &error, &theirs))),
-            };
-            // DIFFERS: a blocked client gets the element that was pushed for it. Peers run its call
-            // again from the first key, and refuse if that one has become something else meanwhile.
-            let was_blocked = connection != step.connection;
-            if was_blocked && theirs.text().is_some_and(|text| text.starts_with(b"WRONGTYPE")) {
-                return Ok(Verdict::Parted);
+            match russet.reply(connection, AGREE_WAIT) {
+                Ok(Some(ours)) => answered.push((asked, ours, theirs)),
+                Ok(None) => return Ok(Some(told(&asked, &"silence", &theirs))),
+                Err(error) => return Ok(Some(told(&asked, &error, &theirs))),
             }
-            if !queues[connection].agrees(&asked.words, &ours, &theirs) {
-                return Ok(Verdict::Differs(told(&asked, &ours, &theirs)));
+        }
+        for (asked, ours, theirs) in answered {
+            if !queues[asked.connection].agrees(&asked.words, &ours, &theirs) {
+                return Ok(Some(told(&asked, &ours, &theirs)));
             }
         }
         if let Some(difference) = still_blocked(russet, &pending, step)? {
-            return Ok(Verdict::Differs(difference));
+            return Ok(Some(difference));
         }
     }
-    Ok(Verdict::Same)
+    Ok(None)
 }
 
 /// Reads until exactly those connections are without a reply that the server counts as blocked.
@@ -275,14 +268,18 @@ fn still_blocked(
 }
 
 /// One call at a time; then every connection is pinged, and what came before the pong compared.
-fn published(russet: &mut Side, peer: &mut Side, steps: &[Step]) -> Result<Verdict, String> {
+fn published(
+    russet: &mut Side,
+    peer: &mut Side,
+    steps: &[Step],
+) -> Result<Option<Difference>, String> {
     for (number, step) in steps.iter().enumerate() {
         russet.send(step)?;
         peer.send(step)?;
         // DIFFERS: what a connection publishes to itself comes after the replies to everything that
         // it sent in the same breath. So wait for the first reply before the ping.
         let Some(first) = russet.reply(step.connection, REPLY_WAIT)? else {
-            return Ok(Verdict::Differs(told(step, &"silence", &"?")));
+            return Ok(Some(told(step, &"silence", &"?")));
         };
         // The sender first: once it has its reply, the others' messages are on their way.
         let mut order: Vec<usize> = (0..CONNECTIONS).collect();
@@ -292,7 +289,7 @@ fn published(russet: &mut Side, peer: &mut Side, steps: &[Step]) -> Result<Verdi
             let theirs = until_pong(peer, connection, &token).map_err(|e| format!("peer: {e}"))?;
             let mut ours = match until_pong(russet, connection, &token) {
                 Ok(replies) => replies,
-                Err(error) => return Ok(Verdict::Differs(told(step, &error, &theirs))),
+                Err(error) => return Ok(Some(told(step, &error, &theirs))),
             };
             let is_own = connection == step.connection;
             if is_own {
@@ -303,11 +300,11 @@ fn published(russet: &mut Side, peer: &mut Side, steps: &[Step]) -> Result<Verdi
                 _ => normal(&step.words, &ours) == normal(&step.words, &theirs),
             };
             if !agree {
-                return Ok(Verdict::Differs(told(step, &ours, &theirs)));
+                return Ok(Some(told(step, &ours, &theirs)));
             }
         }
     }
-    Ok(Verdict::Same)
+    Ok(None)
 }
 
 fn until_pong(side: &mut Side, connection: usize, token: &str) -> Result<Vec<Reply>, String> {

@@ -1,9 +1,8 @@
 //! CLIENT PAUSE, UNPAUSE and UNBLOCK: other clients held back, and let go.
 
-use crate::clients::ClientFlags;
+use crate::blocking;
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
-use crate::mail::Letter;
 use crate::pause::PauseKind;
 use russet_base::Args;
 use russet_base::num::parse_i64;
@@ -34,7 +33,7 @@ pub fn unpause(ctx: &mut Ctx, _args: Args) -> Outcome {
     DONE
 }
 
-/// The answer tells whether the client was blocked; its own thread ends the wait.
+/// The answer tells whether the client was blocked. Then its wait is over; its own thread tells it.
 pub fn unblock(ctx: &mut Ctx, args: Args) -> Outcome {
     let with_error = match args.get(3) {
         None => false,
@@ -46,10 +45,7 @@ pub fn unblock(ctx: &mut Ctx, args: Args) -> Outcome {
     };
     let id = parse_i64(args.at(2)).ok_or(Refusal::NotInteger)?;
     let card = u64::try_from(id).ok().and_then(|id| ctx.node.clients.find(id));
-    let blocked = card.filter(|card| card.has_flag(ClientFlags::BLOCKED));
-    if let Some(card) = &blocked {
-        card.post(Letter::Unblock { with_error });
-    }
-    ctx.reply.int(i64::from(blocked.is_some()));
+    let is_ended = card.is_some_and(|card| blocking::unblock(&card, with_error));
+    ctx.reply.int(i64::from(is_ended));
     DONE
 }

@@ -82,12 +82,14 @@ fn a_killed_client_gets_a_letter_and_the_killer_closes_itself_last() {
 
 #[test]
 fn only_a_client_blocked_on_keys_is_unblocked() {
-    let (mut desk, guest) = desk_and_guest();
+    let (mut desk, mut guest) = desk_and_guest();
     assert_eq!(desk.say("CLIENT UNBLOCK 2"), "0");
-    guest.session.card.set_flag(ClientFlags::BLOCKED, true);
-    assert_eq!(desk.say("CLIENT UNBLOCK 2"), "1");
+    assert!(guest.says(&mut desk, "BLPOP k 0").is_empty());
     assert_eq!(desk.say("CLIENT UNBLOCK 2 ERROR"), "1");
-    assert_eq!(guest.mail(), ["unblock false", "unblock true"]);
+    assert_eq!(desk.say("CLIENT UNBLOCK 2"), "0", "once is enough");
+    assert_eq!(desk.say("RPUSH k a"), "1");
+    assert_eq!(desk.say("LLEN k"), "1", "nobody waits any more, though it has not read its mail");
+    assert_eq!(guest.mail(), ["unblock true"]);
     assert_eq!(desk.say("CLIENT UNBLOCK 9"), "0");
 }
 

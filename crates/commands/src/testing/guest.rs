@@ -61,7 +61,7 @@ impl Guest {
             },
             Letter::Kill => "kill".to_owned(),
             Letter::Resume => "resume".to_owned(),
-            Letter::Unblock { with_error } => format!("unblock {with_error}"),
+            Letter::Unblock { with_error, .. } => format!("unblock {with_error}"),
             _ => "other".to_owned(),
         };
         self.letters().into_iter().map(show).collect()
