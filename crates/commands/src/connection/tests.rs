@@ -1,6 +1,5 @@
 //! What the wire files can't show: other clients' mail, replies withheld, the clock.
 
-use crate::clients::ClientFlags;
 use crate::config::Origin;
 use crate::session::ReplyMode;
 use crate::testing::{Desk, Guest};
