@@ -115,16 +115,16 @@ impl Keyspace {
     /// Hints that the key's bucket, then its entry, will be needed soon. Skips a busy shard.
     #[inline]
     pub fn prefetch_bucket(&self, place: Place, db: usize) {
-        if let Some(mut locked) = self.locks.try_lock_now(place.shard as usize) {
-            locked.shard(place.shard as usize).tables[db].prefetch_bucket(place.hash);
-        }
+        self.locks.peek_now(place.shard as usize, |shard| {
+            shard.tables[db].prefetch_bucket(place.hash);
+        });
     }
 
     #[inline]
     pub fn prefetch_entry(&self, place: Place, db: usize) {
-        if let Some(mut locked) = self.locks.try_lock_now(place.shard as usize) {
-            locked.shard(place.shard as usize).tables[db].prefetch_entry(place.hash);
-        }
+        self.locks.peek_now(place.shard as usize, |shard| {
+            shard.tables[db].prefetch_entry(place.hash);
+        });
     }
 
     pub fn gauges(&self) -> &[ShardGauges] {

@@ -100,8 +100,10 @@ fn a_pause_holds_clients_until_it_ends() {
     assert!(guest.says(&mut desk, "SET k v").is_empty());
     assert!(guest.says(&mut desk, "SET k v").is_empty(), "held twice, told once");
     assert!(desk.say("CLIENT LIST ID 2").contains(" flags=b "));
+    assert!(desk.say("INFO clients").contains("blocked_clients:1"));
     assert_eq!(desk.say("CLIENT UNBLOCK 2"), "0");
     assert_eq!(desk.say("CLIENT UNPAUSE"), "+OK");
+    assert!(desk.say("INFO clients").contains("blocked_clients:0"));
     assert_eq!(guest.mail(), ["resume"]);
     assert_eq!(guest.says(&mut desk, "SET k v"), ["+OK"]);
     assert!(desk.say("CLIENT LIST ID 2").contains(" flags=N "));

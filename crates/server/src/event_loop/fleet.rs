@@ -24,13 +24,14 @@ use std::time::Duration;
 const WATCH_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A loop whose rounds take longer than this shares its connections with one more loop.
-const ROUND_LONG_MICROS: u64 = 500;
-/// Loops whose rounds all take less than this are more than enough: the last one is closed.
-const ROUND_SHORT_MICROS: u64 = 50;
+const ROUND_LONG_MICROS: u64 = 1000;
+/// Loops whose rounds add up to less than this are more than enough: the last one is closed. Well
+/// below what opens one, so that a steady load does not open and close by turns.
+const ROUNDS_SHORT_MICROS: u64 = 600;
 /// How many looks of the watchdog pass between two looks at the load.
 const LOOKS_PER_BALANCE: u32 = 50;
 /// How many times in a row the load must be light before a loop is closed.
-const LIGHT_LOOKS_MIN: u32 = 100;
+const LIGHT_LOOKS_MIN: u32 = 10;
 
 /// A loop that needs a thread.
 type Job<S> = Arc<EventLoop<S>>;
@@ -119,7 +120,9 @@ impl<S: Service> Fleet<S> {
         let open = self.open_loops();
         let Some(slowest) = open.iter().max_by_key(round) else { return };
         let longest = round(&slowest);
-        *light = if longest < ROUND_SHORT_MICROS { *light + 1 } else { 0 };
+        let all: u64 = open.iter().map(|event_loop| round(&event_loop)).sum();
+        *light = if all < ROUNDS_SHORT_MICROS { *light + 1 } else { 0 };
+        open.iter().for_each(|event_loop| event_loop.let_round_fade());
         if longest > ROUND_LONG_MICROS && open.len() < self.loops.len() {
             let count = slowest.connections.load(Ordering::Relaxed) / 2;
             if count > 0 {

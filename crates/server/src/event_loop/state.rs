@@ -122,6 +122,12 @@ impl<S: Service> EventLoop<S> {
         }
     }
 
+    /// A loop that sleeps has no rounds to average: what it remembers of the last ones fades.
+    pub(super) fn let_round_fade(&self) {
+        let average = self.round_micros.load(Ordering::Relaxed);
+        self.round_micros.store(average - average / 4, Ordering::Relaxed);
+    }
+
     fn note_round(&self, started: Instant) {
         let micros = started.elapsed().as_micros() as u64;
         let average = self.round_micros.load(Ordering::Relaxed);

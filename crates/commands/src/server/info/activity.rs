@@ -33,7 +33,9 @@ pub(super) fn clients(report: &mut Report) {
         Some(PauseKind::All) => "all",
     };
     let left_ms = pause.map_or(0, |(_, end)| end.ms_since(node.clock.now()).max(0));
-    let blocked = load(&node.stats.blocked_clients);
+    // Who is held back by CLIENT PAUSE counts as blocked, too.
+    let held = cards.iter().filter(|card| card.has_flag(ClientFlags::PAUSED)).count() as u64;
+    let blocked = load(&node.stats.blocked_clients) + held;
     report.lines(&[
         ("connected_clients", &cards.len()),
         ("cluster_connections", &0),

@@ -179,7 +179,18 @@ impl<T> Locks<T> {
         Ok(locked)
     }
 
-    /// Locks one shard if that takes no waiting at all: for hints and housekeeping.
+    /// Looks at one shard if that takes no waiting at all, and lets go of it at once: for hints.
+    #[inline]
+    pub fn peek_now(&self, index: usize, look: impl FnOnce(&T)) {
+        let lock = &self.locks[index];
+        if lock.state.compare_exchange(0, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            // SAFETY: 1. The lock of `index` is held until after the look.
+            look(unsafe { &*lock.value.get() });
+            lock.unlock();
+        }
+    }
+
+    /// Locks one shard if that takes no waiting at all: for housekeeping.
     #[inline]
     pub fn try_lock_now(&self, index: usize) -> Option<Locked<'_, T>> {
         self.locks[index].try_lock().then(|| Locked { locks: self, held: ShardSet::one(index) })
