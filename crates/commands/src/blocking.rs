@@ -157,8 +157,8 @@ enum Source<'w> {
     Busy,
 }
 
-/// COMPAT: the first of its keys that has something, as if the call were made again now; not the one
-/// that was fed. Test: tests/wire/list/blpop.wire, "several keys fed at once".
+/// COMPAT: the first of its keys that has something, as if the call were made again now; not the
+/// one that was fed. Test: tests/wire/list/blpop.wire, "several keys fed at once".
 fn source<'w>(keys: &mut Keys, waiter: &'w Waiter, fed: &'w [u8]) -> Source<'w> {
     let before = parked(waiter).keys.iter().take_while(|key| ***key != *fed);
     for key in before {
@@ -243,7 +243,8 @@ pub fn give_up(session: &mut Session, why: GiveUp, reply: &mut dyn Sink) -> Opti
     if is_ours { answer(session, why, reply) } else { None }
 }
 
-/// Ends another client's wait. False if it does not wait, or no longer: from here on nobody feeds it.
+/// Ends another client's wait: from here on nobody feeds it. False if it does not wait, or no
+/// longer.
 pub(crate) fn unblock(card: &ClientCard, with_error: bool) -> bool {
     let waiter = card.waiter().upgrade().filter(|waiter| waiter.claim());
     let is_ended = waiter.is_some();

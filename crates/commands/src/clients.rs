@@ -107,8 +107,8 @@ impl ClientCard {
         self.names.lock().unwrap_or_else(|poison| poison.into_inner())
     }
 
-    /// Held by the owner while it tries a blocked call again: whoever claims a wait without the locks
-    /// of its keys must hold it too. Taken after shards, never before.
+    /// Held by the owner while it tries a blocked call again: whoever claims a wait without the
+    /// locks of its keys must hold it too. Taken after shards, never before.
     pub fn waiter(&self) -> MutexGuard<'_, Weak<Waiter>> {
         self.waiter.lock().unwrap_or_else(|poison| poison.into_inner())
     }

@@ -81,8 +81,8 @@ fn sorted(reply: &Reply) -> Option<Vec<Vec<u8>>> {
     Some(texts)
 }
 
-/// DIFFERS: COMMAND GETKEYS refuses a number of keys that the command itself would refuse; peers read
-/// the digits at its start.
+/// DIFFERS: COMMAND GETKEYS refuses a number of keys that the command itself would refuse; peers
+/// read the digits at its start.
 fn has_odd_count(words: &[Vec<u8>]) -> bool {
     let is_counted = ["LMPOP", "BLMPOP", "MSETEX"].contains(&upper(words, 2).as_str());
     is_counted

@@ -221,8 +221,8 @@ impl Verb {
     }
 }
 
-/// MSETEX with a deadline in the past. DIFFERS: Valkey writes such keys, so that they count and touch
-/// WATCH until it comes across them; Russet does not write them, as no SET does.
+/// MSETEX with a deadline in the past. DIFFERS: Valkey writes such keys, so that they count and
+/// touch WATCH until it comes across them; Russet does not write them, as no SET does.
 fn leaves_expired(words: &[Vec<u8>]) -> bool {
     let is = |word: &Vec<u8>, name: &str| word.eq_ignore_ascii_case(name.as_bytes());
     words.first().is_some_and(|name| is(name, "MSETEX"))

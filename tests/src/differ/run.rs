@@ -399,6 +399,5 @@ fn shown(value: &dyn std::fmt::Debug) -> String {
         }
     }
     out.push_str(rest);
-    out.truncate(out.floor_char_boundary(2_000));
-    out
+    out.chars().take(2_000).collect()
 }
