@@ -302,6 +302,7 @@ impl<S: Service> EventLoop<S> {
         let generation = state.slots[slot].generation;
         connection.slot = slot;
         connection.generation = generation;
+        connection.timer_ms = None;
         let address = Address { inbox: self.inbox.clone(), slot, generation };
         thread.service.moved(&mut connection.client, address);
         let interest = Interest::READABLE | Interest::WRITABLE;
