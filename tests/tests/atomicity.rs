@@ -77,9 +77,12 @@ fn crowd(address: SocketAddr, done: &AtomicBool) {
     }
 }
 
+/// One step of a worker: its connection, and which of its kind it is.
+type Worker = dyn Fn(&mut Client, usize) + Sync;
+
 /// Runs each of these on threads of their own, with the crowd beside them, until the storm is over.
 /// A worker gets a fresh connection and is called again and again.
-fn storm(server: &Server, workers: &[(usize, &(dyn Fn(&mut Client, usize) + Sync))]) {
+fn storm(server: &Server, workers: &[(usize, &Worker)]) {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| crowd(server.address(), &done));
@@ -241,7 +244,7 @@ fn watched_counters_sum_up() {
         let seen = texts(&call(client, "MGET w1 w2"));
         assert_eq!(seen[0], seen[1]);
         let next = seen[0].parse::<u64>().unwrap() + 1;
-        let set = if index % 2 == 0 {
+        let set = if index.is_multiple_of(2) {
             vec![format!("SET w1 {next}"), format!("SET w2 {next}")]
         } else {
             vec![format!("MSET w2 {next} w1 {next}")]
