@@ -78,11 +78,11 @@ fn crowd(address: SocketAddr, done: &AtomicBool) {
 }
 
 /// One step of a worker: its connection, and which of its kind it is.
-type Worker = dyn Fn(&mut Client, usize) + Sync;
+type Worker<'a> = dyn Fn(&mut Client, usize) + Sync + 'a;
 
 /// Runs each of these on threads of their own, with the crowd beside them, until the storm is over.
 /// A worker gets a fresh connection and is called again and again.
-fn storm(server: &Server, workers: &[(usize, &Worker)]) {
+fn storm(server: &Server, workers: &[(usize, &Worker<'_>)]) {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| crowd(server.address(), &done));

@@ -204,6 +204,12 @@ pub fn integer(random: &mut Random) -> Vec<u8> {
     }
 }
 
+/// What BITFIELD SET writes. DIFFERS: of peers, the smallest integer of all saturates upwards.
+fn field_value(random: &mut Random) -> Vec<u8> {
+    let value = integer(random);
+    if value == b"-9223372036854775808" { b"-3000000000".to_vec() } else { value }
+}
+
 /// A word for a leaf of an argument tree.
 pub fn word(random: &mut Random, arg: &Arg) -> Vec<u8> {
     let pool = match arg.name {
@@ -222,6 +228,7 @@ pub fn word(random: &mut Random, arg: &Arg) -> Vec<u8> {
         "cursor" => CURSORS,
         _ if arg.kind == ArgKind::Pattern => PATTERNS,
         _ if arg.kind == ArgKind::Double => FLOATS,
+        "value" if arg.kind == ArgKind::Integer => return field_value(random),
         _ if arg.kind == ArgKind::Integer => return integer(random),
         _ if matches!(arg.kind, ArgKind::Key(_)) => return key(random),
         _ => return text(random),
