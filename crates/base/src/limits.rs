@@ -20,3 +20,5 @@ pub const GLOB_STARS_MAX: usize = 1000;
 pub const LOOP_EVENTS_MAX: usize = 1024;
 /// Threads beyond one per loop, for loops whose own thread is inside a long command.
 pub const SPARE_THREADS_MAX: usize = 64;
+/// Most unsent output of a client whose class has no `client-output-buffer-limit`.
+pub const OUTPUT_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;

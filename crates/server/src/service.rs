@@ -1,7 +1,7 @@
 //! What connections mean to Russet: sessions that run commands.
 
 use crate::event_loop::{Address, After, Peer, Service};
-use russet_base::limits::{ARGUMENTS_MAX, INLINE_BYTES_MAX};
+use russet_base::limits::{ARGUMENTS_MAX, INLINE_BYTES_MAX, OUTPUT_BYTES_MAX};
 use russet_base::{Args, UnixMillis};
 use russet_commands::blocking::{self, GiveUp};
 use russet_commands::clients::{ClientCard, ClientFlags};
@@ -91,7 +91,7 @@ impl RussetService {
 
     fn is_within_hard_limit(&self, client: &Client, output_bytes: usize) -> bool {
         let hard_bytes = self.node.config.output_buffer_limit(class_of(client)).hard_bytes;
-        hard_bytes == 0 || output_bytes as u64 <= hard_bytes
+        output_bytes as u64 <= bounded(hard_bytes)
     }
 
     fn run_in(
@@ -117,6 +117,11 @@ impl RussetService {
 fn class_of(client: &Client) -> ClientClass {
     let is_pubsub = client.session.subscriptions.count_all() > 0;
     if is_pubsub { ClientClass::Pubsub } else { ClientClass::Normal }
+}
+
+/// DIFFERS: no limit (0) still means one: a client that never reads can't take all the memory.
+fn bounded(hard_bytes: u64) -> u64 {
+    if hard_bytes == 0 { OUTPUT_BYTES_MAX } else { hard_bytes }
 }
 
 /// CLIENT REPLY: the replies of a command that was run are thrown away.
@@ -371,7 +376,7 @@ impl Service for RussetService {
         }
         let limit = self.node.config.output_buffer_limit(class_of(client));
         let bytes = output_bytes as u64;
-        let mut is_over = limit.hard_bytes > 0 && bytes > limit.hard_bytes;
+        let mut is_over = bytes > bounded(limit.hard_bytes);
         if limit.soft_bytes > 0 && bytes > limit.soft_bytes {
             let now = self.now_ms();
             let since = *client.soft_limit_since_ms.get_or_insert(now);

@@ -158,10 +158,10 @@ impl Stage {
                     assert_eq!(whole_replies(&reply).len(), 1, "a served call has one reply");
                 }
                 Letter::Retry(waiter) if waits_with(&waiter) => self.retry(who),
-                Letter::Unblock { with_error: true } => {
-                    self.give_up(who, GiveUp::UnblockedWithError);
+                Letter::Unblock { waiter, with_error } if waits_with(&waiter) => {
+                    let error = GiveUp::UnblockedWithError;
+                    self.be_told(who, if with_error { error } else { GiveUp::TimedOut });
                 }
-                Letter::Unblock { with_error: false } => self.give_up(who, GiveUp::TimedOut),
                 Letter::Kill if who + 1 < self.guests.len() => self.replace(who),
                 Letter::Push(bytes) => {
                     whole_replies(&bytes);
@@ -183,9 +183,20 @@ impl Stage {
         let mut out = Vec::new();
         let session = &mut self.guests[who].session;
         let mut writer = RespWriter::new(&mut out, session.resp);
-        if blocking::give_up(session, why, &mut writer) && why != GiveUp::Disconnected {
+        let is_over = blocking::give_up(session, why, &mut writer).is_some();
+        if is_over && why != GiveUp::Disconnected {
             assert_eq!(whole_replies(&out).len(), 1, "a client that gives up is told so");
         }
+    }
+
+    /// The wait was ended by another client, and claimed by it.
+    fn be_told(&mut self, who: usize, why: GiveUp) {
+        let mut out = Vec::new();
+        let session = &mut self.guests[who].session;
+        let mut writer = RespWriter::new(&mut out, session.resp);
+        let state = blocking::answer(session, why, &mut writer);
+        assert!(state.is_some(), "it was waiting");
+        assert_eq!(whole_replies(&out).len(), 1, "a client that is unblocked is told so");
     }
 
     /// The client disconnects, and another comes in its place.
