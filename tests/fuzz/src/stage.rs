@@ -133,6 +133,7 @@ impl Stage {
         let session = &mut self.guests[who].session;
         let mut out = Vec::new();
         let mut writer = RespWriter::new(&mut out, session.resp);
+        self.worker.read_clock();
         self.worker.begin_batch();
         let progress = self.worker.run(session, args.as_args(), &mut writer);
         self.worker.end_batch();
