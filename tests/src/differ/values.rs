@@ -198,8 +198,8 @@ fn field_value(random: &mut Random) -> Vec<u8> {
     if value == b"-9223372036854775808" { b"-3000000000".to_vec() } else { value }
 }
 
-/// Long enough that nothing expires under a test, and hardly ever the same twice: whether GT finds the
-/// same time to live greater would be a matter of speed.
+/// Long enough that nothing expires under a test, and hardly ever the same twice: whether GT finds
+/// the same time to live greater would be a matter of speed.
 fn time_to_live(random: &mut Random, unit: u64) -> Vec<u8> {
     (unit * 100 + 1 + random.below(unit * 100_000)).to_string().into_bytes()
 }
