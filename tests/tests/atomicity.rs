@@ -77,11 +77,12 @@ fn crowd(address: SocketAddr, done: &AtomicBool) {
     }
 }
 
-/// A worker gets a fresh connection and is called again and again.
-type Work<'a> = &'a (dyn Fn(&mut Client, usize) + Sync);
+/// One step of a worker: its connection, and which of its kind it is.
+type Worker<'a> = dyn Fn(&mut Client, usize) + Sync + 'a;
 
 /// Runs each of these on threads of their own, with the crowd beside them, until the storm is over.
-fn storm(server: &Server, workers: &[(usize, Work)]) {
+/// A worker gets a fresh connection and is called again and again.
+fn storm(server: &Server, workers: &[(usize, &Worker<'_>)]) {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| crowd(server.address(), &done));
