@@ -1,4 +1,6 @@
-//! The engine.
+#![deny(unsafe_code)]
+//! The keyspace: values, one room per type; shards behind locks; expiry, effects, watchers and
+//! waiters. It knows no protocol, no sockets and no clock but the time that it is given.
 pub mod event;
 pub mod keys;
 pub mod keyspace;
