@@ -70,7 +70,7 @@ pub fn parse_offset(text: &[u8], field: Option<Field>, bytes_max: u64) -> Option
         ([b'#', digits @ ..], Some(field)) => (digits, u64::from(field.bits())),
         _ => (text, 1),
     };
-    let number = crate::types::list::canonical_int(digits)?;
+    let number = russet_base::num::parse_i64(digits)?;
     let offset = u64::try_from(number).ok()?.checked_mul(width)?;
     (offset >> 3 < bytes_max).then_some(offset)
 }

@@ -16,7 +16,7 @@ use std::ops::{ControlFlow, Range};
 
 use crate::types::blob::Blob;
 
-pub use element::{Element, IntText, canonical_int};
+pub use element::{Element, IntText};
 pub use entries::{Entries, Quota, Run, is_sound};
 pub use large::LargeList;
 pub use limits::{Extent, ListLimits, PACKED_BYTES_MAX, Settling, fits_packed};

@@ -40,7 +40,7 @@ impl Field {
             [b'u', width @ ..] => (false, width),
             _ => return None,
         };
-        let bits = u8::try_from(crate::types::list::canonical_int(width)?).ok()?;
+        let bits = u8::try_from(russet_base::num::parse_i64(width)?).ok()?;
         let bits_max = if signed { 64 } else { 63 };
         (1..=bits_max).contains(&bits).then_some(Field { signed, bits })
     }

@@ -17,6 +17,8 @@
 //! `back` is the length of head and payload, in 7-bit groups, lowest group last; every byte but the
 //! first has its high bit set, so it can be read from its end.
 
+use russet_base::num;
+
 /// An element as it is stored: text that is the canonical form of an `i64` is held as the number.
 /// Make one from text with [`Element::parse`] only, or equal elements may compare unequal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +29,7 @@ pub enum Element<'a> {
 
 impl<'a> Element<'a> {
     pub fn parse(text: &'a [u8]) -> Self {
-        match canonical_int(text) {
+        match num::parse_i64(text) {
             Some(value) => Element::Int(value),
             None => Element::Bytes(text),
         }
@@ -52,61 +54,23 @@ impl<'a> Element<'a> {
     }
 }
 
-/// The value of `text` if printing that value gives `text` back.
-pub fn canonical_int(text: &[u8]) -> Option<i64> {
-    let (negative, digits) = match text {
-        [b'-', digits @ ..] => (true, digits),
-        digits => (false, digits),
-    };
-    match digits {
-        [b'0'] if !negative => return Some(0),
-        [b'1'..=b'9', ..] if digits.len() <= 19 => {}
-        _ => return None,
-    }
-    let mut value = 0u64;
-    for &digit in digits {
-        if !digit.is_ascii_digit() {
-            return None;
-        }
-        // 19 digits are below 2^64.
-        value = value * 10 + u64::from(digit - b'0');
-    }
-    match negative {
-        true if value <= i64::MIN.unsigned_abs() => Some((value as i64).wrapping_neg()),
-        false => i64::try_from(value).ok(),
-        true => None,
-    }
-}
-
 /// An integer's decimal text without an allocation.
 pub struct IntText {
-    digits: [u8; 20],
-    start: u8,
+    digits: [u8; num::I64_TEXT_BYTES_MAX],
+    start: usize,
 }
 
 impl IntText {
+    #[inline]
     pub fn new(value: i64) -> Self {
-        let mut text = IntText { digits: [0; 20], start: 20 };
-        let mut rest = value.unsigned_abs();
-        let mut at = 20;
-        loop {
-            at -= 1;
-            text.digits[at] = b'0' + (rest % 10) as u8;
-            rest /= 10;
-            if rest == 0 {
-                break;
-            }
-        }
-        if value < 0 {
-            at -= 1;
-            text.digits[at] = b'-';
-        }
-        text.start = at as u8;
-        text
+        let mut digits = [0; num::I64_TEXT_BYTES_MAX];
+        let start = digits.len() - num::i64_bytes(value, &mut digits).len();
+        IntText { digits, start }
     }
 
+    #[inline]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.digits[usize::from(self.start)..]
+        &self.digits[self.start..]
     }
 }
 
@@ -345,14 +309,14 @@ mod tests {
     #[test]
     fn only_canonical_text_is_a_number() {
         for text in ["0", "7", "-7", "9223372036854775807", "-9223372036854775808"] {
-            assert_eq!(canonical_int(text.as_bytes()), text.parse().ok(), "{text}");
+            assert_eq!(num::parse_i64(text.as_bytes()), text.parse().ok(), "{text}");
         }
         for text in
             ["", "-", "-0", "00", "+1", "01", " 1", "1 ", "9223372036854775808", "1e3", "0x1"]
         {
-            assert_eq!(canonical_int(text.as_bytes()), None, "{text}");
+            assert_eq!(num::parse_i64(text.as_bytes()), None, "{text}");
         }
-        assert_eq!(canonical_int(b"-9223372036854775809"), None);
-        assert_eq!(canonical_int(b"99999999999999999999"), None);
+        assert_eq!(num::parse_i64(b"-9223372036854775809"), None);
+        assert_eq!(num::parse_i64(b"99999999999999999999"), None);
     }
 }
