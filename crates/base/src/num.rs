@@ -72,8 +72,8 @@ fn digit(byte: u8) -> Option<u8> {
     (value < 10).then_some(value)
 }
 
-/// Two digits at a time halve the divisions.
-static DIGIT_PAIRS: [[u8; 2]; 100] = digit_pairs();
+/// The digits of 00 to 99: two at a time halve the divisions.
+pub static DIGIT_PAIRS: [[u8; 2]; 100] = digit_pairs();
 
 const fn digit_pairs() -> [[u8; 2]; 100] {
     let mut pairs = [[0; 2]; 100];

@@ -1,15 +1,6 @@
 //! Integers as decimal digits, fast: every reply and every header holds some.
 
-/// The digits of 00 to 99.
-static PAIRS: [[u8; 2]; 100] = {
-    let mut pairs = [[0; 2]; 100];
-    let mut value = 0;
-    while value < 100 {
-        pairs[value] = [b'0' + (value / 10) as u8, b'0' + (value % 10) as u8];
-        value += 1;
-    }
-    pairs
-};
+use russet_base::num::DIGIT_PAIRS;
 
 /// Room for a kind, a sign and the twenty digits of `u64::MAX`, then a line end.
 const DIGITS_END: usize = 22;
@@ -37,13 +28,13 @@ impl Digits {
         let mut digits = Digits { bytes: *b"0000000000000000000000\r\n", start: DIGITS_END };
         let mut rest = value;
         while rest >= 100 {
-            let [tens, ones] = PAIRS[(rest % 100) as usize];
+            let [tens, ones] = DIGIT_PAIRS[(rest % 100) as usize];
             rest /= 100;
             digits.put(ones);
             digits.put(tens);
         }
         if rest >= 10 {
-            let [tens, ones] = PAIRS[rest as usize];
+            let [tens, ones] = DIGIT_PAIRS[rest as usize];
             digits.put(ones);
             digits.put(tens);
         } else {
@@ -79,7 +70,7 @@ pub(crate) fn integer_line(out: &mut Vec<u8>, kind: u8, value: i64) {
 /// A header line: nearly all lengths are below a hundred and go out in one copy of fixed size.
 #[inline(always)]
 pub(crate) fn header(out: &mut Vec<u8>, kind: u8, len: usize) {
-    match PAIRS.get(len) {
+    match DIGIT_PAIRS.get(len) {
         Some([_, ones]) if len < 10 => out.extend_from_slice(&[kind, *ones, b'\r', b'\n']),
         Some([tens, ones]) => out.extend_from_slice(&[kind, *tens, *ones, b'\r', b'\n']),
         None => long_header(out, kind, len),
