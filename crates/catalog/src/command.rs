@@ -160,6 +160,20 @@ commands! {
         Blmpop = BLMPOP,
         Blmovem = BLMOVEM,
     }
+    set {
+    }
+    zset {
+    }
+    hash {
+    }
+    stream {
+    }
+    geo {
+    }
+    hyperloglog {
+    }
+    bloom {
+    }
     transactions {
         Multi = MULTI,
         Exec = EXEC,

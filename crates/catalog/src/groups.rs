@@ -1,14 +1,21 @@
 //! The table itself, one file per group, and the vocabulary that all of them use.
 
 pub mod bitmap;
+pub mod bloom;
 pub mod connection;
 pub mod generic;
+pub mod geo;
+pub mod hash;
+pub mod hyperloglog;
 pub mod list;
 pub mod pubsub;
 pub mod scripting;
 pub mod server;
+pub mod set;
+pub mod stream;
 pub mod string;
 pub mod transactions;
+pub mod zset;
 
 use crate::arg;
 use crate::arg::Arg;

@@ -126,6 +126,20 @@ pub(crate) const fn of(call: Command) -> Handler {
         Command::Brpoplpush => list::brpoplpush,
         Command::Blmpop => list::blmpop,
         Command::Blmovem => list::blmovem,
+        // set
+        // (set commands here)
+        // sorted set
+        // (sorted set commands here)
+        // hash
+        // (hash commands here)
+        // stream
+        // (stream commands here)
+        // geo
+        // (geo commands here)
+        // hyperloglog
+        // (hyperloglog commands here)
+        // bloom
+        // (bloom commands here)
         // transactions
         Command::Multi => transactions::multi,
         Command::Exec => transactions::exec,

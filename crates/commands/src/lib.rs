@@ -4,6 +4,7 @@
 
 mod bitmap;
 pub mod blocking;
+mod bloom;
 pub mod clients;
 pub mod config;
 pub mod connection;
@@ -12,8 +13,11 @@ pub mod dispatch;
 pub mod error;
 mod gate;
 mod generic;
+mod geo;
 mod handlers;
+mod hash;
 mod help;
+mod hyperloglog;
 pub mod latency;
 mod list;
 pub mod mail;
@@ -21,11 +25,15 @@ pub mod monitor;
 pub mod node;
 pub mod pause;
 pub mod pubsub;
+mod scanning;
 mod server;
 pub mod session;
+mod set;
 pub mod slowlog;
 pub mod stats;
+mod stream;
 mod string;
 #[cfg(test)]
 mod testing;
 pub mod transactions;
+mod zset;

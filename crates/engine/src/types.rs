@@ -3,6 +3,12 @@
 
 pub mod bits;
 pub mod blob;
+pub mod bloom;
+pub mod element;
+pub mod hash;
 pub mod lcs;
 pub mod list;
+pub mod set;
+pub mod stream;
 pub mod string;
+pub mod zset;

@@ -1,23 +1,40 @@
 //! What an entry of the keyspace holds, seen from above the encodings.
 
 use crate::store::raw::table::{EntryRef, View};
-use crate::types::list::{LargeList, ListRef};
-use crate::types::string;
+use crate::types::bloom::Bloom;
+use crate::types::hash::LargeHash;
+use crate::types::list::LargeList;
+use crate::types::set::LargeSet;
+use crate::types::stream::Stream;
+use crate::types::zset::LargeZset;
+use crate::types::{hash, list, set, string, zset};
 
 /// The types of Redis, as TYPE names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
     String,
     List,
+    Set,
+    Zset,
+    Hash,
+    Stream,
+    Bloom,
 }
 
 impl Type {
-    pub const ALL: &'static [Type] = &[Type::String, Type::List];
+    pub const ALL: &'static [Type] =
+        &[Type::String, Type::List, Type::Set, Type::Zset, Type::Hash, Type::Stream, Type::Bloom];
 
     pub fn name(self) -> &'static str {
         match self {
             Type::String => "string",
             Type::List => "list",
+            Type::Set => "set",
+            Type::Zset => "zset",
+            Type::Hash => "hash",
+            Type::Stream => "stream",
+            // The name that the module of Redis goes by.
+            Type::Bloom => "MBbloom--",
         }
     }
 }
@@ -31,6 +48,11 @@ const COSTLY_ELEMENTS_MIN: usize = 4096;
 pub enum Object {
     String(Vec<u8>),
     List(LargeList),
+    Set(LargeSet),
+    Zset(LargeZset),
+    Hash(LargeHash),
+    Stream(Box<Stream>),
+    Bloom(Bloom),
 }
 
 impl Object {
@@ -38,6 +60,11 @@ impl Object {
         match self {
             Object::String(_) => Type::String,
             Object::List(_) => Type::List,
+            Object::Set(_) => Type::Set,
+            Object::Zset(_) => Type::Zset,
+            Object::Hash(_) => Type::Hash,
+            Object::Stream(_) => Type::Stream,
+            Object::Bloom(_) => Type::Bloom,
         }
     }
 
@@ -46,6 +73,11 @@ impl Object {
         match self {
             Object::String(bytes) => bytes.capacity() >= COSTLY_BYTES_MIN,
             Object::List(list) => list.len() >= COSTLY_ELEMENTS_MIN,
+            Object::Set(set) => set.len() >= COSTLY_ELEMENTS_MIN,
+            Object::Zset(zset) => zset.len() >= COSTLY_ELEMENTS_MIN,
+            Object::Hash(hash) => hash.len() >= COSTLY_ELEMENTS_MIN,
+            Object::Stream(stream) => stream.memory_bytes() >= COSTLY_BYTES_MIN,
+            Object::Bloom(bloom) => bloom.memory_bytes() >= COSTLY_BYTES_MIN,
         }
     }
 
@@ -55,6 +87,11 @@ impl Object {
             + match self {
                 Object::String(bytes) => bytes.capacity(),
                 Object::List(list) => list.memory_bytes(),
+                Object::Set(set) => set.memory_bytes(),
+                Object::Zset(zset) => zset.memory_bytes(),
+                Object::Hash(hash) => hash.memory_bytes(),
+                Object::Stream(stream) => stream.memory_bytes(),
+                Object::Bloom(bloom) => bloom.memory_bytes(),
             }
     }
 }
@@ -67,6 +104,13 @@ pub enum PackedTag {
     /// ENCODING.
     EditedString = 0,
     List = 1,
+    /// Integers only.
+    IntSet = 2,
+    Set = 3,
+    Hash = 4,
+    /// A hash some of whose fields expire.
+    ExpiringHash = 5,
+    Zset = 6,
 }
 
 impl PackedTag {
@@ -74,6 +118,11 @@ impl PackedTag {
         match tag {
             0 => PackedTag::EditedString,
             1 => PackedTag::List,
+            2 => PackedTag::IntSet,
+            3 => PackedTag::Set,
+            4 => PackedTag::Hash,
+            5 => PackedTag::ExpiringHash,
+            6 => PackedTag::Zset,
             _ => unreachable!("tags are only ever written from this enum"),
         }
     }
@@ -82,6 +131,9 @@ impl PackedTag {
         match self {
             PackedTag::EditedString => Type::String,
             PackedTag::List => Type::List,
+            PackedTag::IntSet | PackedTag::Set => Type::Set,
+            PackedTag::Hash | PackedTag::ExpiringHash => Type::Hash,
+            PackedTag::Zset => Type::Zset,
         }
     }
 }
@@ -105,11 +157,14 @@ pub fn type_of_view(view: &View<'_, Object>) -> Type {
 
 /// As OBJECT ENCODING names it.
 pub fn encoding(entry: &EntryRef<'_, Object>) -> &'static str {
-    match entry.value() {
-        View::Packed(tag, bytes) if PackedTag::from_u8(tag) == PackedTag::List => {
-            ListRef::Packed(bytes).encoding()
-        }
-        View::Object(Object::List(list)) => ListRef::Large(list).encoding(),
-        _ => string::encoding(entry),
+    match type_of(entry) {
+        Type::String => string::encoding(entry),
+        Type::List => list::stored::encoding(entry),
+        Type::Set => set::stored::encoding(entry),
+        Type::Zset => zset::stored::encoding(entry),
+        Type::Hash => hash::stored::encoding(entry),
+        Type::Stream => "stream",
+        // What Redis calls every value of a module.
+        Type::Bloom => "raw",
     }
 }

@@ -8,6 +8,7 @@
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use crate::generic::only_shard;
+use crate::scanning::{INVALID_CURSOR, ScanOptions, Scanned};
 use russet_base::glob::Glob;
 use russet_base::limits::SHARDS_MAX;
 use russet_base::{Args, num};
@@ -16,7 +17,6 @@ use russet_engine::store::raw::table::{Cursor, EntryRef};
 use russet_engine::store::shard_set::ShardSet;
 use russet_engine::value::{Object, type_of};
 
-const COUNT_DEFAULT: u64 = 10;
 /// Fruitless steps, for each key that was asked for, before a call gives up.
 const STEPS_PER_KEY_MAX: u64 = 10;
 const SHARD_BITS: u32 = SHARDS_MAX.ilog2();
@@ -26,9 +26,6 @@ const KEY_BYTES_USUAL: u64 = 24;
 
 // A client may keep a cursor in a double.
 const _: () = assert!(SHARD_BITS + Cursor::BITS <= 53);
-
-/// The names that TYPE knows, those included whose values this server can't hold yet.
-const TYPES: [&str; 6] = ["string", "list", "set", "zset", "hash", "stream"];
 
 /// How far a walk over all shards has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,61 +82,27 @@ impl Route {
 /// What SCAN was asked.
 struct Query<'a> {
     from: Position,
-    count: u64,
-    pattern: Option<&'a [u8]>,
-    type_name: Option<&'static str>,
+    options: ScanOptions<'a>,
 }
 
 impl<'a> Query<'a> {
     fn parse(args: Args<'a>) -> Result<Self, Refusal> {
-        let from = Position::parse(args.at(1)).ok_or(Refusal::text("ERR invalid cursor"))?;
-        let mut query = Query { from, count: COUNT_DEFAULT, pattern: None, type_name: None };
-        let mut words = args.from(2).iter();
-        while let Some(word) = words.next() {
-            let option = word.to_ascii_lowercase();
-            match option.as_slice() {
-                b"novalues" => {
-                    return Err(Refusal::text("ERR NOVALUES option can only be used in HSCAN"));
-                }
-                b"noscores" => {
-                    return Err(Refusal::text("ERR NOSCORES option can only be used in ZSCAN"));
-                }
-                _ => {}
-            }
-            let value = words.next().ok_or(Refusal::Syntax)?;
-            match option.as_slice() {
-                b"count" => query.count = parse_count(value)?,
-                b"match" => query.pattern = Some(value),
-                b"type" => query.type_name = Some(parse_type(value)?),
-                _ => return Err(Refusal::Syntax),
-            }
-        }
-        Ok(query)
+        let from = Position::parse(args.at(1)).ok_or(Refusal::text(INVALID_CURSOR))?;
+        let options = ScanOptions::parse(args.from(2), Scanned::Keys)?;
+        Ok(Query { from, options })
     }
 
     #[inline]
     fn wants(&self, entry: &EntryRef<'_, Object>, glob: Option<Glob>) -> bool {
-        self.type_name.is_none_or(|name| type_of(entry).name() == name)
+        self.options.type_name.is_none_or(|name| type_of(entry).name() == name)
             && glob.is_none_or(|glob| glob.matches(entry.key()))
     }
-}
-
-fn parse_count(word: &[u8]) -> Result<u64, Refusal> {
-    let count = num::parse_i64(word).ok_or(Refusal::NotInteger)?;
-    u64::try_from(count).ok().filter(|&count| count > 0).ok_or(Refusal::Syntax)
-}
-
-fn parse_type(word: &[u8]) -> Result<&'static str, Refusal> {
-    let known = TYPES.into_iter().find(|name| name.as_bytes().eq_ignore_ascii_case(word));
-    known.ok_or_else(|| {
-        Refusal::text(format!("ERR unknown type name '{}'", String::from_utf8_lossy(word)))
-    })
 }
 
 /// The shard in which a call begins; none if its words are wrong, which the handler will say.
 pub(super) fn first_shard(keyspace: &Keyspace, args: Args) -> ShardSet {
     let Ok(query) = Query::parse(args) else { return ShardSet::EMPTY };
-    let route = Route::new(keyspace, query.from, query.pattern);
+    let route = Route::new(keyspace, query.from, query.options.pattern);
     route.at.map_or(ShardSet::EMPTY, |at| ShardSet::one(at.shard))
 }
 
@@ -165,9 +128,9 @@ impl Found {
 
 pub fn scan(ctx: &mut Ctx, args: Args) -> Outcome {
     let query = Query::parse(args)?;
-    let mut route = Route::new(ctx.keys.keyspace(), query.from, query.pattern);
-    let mut found = Found::with_room_for(query.count);
-    match query.pattern.filter(|pattern| Glob::new(pattern).is_literal()) {
+    let mut route = Route::new(ctx.keys.keyspace(), query.from, query.options.pattern);
+    let mut found = Found::with_room_for(query.options.count);
+    match query.options.pattern.filter(|pattern| Glob::new(pattern).is_literal()) {
         Some(key) if route.at.is_some() => {
             // One key at most: no need to walk.
             route.at = None;
@@ -190,11 +153,12 @@ pub fn scan(ctx: &mut Ctx, args: Args) -> Outcome {
 }
 
 fn walk(ctx: &mut Ctx, query: &Query, route: &mut Route, found: &mut Found) {
-    let glob = query.pattern.map(Glob::new).filter(|glob| !glob.is_star());
-    let wants_all = glob.is_none() && query.type_name.is_none();
+    let glob = query.options.pattern.map(Glob::new).filter(|glob| !glob.is_star());
+    let wants_all = glob.is_none() && query.options.type_name.is_none();
     // Empty shards do not count, so that a small database is walked in one call.
     let shards = ctx.keys.keyspace().shards() as u64;
-    let mut steps_left = query.count.saturating_mul(STEPS_PER_KEY_MAX).saturating_add(shards);
+    let mut steps_left =
+        query.options.count.saturating_mul(STEPS_PER_KEY_MAX).saturating_add(shards);
     let mut seen = 0;
     while let Some(Position { shard, mut cursor }) = route.at {
         // In a transaction the locks are those of all its commands, and stay as they are.
@@ -211,12 +175,12 @@ fn walk(ctx: &mut Ctx, query: &Query, route: &mut Route, found: &mut Found) {
                 }
             });
             steps_left -= 1;
-            if cursor.is_end() || seen >= query.count || steps_left == 0 {
+            if cursor.is_end() || seen >= query.options.count || steps_left == 0 {
                 break;
             }
         }
         route.advance(cursor);
-        if seen >= query.count || steps_left == 0 {
+        if seen >= query.options.count || steps_left == 0 {
             return;
         }
     }

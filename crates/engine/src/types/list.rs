@@ -3,8 +3,8 @@
 //! the other is done by its owner when [`ListMut::outgrows`] or [`ListMut::settle`] asks for it.
 
 mod chunk;
-mod element;
 mod entries;
+mod entry;
 mod large;
 mod limits;
 pub mod packed;
@@ -16,7 +16,7 @@ use std::ops::{ControlFlow, Range};
 
 use crate::types::blob::Blob;
 
-pub use element::{Element, IntText};
+pub use crate::types::element::{Element, IntText};
 pub use entries::{Entries, Quota, Run, is_sound};
 pub use large::LargeList;
 pub use limits::{Extent, ListLimits, PACKED_BYTES_MAX, Settling, fits_packed};
@@ -326,7 +326,7 @@ pub struct Taken {
 
 impl Taken {
     fn add(&mut self, element: Element<'_>) {
-        let entry = element::Entry::new(element);
+        let entry = entry::Entry::new(element);
         entry.pieces().iter().for_each(|piece| self.entries.extend_from_slice(piece));
         self.count += 1;
     }

@@ -1,7 +1,8 @@
 //! A run of entries, end to end: walked from either side, searched and measured. Where the run
 //! lives (behind a packed list's header, in a chunk) is the owner's business.
 
-use super::element::{self, Element};
+use super::entry;
+use crate::types::element::{self, Element};
 
 /// The elements of a run, from both ends.
 #[derive(Clone)]
@@ -29,7 +30,7 @@ impl<'a> Iterator for Entries<'a> {
         if self.run.is_empty() {
             return None;
         }
-        let (element, bytes) = element::decode(self.run);
+        let (element, bytes) = entry::decode(self.run);
         self.run = &self.run[bytes..];
         Some(element)
     }
@@ -41,8 +42,8 @@ impl<'a> DoubleEndedIterator for Entries<'a> {
         if self.run.is_empty() {
             return None;
         }
-        let start = self.run.len() - element::last_entry_bytes(self.run);
-        let (element, _) = element::decode(&self.run[start..]);
+        let start = self.run.len() - entry::last_entry_bytes(self.run);
+        let (element, _) = entry::decode(&self.run[start..]);
         self.run = &self.run[..start];
         Some(element)
     }
@@ -62,13 +63,13 @@ impl<'a> Run<'a> {
         if index <= self.count / 2 {
             let mut at = 0;
             for _ in 0..index {
-                at += element::entry_bytes(&self.bytes[at..]);
+                at += entry::entry_bytes(&self.bytes[at..]);
             }
             at
         } else {
             let mut end = self.bytes.len();
             for _ in index..self.count {
-                end -= element::last_entry_bytes(&self.bytes[..end]);
+                end -= entry::last_entry_bytes(&self.bytes[..end]);
             }
             end
         }
@@ -125,20 +126,11 @@ pub struct Quota {
 pub fn is_sound(run: &[u8], count: usize) -> bool {
     let mut rest = run;
     let mut seen = 0;
-    while let Some(&tag) = rest.first() {
-        let head = match tag {
-            0..0xc0 => 1,
-            0xc0..0xf0 => 2,
-            0xf1 => 3,
-            0xf2 => 4,
-            0xf0 | 0xf3 => 5,
-            0xf4 => 9,
-            _ => return false,
-        };
-        if rest.len() < head {
+    while !rest.is_empty() {
+        if element::decode_checked(rest).is_none() {
             return false;
         }
-        let bytes = element::entry_bytes(rest);
+        let bytes = entry::entry_bytes(rest);
         if rest.len() < bytes || !back_agrees(&rest[..bytes]) {
             return false;
         }
@@ -151,5 +143,5 @@ pub fn is_sound(run: &[u8], count: usize) -> bool {
 /// Whether an entry read from its end has the length that its head gives.
 fn back_agrees(entry: &[u8]) -> bool {
     let continued = entry.iter().rev().take_while(|byte| **byte & 0x80 != 0).count();
-    continued < 5 && continued < entry.len() && element::last_entry_bytes(entry) == entry.len()
+    continued < 5 && continued < entry.len() && entry::last_entry_bytes(entry) == entry.len()
 }

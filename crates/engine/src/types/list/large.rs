@@ -6,12 +6,13 @@ use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
 
 use super::chunk::{CHUNK_BYTES, Chunk, Spare};
-use super::element::{self, Element, Entry};
 use super::entries::{Entries, Quota, Run};
+use super::entry::{self, Entry};
 use super::limits::{Extent, ListLimits, REPACK_BYTES_MAX, Settling};
 use super::packed;
 use super::{End, Place};
 use crate::types::blob::Blob;
+use crate::types::element::Element;
 
 /// Counts that are added up at once on the way to an index.
 const COUNTS_PER_STEP: usize = 64;
@@ -238,7 +239,7 @@ impl LargeList {
     pub fn index(&self, index: usize) -> Option<Element<'_>> {
         let spot = self.locate(index)?;
         let run = self.run(spot.chunk);
-        Some(element::decode(&run.bytes[run.offset(spot.index)..]).0)
+        Some(entry::decode(&run.bytes[run.offset(spot.index)..]).0)
     }
 
     fn run(&self, chunk: usize) -> Run<'_> {
@@ -416,7 +417,7 @@ impl LargeList {
         let entry = Entry::new(element);
         let run = self.run(spot.chunk);
         let at = run.offset(spot.index);
-        let old = element::entry_bytes(&run.bytes[at..]);
+        let old = entry::entry_bytes(&run.bytes[at..]);
         let alone = run.count == 1;
         let target = &mut self.chunks[spot.chunk];
         if alone || target.len() - old + entry.bytes() <= CHUNK_BYTES {

@@ -1,7 +1,7 @@
 //! When a list may be packed, and what OBJECT ENCODING calls it. The two are apart: we keep a list
 //! in its table entry only while it is small, Redis says `listpack` up to `list-max-listpack-size`.
 
-use super::element::ENTRY_OVERHEAD_BYTES_MAX;
+use super::entry::ENTRY_OVERHEAD_BYTES_MAX;
 
 /// Longest packed list that stays inside its table entry, header included.
 pub const PACKED_BYTES_MAX: usize = 1024;

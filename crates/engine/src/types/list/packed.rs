@@ -6,11 +6,12 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::element::{self, Element, Entry};
 use super::entries::{Entries, Quota, Run};
+use super::entry::{self, Entry};
 use super::limits::Extent;
 use super::{End, Place};
 use crate::types::blob::Blob;
+use crate::types::element::Element;
 
 pub const HEADER_BYTES: usize = 2;
 
@@ -33,7 +34,7 @@ pub fn run(bytes: &[u8]) -> Run<'_> {
 
 pub fn index(bytes: &[u8], index: usize) -> Option<Element<'_>> {
     let run = run(bytes);
-    (index < run.count).then(|| element::decode(&run.bytes[run.offset(index)..]).0)
+    (index < run.count).then(|| entry::decode(&run.bytes[run.offset(index)..]).0)
 }
 
 /// The elements of `range`, which is cut to the list.
@@ -131,7 +132,7 @@ pub fn set(blob: &mut impl Blob, index: usize, element: Element<'_>) -> bool {
         return false;
     }
     let at = run.offset(index);
-    let old = element::entry_bytes(&run.bytes[at..]);
+    let old = entry::entry_bytes(&run.bytes[at..]);
     blob.splice(HEADER_BYTES + at, old, &Entry::new(element).pieces());
     true
 }

@@ -16,6 +16,11 @@ pub fn list<'a>(entry: &EntryRef<'a, Object>) -> Result<ListRef<'a>, WrongType> 
     }
 }
 
+/// As OBJECT ENCODING names it.
+pub fn encoding(entry: &EntryRef<'_, Object>) -> &'static str {
+    list(entry).map_or("quicklist", ListRef::encoding)
+}
+
 /// Lets `edit` change the list in an entry. Before it adds, [`make_room`]; after it has removed,
 /// [`settle`].
 #[inline]

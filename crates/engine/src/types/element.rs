@@ -1,9 +1,7 @@
-//! One element of a list and its encoded form, the entry, which packed lists and the chunks of
-//! large lists share. Whole runs of entries are the business of `entries.rs`.
+//! An element of a collection and its stored form, which all packed encodings share: a head and a
+//! payload. Lists put the length once more behind it (see `list/entry.rs`) to be walked backwards.
 //!
-//! An entry is `head payload back`. It is the entry of Redis's listpack byte for byte, so that a
-//! run of entries goes into an RDB file, and comes out of one, as it is, and so that its size is
-//! the size Redis compares with `list-max-listpack-size`:
+//! The form is that of an entry of Redis's listpack without its last part:
 //!
 //! | head | meaning |
 //! |---|---|
@@ -13,9 +11,6 @@
 //! | `1110nnnn` + 1 byte | n bytes of payload, n < 4096, high bits first |
 //! | `0xf0` + 4 bytes | n bytes of payload, n little-endian |
 //! | `0xf1`..`0xf4` + 2, 3, 4, 8 bytes | little-endian signed integer |
-//!
-//! `back` is the length of head and payload, in 7-bit groups, lowest group last; every byte but the
-//! first has its high bit set, so it can be read from its end.
 
 use russet_base::num;
 
@@ -74,40 +69,31 @@ impl IntText {
     }
 }
 
-/// Most bytes that head and back together add to a payload.
-pub const ENTRY_OVERHEAD_BYTES_MAX: usize = 10;
-
 const STRING_32: u8 = 0xf0;
 const INT_16: u8 = 0xf1;
 const INT_24: u8 = 0xf2;
 const INT_32: u8 = 0xf3;
 const INT_64: u8 = 0xf4;
 
-/// An element encoded, in up to three pieces so that the payload is not copied to build it.
-pub struct Entry<'a> {
-    head: [u8; 9],
+/// Most bytes of a head.
+pub const HEAD_BYTES_MAX: usize = 9;
+
+/// An element's stored form, in two pieces so that the payload is not copied to build it.
+pub struct Stored<'a> {
+    head: [u8; HEAD_BYTES_MAX],
     head_len: u8,
-    back_len: u8,
-    back: [u8; 5],
     payload: &'a [u8],
 }
 
-impl<'a> Entry<'a> {
+impl<'a> Stored<'a> {
     #[inline]
     pub fn new(element: Element<'a>) -> Self {
-        let mut entry =
-            Entry { head: [0; 9], head_len: 1, back_len: 1, back: [0; 5], payload: &[] };
+        let mut stored = Stored { head: [0; HEAD_BYTES_MAX], head_len: 1, payload: &[] };
         match element {
-            Element::Bytes(bytes) => entry.set_string(bytes),
-            Element::Int(value) => entry.set_int(value),
+            Element::Bytes(bytes) => stored.set_string(bytes),
+            Element::Int(value) => stored.set_int(value),
         }
-        let length = usize::from(entry.head_len) + entry.payload.len();
-        if length < 128 {
-            entry.back[0] = length as u8;
-        } else {
-            entry.set_back(length);
-        }
-        entry
+        stored
     }
 
     #[inline]
@@ -148,63 +134,31 @@ impl<'a> Entry<'a> {
         }
     }
 
-    fn set_back(&mut self, length: usize) {
-        let groups = back_bytes(length);
-        self.back_len = groups as u8;
-        let mut rest = length;
-        for at in (0..groups).rev() {
-            let continues = if at > 0 { 0x80 } else { 0 };
-            self.back[at] = (rest & 0x7f) as u8 | continues;
-            rest >>= 7;
-        }
-    }
-
+    #[inline]
     pub fn bytes(&self) -> usize {
-        usize::from(self.head_len) + self.payload.len() + usize::from(self.back_len)
+        usize::from(self.head_len) + self.payload.len()
     }
 
-    pub fn pieces(&self) -> [&[u8]; 3] {
-        [
-            &self.head[..usize::from(self.head_len)],
-            self.payload,
-            &self.back[..usize::from(self.back_len)],
-        ]
+    #[inline]
+    pub fn pieces(&self) -> [&[u8]; 2] {
+        [&self.head[..usize::from(self.head_len)], self.payload]
     }
 
-    /// Writes the entry over all of `out`, which must be `bytes()` long.
+    /// Writes the form over all of `out`, which must be `bytes()` long.
     #[inline]
     pub fn write(&self, out: &mut [u8]) {
-        if self.head_len == 1 && self.back_len == 1 {
-            let last = out.len() - 1;
+        if self.head_len == 1 {
             out[0] = self.head[0];
-            out[1..last].copy_from_slice(self.payload);
-            out[last] = self.back[0];
+            out[1..].copy_from_slice(self.payload);
             return;
         }
-        let mut rest = out;
-        for piece in self.pieces() {
-            let (now, later) = rest.split_at_mut(piece.len());
-            now.copy_from_slice(piece);
-            rest = later;
-        }
+        let (head, payload) = out.split_at_mut(usize::from(self.head_len));
+        head.copy_from_slice(&self.head[..head.len()]);
+        payload.copy_from_slice(self.payload);
     }
 }
 
-/// Bytes that `back` takes for a length of head and payload.
-#[inline]
-fn back_bytes(length: usize) -> usize {
-    // COMPAT: the bounds are one less than seven-bit groups allow from the second on; a listpack of
-    // Redis has them so. Test `entries_survive_at_every_width`.
-    match length {
-        0..=127 => 1,
-        128..16_383 => 2,
-        16_383..2_097_151 => 3,
-        2_097_151..268_435_455 => 4,
-        _ => 5,
-    }
-}
-
-/// The lengths of head and payload of the entry that starts `run`.
+/// The lengths of head and payload of the form that starts `run`.
 #[inline]
 fn lengths(run: &[u8]) -> (usize, usize) {
     let tag = run[0];
@@ -221,35 +175,21 @@ fn lengths(run: &[u8]) -> (usize, usize) {
     }
 }
 
-/// Bytes of the entry that starts `run`.
+/// Bytes of the form that starts `run`.
 #[inline]
-pub fn entry_bytes(run: &[u8]) -> usize {
+pub fn stored_bytes(run: &[u8]) -> usize {
     let (head, payload) = lengths(run);
-    head + payload + back_bytes(head + payload)
+    head + payload
 }
 
-/// Bytes of the entry that ends `run`.
-#[inline]
-pub fn last_entry_bytes(run: &[u8]) -> usize {
-    let mut at = run.len() - 1;
-    let mut length = usize::from(run[at] & 0x7f);
-    let mut shift = 0;
-    while run[at] & 0x80 != 0 {
-        at -= 1;
-        shift += 7;
-        length |= usize::from(run[at] & 0x7f) << shift;
-    }
-    length + run.len() - at
-}
-
-/// The element that starts `run` and the bytes of its entry.
+/// The element that starts `run`, which is known to be sound, and the bytes of its form.
 #[inline]
 pub fn decode(run: &[u8]) -> (Element<'_>, usize) {
     let tag = run[0];
-    // Short strings are most of what lists hold.
+    // Short strings are most of what collections hold.
     if tag & 0xc0 == 0x80 {
         let end = 1 + usize::from(tag & 0x3f);
-        return (Element::Bytes(&run[1..end]), end + 1);
+        return (Element::Bytes(&run[1..end]), end);
     }
     let (head, payload) = lengths(run);
     let element = match tag {
@@ -261,7 +201,21 @@ pub fn decode(run: &[u8]) -> (Element<'_>, usize) {
         0xe0..=STRING_32 => Element::Bytes(&run[head..head + payload]),
         _ => Element::Int(little_endian(&run[1..head])),
     };
-    (element, head + payload + back_bytes(head + payload))
+    (element, head + payload)
+}
+
+/// As [`decode`], for bytes that come from outside: `None` if no whole form starts them.
+pub fn decode_checked(run: &[u8]) -> Option<(Element<'_>, usize)> {
+    let head = match *run.first()? {
+        0..0xc0 => 1,
+        0xc0..0xf0 => 2,
+        INT_16 => 3,
+        INT_24 => 4,
+        STRING_32 | INT_32 => 5,
+        INT_64 => 9,
+        _ => return None,
+    };
+    (run.len() >= head && run.len() >= stored_bytes(run)).then(|| decode(run))
 }
 
 /// A little-endian signed integer of up to eight bytes.
@@ -275,35 +229,15 @@ fn little_endian(bytes: &[u8]) -> i64 {
 mod tests {
     use super::*;
 
-    fn round_trip(text: &[u8]) -> usize {
-        let entry = Entry::new(Element::parse(text));
-        let mut out = vec![0; entry.bytes()];
-        entry.write(&mut out);
-        assert_eq!(entry.pieces().concat(), out);
-        let (element, bytes) = decode(&out);
-        assert_eq!(element.to_vec(), text);
-        assert_eq!(
-            (bytes, entry_bytes(&out), last_entry_bytes(&out)),
-            (out.len(), out.len(), out.len())
-        );
-        bytes
-    }
-
     #[test]
-    fn entries_survive_at_every_width() {
-        assert_eq!(round_trip(&[b'x'; 16]), 18);
-        for (text, bytes) in [("0", 2), ("127", 2), ("128", 3), ("-1", 3), ("-4096", 3)] {
-            assert_eq!(round_trip(text.as_bytes()), bytes, "{text}");
+    fn forms_are_checked_to_their_last_byte() {
+        for text in ["7", "-7", "1234567", "9223372036854775807", "", "text"] {
+            let mut out = vec![0; Stored::new(Element::parse(text.as_bytes())).bytes()];
+            Stored::new(Element::parse(text.as_bytes())).write(&mut out);
+            assert_eq!(decode_checked(&out), Some(decode(&out)), "{text}");
+            assert_eq!(decode_checked(&out[..out.len() - 1]), None, "{text}");
         }
-        for shift in 0..64 {
-            for value in [1i64 << shift, (1i64 << shift).wrapping_sub(1), (-1i64) << shift] {
-                round_trip(value.to_string().as_bytes());
-                round_trip(value.wrapping_sub(1).to_string().as_bytes());
-            }
-        }
-        for len in [0, 1, 63, 64, 125, 126, 127, 4095, 4096, 16_377, 16_378, 16_379, 2_097_150] {
-            round_trip(&vec![b'y'; len]);
-        }
+        assert_eq!(decode_checked(&[0xf5, 0, 0, 0]), None);
     }
 
     #[test]

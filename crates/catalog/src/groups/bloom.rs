@@ -1,0 +1,4 @@
+//! Bloom filters.
+
+#[allow(unused_imports)]
+use super::*;

@@ -1,0 +1,4 @@
+//! Hashes.
+
+#[allow(unused_imports)]
+use super::*;

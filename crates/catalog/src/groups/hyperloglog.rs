@@ -1,0 +1,4 @@
+//! HyperLogLogs, kept in strings.
+
+#[allow(unused_imports)]
+use super::*;

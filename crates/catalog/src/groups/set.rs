@@ -1,0 +1,4 @@
+//! Sets.
+
+#[allow(unused_imports)]
+use super::*;

@@ -1,0 +1,4 @@
+//! Streams.
+
+#[allow(unused_imports)]
+use super::*;

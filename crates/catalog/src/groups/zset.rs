@@ -1,0 +1,4 @@
+//! Sorted sets.
+
+#[allow(unused_imports)]
+use super::*;

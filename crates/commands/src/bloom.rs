@@ -1,0 +1,1 @@
+//! Bloom filters: what their commands share. Each family of verbs has a file of its own.
