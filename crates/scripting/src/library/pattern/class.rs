@@ -1,0 +1,96 @@
+//! Which bytes a single item of a pattern stands for: a byte, `.`, a class such as `%a`, a set.
+//! Classes are those of C's own locale.
+
+type Malformed = &'static str;
+
+/// Where the item that begins at `start` ends.
+pub fn class_end(pattern: &[u8], start: usize) -> Result<usize, Malformed> {
+    match pattern[start] {
+        b'%' if start + 1 == pattern.len() => Err("malformed pattern (ends with '%')"),
+        b'%' => Ok(start + 2),
+        b'[' => set_end(pattern, start),
+        _ => Ok(start + 1),
+    }
+}
+
+/// A `]` that stands first in a set belongs to it.
+fn set_end(pattern: &[u8], start: usize) -> Result<usize, Malformed> {
+    let mut at = start + 1;
+    if pattern.get(at) == Some(&b'^') {
+        at += 1;
+    }
+    loop {
+        let Some(byte) = pattern.get(at) else {
+            return Err("malformed pattern (missing ']')");
+        };
+        at += 1;
+        if *byte == b'%' && at < pattern.len() {
+            at += 1;
+        }
+        if pattern.get(at) == Some(&b']') {
+            return Ok(at + 1);
+        }
+    }
+}
+
+/// Whether the byte is what the item, without its repetition, stands for.
+pub fn is_single_match(byte: u8, item: &[u8]) -> bool {
+    match item {
+        [b'.', ..] => true,
+        [b'%', class, ..] => is_in_class(byte, *class),
+        [b'[', ..] => is_in_set(byte, item),
+        [own, ..] => *own == byte,
+        [] => false,
+    }
+}
+
+/// Whether the byte is in a set, given with its brackets.
+pub fn is_in_set(byte: u8, set: &[u8]) -> bool {
+    let mut rest = &set[1..set.len() - 1];
+    let mut is_member = true;
+    if let [b'^', members @ ..] = rest {
+        is_member = false;
+        rest = members;
+    }
+    while let Some((&first, after)) = rest.split_first() {
+        rest = match (first, after) {
+            (b'%', [class, after @ ..]) => {
+                if is_in_class(byte, *class) {
+                    return is_member;
+                }
+                after
+            }
+            (first, [b'-', last, after @ ..]) => {
+                if (first..=*last).contains(&byte) {
+                    return is_member;
+                }
+                after
+            }
+            (first, after) => {
+                if first == byte {
+                    return is_member;
+                }
+                after
+            }
+        };
+    }
+    !is_member
+}
+
+/// A capital letter stands for what is not in the class; what is no class stands for itself.
+fn is_in_class(byte: u8, class: u8) -> bool {
+    let is_in = match class.to_ascii_lowercase() {
+        b'a' => byte.is_ascii_alphabetic(),
+        b'c' => byte.is_ascii_control(),
+        b'd' => byte.is_ascii_digit(),
+        b'l' => byte.is_ascii_lowercase(),
+        b'p' => byte.is_ascii_punctuation(),
+        b's' => matches!(byte, b' ' | b'\t'..=b'\r'),
+        b'u' => byte.is_ascii_uppercase(),
+        b'w' => byte.is_ascii_alphanumeric(),
+        b'x' => byte.is_ascii_hexdigit(),
+        b'z' => byte == 0,
+        _ => return class == byte,
+    };
+    is_in == class.is_ascii_lowercase()
+}
