@@ -1,13 +1,16 @@
 //! MessagePack, one piece at a time: the bytes of a scalar or of a header, and reading the next
 //! one. Nesting and tables are the library's.
 
+use std::ops::Range;
+
 /// The next piece of a message.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Piece<'a> {
+#[derive(Clone, Debug, PartialEq)]
+pub enum Piece {
     Nil,
     Bool(bool),
     Number(f64),
-    Text(&'a [u8]),
+    /// Where in the message it lies.
+    Text(Range<usize>),
     Array(usize),
     Map(usize),
 }
@@ -28,21 +31,23 @@ impl Malformed {
     }
 }
 
-/// Reads a message from its beginning.
+/// Reads a message from some place on.
 pub struct Reader<'a> {
-    rest: &'a [u8],
+    message: &'a [u8],
+    at: usize,
 }
 
 impl<'a> Reader<'a> {
-    pub fn new(data: &'a [u8]) -> Self {
-        Reader { rest: data }
+    pub fn new(message: &'a [u8], at: usize) -> Self {
+        Reader { message, at }
     }
 
-    pub fn left(&self) -> usize {
-        self.rest.len()
+    /// How far it has read.
+    pub fn at(&self) -> usize {
+        self.at
     }
 
-    pub fn piece(&mut self) -> Result<Piece<'a>, Malformed> {
+    pub fn piece(&mut self) -> Result<Piece, Malformed> {
         let [mark] = self.bytes()?;
         Ok(match mark {
             0x00..=0x7f => Piece::Number(f64::from(mark)),
@@ -92,15 +97,17 @@ impl<'a> Reader<'a> {
     }
 
     fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        let (bytes, rest) = self.rest.split_first_chunk().ok_or(Malformed::MissingBytes)?;
-        self.rest = rest;
+        let bytes = self.message[self.at..].first_chunk().ok_or(Malformed::MissingBytes)?;
+        self.at += N;
         Ok(*bytes)
     }
 
-    fn text(&mut self, len: usize) -> Result<Piece<'a>, Malformed> {
-        let (text, rest) = self.rest.split_at_checked(len).ok_or(Malformed::MissingBytes)?;
-        self.rest = rest;
-        Ok(Piece::Text(text))
+    fn text(&mut self, len: usize) -> Result<Piece, Malformed> {
+        if self.message.len() - self.at < len {
+            return Err(Malformed::MissingBytes);
+        }
+        self.at += len;
+        Ok(Piece::Text(self.at - len..self.at))
     }
 }
 
@@ -186,10 +193,10 @@ fn append_length(len: usize, marks: [u8; 2], out: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    fn pieces(data: &[u8]) -> Result<Vec<Piece<'_>>, Malformed> {
-        let mut reader = Reader::new(data);
+    fn pieces(data: &[u8]) -> Result<Vec<Piece>, Malformed> {
+        let mut reader = Reader::new(data, 0);
         let mut found = Vec::new();
-        while reader.left() > 0 {
+        while reader.at() < data.len() {
             found.push(reader.piece()?);
         }
         Ok(found)
@@ -234,7 +241,7 @@ mod tests {
             let mut out = Vec::new();
             append_text(&text, &mut out);
             assert_eq!(out.len(), len + header);
-            assert_eq!(pieces(&out), Ok(vec![Piece::Text(&text)]));
+            assert_eq!(pieces(&out), Ok(vec![Piece::Text(header..header + len)]));
         }
         for (len, header) in [(0, 1), (15, 1), (16, 3), (65535, 3), (65536, 5)] {
             let mut out = Vec::new();

@@ -1,6 +1,8 @@
 //! The generator behind `math.random`: the linear congruence of 48 bits that POSIX calls drand48,
 //! written out so that a seed gives the same numbers everywhere.
 
+use std::ops::RangeInclusive;
+
 const MULTIPLIER: u64 = 0x5_DEEC_E66D;
 const INCREMENT: u64 = 0xB;
 const MASK: u64 = (1 << 48) - 1;
@@ -32,19 +34,19 @@ impl Rand48 {
         let drawn = (self.0 >> 17) as u32;
         f64::from(drawn % DRAWN_MAX) / f64::from(DRAWN_MAX)
     }
+}
 
-    /// A whole number of `low` to `high`.
-    ///
-    /// COMPAT: the width is that of a C int, so the widest range has none.
-    pub fn between(&mut self, low: i32, high: i32) -> f64 {
-        let width = high.wrapping_sub(low).wrapping_add(1);
-        (self.unit() * f64::from(width)).floor() + f64::from(low)
-    }
+/// The whole number of a range that a number from 0 to 1 stands for.
+///
+/// COMPAT: the width is that of a C int, so the widest range has none.
+pub fn whole(unit: f64, range: RangeInclusive<i32>) -> f64 {
+    let width = range.end().wrapping_sub(*range.start()).wrapping_add(1);
+    (unit * f64::from(width)).floor() + f64::from(*range.start())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Rand48;
+    use super::*;
 
     /// Recorded from a real server.
     #[test]
@@ -52,8 +54,8 @@ mod tests {
         let mut fresh = Rand48::default();
         assert_eq!(format!("{:.14}", fresh.unit()), "0.39646477363839");
         assert_eq!(format!("{:.14}", fresh.unit()), "0.84048536971234");
-        assert_eq!(fresh.between(1, 10), 4.0);
-        assert_eq!(fresh.between(i32::MIN, i32::MAX), -2147483648.0);
+        assert_eq!(whole(fresh.unit(), 1..=10), 4.0);
+        assert_eq!(whole(fresh.unit(), i32::MIN..=i32::MAX), -2147483648.0);
         for (seed, first, second) in [
             (0, "0.17082803611217", "0.74990198051087"),
             (7, "0.26644419658298", "0.68203523041775"),
