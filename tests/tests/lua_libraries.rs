@@ -3,3 +3,153 @@
 //!
 //! `RUSSET_LUA_CHUNKS` makes it longer (chunks of each family), `RUSSET_DIFFER_SEED` starts it
 //! elsewhere, and `RUSSET_REQUIRE_PEER` turns the absence of a peer from a note into a failure.
+
+use russet_base::Random;
+use russet_scripting::state::Config;
+use russet_scripting::{NoHost, State, Value, compile, libs};
+use russet_tests::client::{Client, Reply};
+use russet_tests::lua::{Family, SHOW};
+use russet_tests::server::{Kind, Server};
+
+/// Chunks of each family.
+const CHUNKS_DEFAULT: usize = 2000;
+/// Chunks that one call runs.
+const BATCH: usize = 100;
+/// Differences that a failure shows.
+const SHOWN_MAX: usize = 20;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+fn peer() -> Option<Server> {
+    match Server::start(Kind::Valkey, &[]) {
+        Ok(peer) => Some(peer),
+        Err(why) => {
+            assert!(std::env::var_os("RUSSET_REQUIRE_PEER").is_none(), "no peer: {why}");
+            println!("SKIPPED: comparing the libraries of scripts needs a Valkey server: {why}");
+            None
+        }
+    }
+}
+
+fn theirs(client: &mut Client, chunks: &[Vec<u8>]) -> Vec<String> {
+    let mut words: Vec<&[u8]> = vec![b"EVAL", SHOW.as_bytes(), b"0"];
+    words.extend(chunks.iter().map(Vec::as_slice));
+    let reply = client.call(&words).expect("the peer answers");
+    let Reply::Array(lines) = reply else { panic!("{reply:?}") };
+    let text = |line: &Reply| String::from_utf8_lossy(line.text().expect("a line")).into_owned();
+    lines.iter().map(text).collect()
+}
+
+fn ours(state: &mut State, chunks: &[Vec<u8>]) -> Vec<String> {
+    let chunk = compile(SHOW.as_bytes(), b"@user_script")
+        .unwrap_or_else(|error| panic!("{}", error.message.escape_ascii()));
+    let env = state.globals();
+    let script = state.load(&chunk, env).expect("there is room for the script");
+    let name = state.heap_mut().string(b"ARGV").expect("room");
+    let list = state.heap_mut().table(chunks.len(), 0).expect("room");
+    for (index, chunk) in chunks.iter().enumerate() {
+        let text = state.heap_mut().string(chunk).expect("room");
+        state.heap_mut().set_index(list, index + 1, Value::Str(text)).expect("room");
+    }
+    state.set_run_global(name, Value::Table(list)).expect("room");
+    let function = state.kept(script);
+    let result = match state.call(&mut NoHost, function, &[]) {
+        Ok(results) => results[0],
+        Err(fault) => panic!("the script that shows results failed: {fault:?}"),
+    };
+    let Value::Table(lines) = result else { panic!("{result:?}") };
+    let line = |index| match state.heap().get_index(lines, index) {
+        Value::Str(text) => String::from_utf8_lossy(state.heap().bytes(text)).into_owned(),
+        other => panic!("{other:?}"),
+    };
+    let lines = (1..=chunks.len()).map(line).collect();
+    state.end_run();
+    state.release(script);
+    lines
+}
+
+fn new_state() -> State {
+    let mut state = State::new(Config::default());
+    libs::open(&mut state).expect("an empty state has room for the libraries");
+    state.freeze();
+    state
+}
+
+/// Runs chunks of one family on both sides.
+fn compare(family: Family) {
+    let Some(peer) = peer() else { return };
+    let mut client = Client::connect(peer.address()).expect("the peer takes connections");
+    let mut state = new_state();
+    let seed = number("RUSSET_DIFFER_SEED").unwrap_or_else(|| Random::from_entropy().next_u64());
+    let mut random = Random::from_seed(seed);
+    let count = number("RUSSET_LUA_CHUNKS").map_or(CHUNKS_DEFAULT, |count| count as usize);
+    let mut differences = Vec::new();
+    for _ in 0..count.div_ceil(BATCH) {
+        let chunks: Vec<Vec<u8>> = (0..BATCH).map(|_| family.chunk(&mut random)).collect();
+        let (theirs, ours) = (theirs(&mut client, &chunks), ours(&mut state, &chunks));
+        for (chunk, (theirs, ours)) in chunks.iter().zip(theirs.into_iter().zip(ours)) {
+            if theirs != ours {
+                let chunk = String::from_utf8_lossy(chunk);
+                differences.push(format!("{chunk}\n  peer: {theirs}\n  ours: {ours}"));
+            }
+        }
+    }
+    let shown = differences.iter().take(SHOWN_MAX).cloned().collect::<Vec<_>>().join("\n");
+    assert!(
+        differences.is_empty(),
+        "seed {seed}, {family:?}: {} of {count} differ:\n{shown}",
+        differences.len()
+    );
+}
+
+#[test]
+fn patterns() {
+    compare(Family::Pattern);
+}
+
+#[test]
+fn formats() {
+    compare(Family::Format);
+}
+
+#[test]
+fn numbers() {
+    compare(Family::Number);
+}
+
+#[test]
+fn strings() {
+    compare(Family::Text);
+}
+
+#[test]
+fn tables() {
+    compare(Family::Table);
+}
+
+#[test]
+fn math() {
+    compare(Family::Math);
+}
+
+#[test]
+fn bits() {
+    compare(Family::Bit);
+}
+
+#[test]
+fn json() {
+    compare(Family::Json);
+}
+
+#[test]
+fn messages() {
+    compare(Family::MessagePack);
+}
+
+#[test]
+fn structures() {
+    compare(Family::Struct);
+}

@@ -84,11 +84,7 @@ fn define(state: &mut State, name: &str, entries: &[Entry]) -> Result<TableRef, 
     Ok(table)
 }
 
-fn define_texts(
-    state: &mut State,
-    table: TableRef,
-    texts: &[(&str, &str)],
-) -> Result<(), Fault> {
+fn define_texts(state: &mut State, table: TableRef, texts: &[(&str, &str)]) -> Result<(), Fault> {
     for (name, text) in texts {
         let text = state.heap_mut().string(text.as_bytes())?;
         state.define_value(table, name, Value::Str(text))?;

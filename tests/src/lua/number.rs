@@ -71,9 +71,36 @@ fn number_text(random: &mut Random) -> Vec<u8> {
         1 => pick(
             random,
             &[
-                "inf", "-inf", "nan", "Infinity", "infinit", "0x", "0x1p4", "0x.8p1", "1e400",
-                "1e-400", "0x1p2000", "0x1p-2000", "  12  ", "1e", ".", "5.", ".5", "0x1.8", "1\0",
-                "\0", "", " ", "nan(1)", "0x10 ", "+1", "++1", "1_0", "0b1", "1e+5", "-0",
+                "inf",
+                "-inf",
+                "nan",
+                "Infinity",
+                "infinit",
+                "0x",
+                "0x1p4",
+                "0x.8p1",
+                "1e400",
+                "1e-400",
+                "0x1p2000",
+                "0x1p-2000",
+                "  12  ",
+                "1e",
+                ".",
+                "5.",
+                ".5",
+                "0x1.8",
+                "1\0",
+                "\0",
+                "",
+                " ",
+                "nan(1)",
+                "0x10 ",
+                "+1",
+                "++1",
+                "1_0",
+                "0b1",
+                "1e+5",
+                "-0",
             ],
         )
         .as_bytes()
@@ -93,8 +120,8 @@ fn number_text(random: &mut Random) -> Vec<u8> {
 
 pub(super) fn math_chunk(random: &mut Random) -> String {
     const ONE: &[&str] = &[
-        "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "deg", "exp", "floor", "frexp", "log",
-        "log10", "modf", "rad", "sin", "sinh", "sqrt", "tan", "tanh",
+        "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "deg", "exp", "floor", "frexp",
+        "log", "log10", "modf", "rad", "sin", "sinh", "sqrt", "tan", "tanh",
     ];
     const TWO: &[&str] = &["atan2", "fmod", "ldexp", "max", "min", "mod", "pow"];
     match random.index(8) {

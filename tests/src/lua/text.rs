@@ -41,7 +41,8 @@ pub(super) fn table_chunk(random: &mut Random) -> String {
     let list = list.join(",");
     match random.index(9) {
         0 => {
-            let tail = pick(random, &["", ",','", ",', ',2", ",'-',1,3", ",'',-1,2", ",5", ",nil,1"]);
+            let tail =
+                pick(random, &["", ",','", ",', ',2", ",'-',1,3", ",'',-1,2", ",5", ",nil,1"]);
             format!("return table.concat({{{list}}}{tail})")
         }
         1 => format!("local t={{{list}}} table.insert(t,{}) return t", element(random)),
@@ -62,7 +63,8 @@ pub(super) fn table_chunk(random: &mut Random) -> String {
             random.index(6)
         ),
         _ => {
-            let name = pick(random, &["concat", "insert", "remove", "sort", "maxn", "getn", "setn"]);
+            let name =
+                pick(random, &["concat", "insert", "remove", "sort", "maxn", "getn", "setn"]);
             format!("return table.{name}({},{})", scalar(random), scalar(random))
         }
     }
@@ -92,7 +94,8 @@ fn sort_chunk(random: &mut Random) -> String {
         "#s%3==0",
         "tostring(a)<tostring(b)",
     ];
-    let numbers: Vec<String> = (0..random.index(30)).map(|_| random.index(40).to_string()).collect();
+    let numbers: Vec<String> =
+        (0..random.index(30)).map(|_| random.index(40).to_string()).collect();
     format!(
         "local s,t={{}},{{{}}} local ok,e=pcall(table.sort,t,function(a,b) s[#s+1]=tostring(a)..\
          ':'..tostring(b) return {} end) return ok,e,t,#s,table.concat(s,' ')",

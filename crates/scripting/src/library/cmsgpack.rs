@@ -147,8 +147,7 @@ fn unpack_some(call: &mut Call, limit: i64, offset: i64) -> Outcome {
     let len = call.bytes(message).len();
     let (Ok(limit), Ok(offset)) = (usize::try_from(limit), usize::try_from(offset)) else {
         let offset = offset as i32;
-        let text =
-            format!("Invalid request to unpack with offset of {offset} and limit of {len}.");
+        let text = format!("Invalid request to unpack with offset of {offset} and limit of {len}.");
         return Err(call.error(text));
     };
     if offset > len {

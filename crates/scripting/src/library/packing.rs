@@ -44,7 +44,8 @@ fn pack(call: &mut Call) -> Outcome {
         match item {
             Item::Integer { bytes, .. } => {
                 let number = call.number(position)?;
-                let value = if number < 0.0 { to_signed(number) as u64 } else { to_unsigned(number) };
+                let value =
+                    if number < 0.0 { to_signed(number) as u64 } else { to_unsigned(number) };
                 append_integer(value, bytes, order, &mut out);
             }
             Item::Float => {
@@ -163,7 +164,9 @@ impl Unpacking {
         let data = &call.bytes(self.data)[self.offset..];
         let value = match item {
             Item::Integer { bytes, is_signed } => read_integer(&data[..bytes], is_signed, order),
-            Item::Float => ordered(data, order).map_or(0.0, |bytes| f32::from_le_bytes(bytes).into()),
+            Item::Float => {
+                ordered(data, order).map_or(0.0, |bytes| f32::from_le_bytes(bytes).into())
+            }
             Item::Double => ordered(data, order).map_or(0.0, f64::from_le_bytes),
             Item::Padding => return Ok(1),
             Item::Chars(count) => return self.read_chars(call, count),

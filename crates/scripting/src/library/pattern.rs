@@ -235,9 +235,7 @@ impl Matcher {
                 Ok(Step::Onward(Place { text: at.text + 1, ..next }))
             }
             Some(b'*') => Ok(self.expand(source, at.text, at.pattern..end, steps)),
-            Some(b'+') if is_single => {
-                Ok(self.expand(source, at.text + 1, at.pattern..end, steps))
-            }
+            Some(b'+') if is_single => Ok(self.expand(source, at.text + 1, at.pattern..end, steps)),
             Some(b'-') => {
                 self.retreats.push(Retreat::Grow(at));
                 Ok(Step::Onward(next))

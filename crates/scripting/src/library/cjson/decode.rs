@@ -50,8 +50,7 @@ pub(super) fn decode(call: &mut Call) -> Outcome {
     call.heap().check_room(len)?;
     let source = call.bytes(text).to_vec();
     let lexer = Lexer::new(&source, config.decode_odd_numbers);
-    let mut decoding =
-        Decoding { lexer, token: Token::End, config, open: Vec::new(), slots: 1 };
+    let mut decoding = Decoding { lexer, token: Token::End, config, open: Vec::new(), slots: 1 };
     let value = decoding.run(call)?;
     call.give(value)
 }

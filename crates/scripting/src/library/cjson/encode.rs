@@ -144,9 +144,8 @@ impl Encoding {
             count = count.wrapping_add(1);
         }
         let ratio = self.config.sparse_ratio;
-        let is_sparse = ratio > 0
-            && last > count.wrapping_mul(ratio)
-            && last > self.config.sparse_safe;
+        let is_sparse =
+            ratio > 0 && last > count.wrapping_mul(ratio) && last > self.config.sparse_safe;
         if is_sparse && !self.config.sparse_to_object {
             return Err(refusal(call, Value::Table(table), "excessively sparse array"));
         }

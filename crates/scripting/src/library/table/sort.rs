@@ -54,13 +54,7 @@ impl Sorting {
     }
 
     /// Brings the first, middle and last element into order.
-    fn order_ends(
-        &self,
-        call: &mut Call,
-        low: i32,
-        middle: i32,
-        high: i32,
-    ) -> Result<(), Fault> {
+    fn order_ends(&self, call: &mut Call, low: i32, middle: i32, high: i32) -> Result<(), Fault> {
         self.swap_if_before(call, high, low)?;
         if high - low == 1 {
             return Ok(());
@@ -83,13 +77,7 @@ impl Sorting {
     }
 
     /// Puts the middle element where it belongs, with what belongs before it before it.
-    fn partition(
-        &self,
-        call: &mut Call,
-        low: i32,
-        middle: i32,
-        high: i32,
-    ) -> Result<i32, Fault> {
+    fn partition(&self, call: &mut Call, low: i32, middle: i32, high: i32) -> Result<i32, Fault> {
         let pivot = element(call, self.table, middle);
         let aside = element(call, self.table, high - 1);
         set_element(call, self.table, middle, aside)?;

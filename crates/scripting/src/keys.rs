@@ -1,0 +1,5 @@
+//! Which keys a chunk can reach, read from its source tree.
+
+/// What the analysis could prove.
+#[derive(Clone, Debug, Default)]
+pub struct KeysUse;

@@ -1,0 +1,5 @@
+//! Source text to a tree of statements, with every name resolved.
+
+pub use error::SyntaxError;
+
+mod error;
