@@ -2,6 +2,7 @@
 //! answers. Each chunk stands for itself: it returns values, or fails, and touches nothing.
 
 mod codec;
+pub mod corpus;
 mod number;
 mod pattern;
 mod text;

@@ -1,5 +1,6 @@
 //! The libraries of scripts against a peer's: thousands of chunks made at random, each run here in
-//! the interpreter alone and there by EVAL.
+//! the interpreter alone and there by EVAL; and the answers recorded in the corpus of
+//! `russet-scripting`, which `RUSSET_RECORD=1` records anew.
 //!
 //! `RUSSET_LUA_CHUNKS` makes it longer (chunks of each family), `RUSSET_DIFFER_SEED` starts it
 //! elsewhere, and `RUSSET_REQUIRE_PEER` turns the absence of a peer from a note into a failure.
@@ -8,6 +9,7 @@ use russet_base::Random;
 use russet_scripting::state::Config;
 use russet_scripting::{NoHost, State, Value, compile, libs};
 use russet_tests::client::{Client, Reply};
+use russet_tests::lua::corpus::{Part, files, parse, print};
 use russet_tests::lua::{Family, SHOW};
 use russet_tests::server::{Kind, Server};
 
@@ -44,7 +46,7 @@ fn theirs(client: &mut Client, chunks: &[Vec<u8>]) -> Vec<String> {
 
 fn ours(state: &mut State, chunks: &[Vec<u8>]) -> Vec<String> {
     let chunk = compile(SHOW.as_bytes(), b"@user_script")
-        .unwrap_or_else(|error| panic!("{}", error.message.escape_ascii()));
+        .unwrap_or_else(|error| panic!("{}", error.message().escape_ascii()));
     let env = state.globals();
     let script = state.load(&chunk, env).expect("there is room for the script");
     let name = state.heap_mut().string(b"ARGV").expect("room");
@@ -75,6 +77,53 @@ fn new_state() -> State {
     libs::open(&mut state).expect("an empty state has room for the libraries");
     state.freeze();
     state
+}
+
+/// The answers in the corpus are those of the peer.
+#[test]
+fn the_corpus_holds_what_a_peer_answers() {
+    let Some(peer) = peer() else { return };
+    let mut client = Client::connect(peer.address()).expect("the peer takes connections");
+    let is_recording = std::env::var_os("RUSSET_RECORD").is_some();
+    let mut differences = Vec::new();
+    for path in files() {
+        let mut parts = parse(&std::fs::read_to_string(&path).expect("a readable file"));
+        for part in &mut parts {
+            let Part::Case(case) = part else { continue };
+            let chunk = [case.chunk.clone().into_bytes()];
+            let [answer] = theirs(&mut client, &chunk).try_into().expect("one answer");
+            if !is_recording && case.recorded.as_ref() != Some(&answer) {
+                let recorded = case.recorded.as_deref().unwrap_or("nothing");
+                let text = format!("{}\n  peer: {answer}\n  recorded: {recorded}", case.chunk);
+                differences.push(text);
+            }
+            case.recorded = Some(answer);
+        }
+        if is_recording {
+            std::fs::write(&path, print(&parts)).expect("a writable file");
+        }
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+/// Every chunk of the corpus is answered here as recorded.
+#[test]
+fn the_corpus_is_answered_here() {
+    let mut state = new_state();
+    let mut differences = Vec::new();
+    for path in files() {
+        for part in parse(&std::fs::read_to_string(&path).expect("a readable file")) {
+            let Part::Case(case) = part else { continue };
+            let chunk = [case.chunk.clone().into_bytes()];
+            let [answer] = ours(&mut state, &chunk).try_into().expect("one answer");
+            let expected = case.ours.or(case.recorded).unwrap_or_default();
+            if answer != expected {
+                differences.push(format!("{}\n  peer: {expected}\n  ours: {answer}", case.chunk));
+            }
+        }
+    }
+    let text = differences.join("\n");
+    assert!(differences.is_empty(), "{} answers differ:\n{text}", differences.len());
 }
 
 /// Runs chunks of one family on both sides.

@@ -22,6 +22,19 @@ fn unknown(call: &mut Call, letter: u8) -> Fault {
     call.arg_error(1, text)
 }
 
+/// COMPAT: behind the last argument stands a nil.
+fn check_given(call: &mut Call, position: usize, expected: &str) -> Result<(), Fault> {
+    if call.is_none(position) {
+        return Err(call.arg_error(position, format!("{expected} expected, got nil")));
+    }
+    Ok(())
+}
+
+fn number(call: &mut Call, position: usize) -> Result<f64, Fault> {
+    check_given(call, position, "number")?;
+    call.number(position)
+}
+
 /// Carries out options that neither take nor give a value.
 fn control(call: &mut Call, format: &mut Format, item: Item) -> Result<(), Fault> {
     match item {
@@ -43,21 +56,22 @@ fn pack(call: &mut Call) -> Outcome {
         let order = format.order;
         match item {
             Item::Integer { bytes, .. } => {
-                let number = call.number(position)?;
+                let number = number(call, position)?;
                 let value =
                     if number < 0.0 { to_signed(number) as u64 } else { to_unsigned(number) };
                 append_integer(value, bytes, order, &mut out);
             }
             Item::Float => {
-                let number = call.number(position)? as f32;
+                let number = number(call, position)? as f32;
                 append_ordered(number.to_le_bytes(), order, &mut out);
             }
             Item::Double => {
-                let number = call.number(position)?;
+                let number = number(call, position)?;
                 append_ordered(number.to_le_bytes(), order, &mut out);
             }
             Item::Padding => out.push(0),
             Item::Chars(_) | Item::Terminated => {
+                check_given(call, position, "string")?;
                 let text = call.string(position)?;
                 append_text(call, text, position, item, &mut out)?;
             }
