@@ -36,7 +36,7 @@ pub fn parse_radix(text: &[u8], base: u32) -> Option<f64> {
         [b'+', body @ ..] => (false, body),
         _ => (false, text),
     };
-    let is_digit = |byte: &u8| char::from(*byte).to_digit(base).is_some();
+    let is_digit = |byte: &u8| char::from(*byte).is_digit(base);
     let body = match body {
         [b'0', b'x' | b'X', digit, ..] if base == 16 && is_digit(digit) => &body[2..],
         _ => body,
