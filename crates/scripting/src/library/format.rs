@@ -2,12 +2,16 @@
 //! does. Walking the format and taking the arguments is the string library's.
 
 use super::number::{Layout, Notation, append_magnitude};
-use russet_base::num::write_u64;
+use russet_base::num::{I64_TEXT_BYTES_MAX, u64_bytes};
 
 /// More flags than there are kinds of flags are repeated flags.
 const FLAGS_MAX: usize = 5;
 /// Digits that a width or a precision may have.
 const WIDTH_DIGITS_MAX: usize = 2;
+/// The greatest number of two digits.
+const PRECISION_MAX: usize = 99;
+/// Digits of 64 bits, three at a time.
+const OCTAL_DIGITS_MAX: usize = 22;
 /// Digits behind the point where the format names none.
 const PRECISION_DEFAULT: usize = 6;
 /// A text of this length without a precision is taken as it is.
@@ -58,28 +62,37 @@ impl Spec {
 
     /// `%d`, `%i`
     pub fn append_signed(&self, value: i64, out: &mut Vec<u8>) {
-        let sign = self.sign(value < 0);
-        let mut digits = Vec::new();
-        if value != 0 || self.precision != Some(0) {
-            write_u64(&mut digits, value.unsigned_abs());
-        }
-        self.append_digits(sign, &digits, out);
+        let mut buffer = [0; I64_TEXT_BYTES_MAX];
+        let digits = match value {
+            0 if self.precision == Some(0) => &[],
+            _ => u64_bytes(value.unsigned_abs(), &mut buffer),
+        };
+        self.append_digits(self.sign(value < 0), digits, out);
     }
 
     /// `%u`, `%o`, `%x`, `%X`
     pub fn append_unsigned(&self, value: u64, letter: u8, out: &mut Vec<u8>) {
-        let mut digits = match letter {
-            _ if value == 0 && self.precision == Some(0) => Vec::new(),
-            b'o' => format!("{value:o}").into_bytes(),
-            b'x' => format!("{value:x}").into_bytes(),
-            b'X' => format!("{value:X}").into_bytes(),
-            _ => format!("{value}").into_bytes(),
+        let mut buffer = [0; OCTAL_DIGITS_MAX + 1];
+        let mut start = buffer.len();
+        let mut rest = value;
+        let base = match letter {
+            b'o' => 8,
+            b'x' | b'X' => 16,
+            _ => 10,
         };
+        while rest > 0 || (start == buffer.len() && self.precision != Some(0)) {
+            start -= 1;
+            let digit = char::from_digit((rest % base) as u32, base as u32).unwrap_or('0');
+            buffer[start] = if letter == b'X' { digit.to_ascii_uppercase() } else { digit } as u8;
+            rest /= base;
+        }
         let mut prefix: &[u8] = b"";
         if self.is_alternate && letter == b'o' {
-            let is_padded = self.precision.is_some_and(|precision| precision > digits.len());
-            if !is_padded && digits.first() != Some(&b'0') {
-                digits.insert(0, b'0');
+            let len = buffer.len() - start;
+            let is_padded = self.precision.is_some_and(|precision| precision > len);
+            if !is_padded && buffer.get(start) != Some(&b'0') {
+                start -= 1;
+                buffer[start] = b'0';
             }
         } else if self.is_alternate && value != 0 {
             match letter {
@@ -88,7 +101,7 @@ impl Spec {
                 _ => {}
             }
         }
-        self.append_digits(prefix, &digits, out);
+        self.append_digits(prefix, &buffer[start..], out);
     }
 
     /// `%e`, `%E`, `%f`, `%g`, `%G`
@@ -143,10 +156,13 @@ impl Spec {
 
     /// The digits of an integer, to which a precision adds zeros and takes the flag `0` from.
     fn append_digits(&self, prefix: &[u8], digits: &[u8], out: &mut Vec<u8>) {
-        let mut body = vec![b'0'; self.precision.unwrap_or(0).saturating_sub(digits.len())];
-        body.extend_from_slice(digits);
-        let has_zeros = self.has_zeros && self.precision.is_none();
-        self.append_padded(prefix, &body, has_zeros, out);
+        let Some(precision) = self.precision.filter(|precision| *precision > digits.len()) else {
+            let has_zeros = self.has_zeros && self.precision.is_none();
+            return self.append_padded(prefix, digits, has_zeros, out);
+        };
+        let mut longer = [b'0'; PRECISION_MAX];
+        longer[precision - digits.len()..precision].copy_from_slice(digits);
+        self.append_padded(prefix, &longer[..precision], false, out);
     }
 
     fn append_padded(&self, prefix: &[u8], body: &[u8], has_zeros: bool, out: &mut Vec<u8>) {
