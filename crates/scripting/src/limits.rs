@@ -4,6 +4,11 @@
 /// Levels of nested blocks, expressions and functions that the parser follows.
 pub const SYNTAX_LEVELS_MAX: usize = 200;
 
+/// Levels of the tree that a chunk becomes. Chains such as `a.b.c` and `a + b + c` nest in it too.
+///
+/// DIFFERS: Lua 5.1 takes longer chains of operators and indexes.
+pub const TREE_LEVELS_MAX: usize = 1_000;
+
 /// Local variables of one function.
 pub const LOCALS_MAX: usize = 200;
 

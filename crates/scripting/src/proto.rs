@@ -305,6 +305,10 @@ pub(crate) enum Op {
         a: Reg,
         p: u16,
     },
+    /// The extra arguments as a table with their count in `n`.
+    ArgTable {
+        a: Reg,
+    },
     /// `count` plus 1 of the extra arguments to a and on; 0: all.
     Vararg {
         a: Reg,

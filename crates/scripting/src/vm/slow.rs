@@ -72,6 +72,7 @@ impl State {
             Op::ForPrepare { a, to } => self.for_prepare(base + a as usize, to),
             Op::ForCall { a, count } => self.for_call(host, base + a as usize, count),
             Op::Closure { a, p } => self.make_closure(base, a, p),
+            Op::ArgTable { a } => self.arg_table(base, a),
             Op::Vararg { a, count } => self.vararg(base + a as usize, count),
             _ => unreachable!("the plain loop carries out all other instructions"),
         }
@@ -279,6 +280,17 @@ impl State {
         self.put(base, a, Value::Function(made));
         self.collect_if_due();
         Ok(())
+    }
+
+    fn arg_table(&mut self, base: usize, a: u8) -> Result<(), Fault> {
+        let varargs = self.frame().varargs as usize;
+        let table = self.heap.table(varargs, 1)?;
+        self.put(base, a, Value::Table(table));
+        for index in 0..varargs {
+            let value = self.current.stack[base - varargs + index];
+            self.heap.set_index(table, index + 1, value)?;
+        }
+        self.heap.set_field(table, b"n", Value::Number(varargs as f64))
     }
 
     fn vararg(&mut self, at: usize, count: u8) -> Result<(), Fault> {
