@@ -29,6 +29,7 @@ end
 show = function(value, depth)
   local kind = type(value)
   if kind == 'string' then return quoted(value) end
+  if value ~= value then return 'nan' end
   if kind == 'number' then return string.format('%.17g', value) end
   if kind == 'table' then return show_table(value, depth) end
   if kind == 'nil' or kind == 'boolean' then return tostring(value) end
