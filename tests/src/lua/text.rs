@@ -58,7 +58,7 @@ pub(super) fn table_chunk(random: &mut Random) -> String {
         5 => sort_chunk(random),
         6 => format!("return table.maxn({{{list},[{}]=1}})", 1 + random.index(100)),
         7 => format!(
-            "local t,s={{{list}}},{{}} local r=table.foreachi(t,function(i,v) s[#s+1]=tostring(v) \
+            "local t,s={{{list}}},{{}} local r=table.foreachi(t,function(i,v) s[i]={{v}} \
              if i=={} then return v end end) return r,s",
             random.index(6)
         ),

@@ -169,6 +169,8 @@ pub fn append_integer(value: u64, bytes: usize, order: Order, out: &mut Vec<u8>)
 }
 
 /// Reads an integer of `data.len()` bytes, of which the last 64 bits count.
+///
+/// COMPAT: the place of the sign is counted modulo 64 bits, so that in nine bytes it is bit 7.
 pub fn read_integer(data: &[u8], is_signed: bool, order: Order) -> f64 {
     let shift = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
     let value = match order {
@@ -178,11 +180,11 @@ pub fn read_integer(data: &[u8], is_signed: bool, order: Order) -> f64 {
     if !is_signed {
         return value as f64;
     }
-    let unused = 64u32.saturating_sub(8 * data.len() as u32);
-    if unused == 64 {
-        return 0.0;
+    let sign_and_above = u64::MAX.wrapping_shl((8 * data.len() as u32).wrapping_sub(1));
+    if value & sign_and_above == 0 {
+        return value as f64;
     }
-    ((value as i64) << unused >> unused) as f64
+    (value | sign_and_above) as i64 as f64
 }
 
 /// Adds bytes that are given lowest first.
@@ -255,6 +257,7 @@ mod tests {
         assert_eq!(read_integer(&[255; 3], false, Order::Little), 16_777_215.0);
         assert_eq!(read_integer(&[255; 16], true, Order::Little), -1.0);
         assert_eq!(read_integer(&[], true, Order::Little), 0.0);
+        assert_eq!(read_integer(&[27, 3, 0, 0, 0, 0, 0, 0, 0], true, Order::Little), -101.0);
     }
 
     #[test]

@@ -69,9 +69,10 @@ fn real(call: &mut Call, function: impl Fn(f64) -> f64) -> Outcome {
     call.give(function(number))
 }
 
+/// COMPAT: of two bad arguments the second is named.
 fn real_two(call: &mut Call, function: impl Fn(f64, f64) -> f64) -> Outcome {
-    let first = call.number(1)?;
     let second = call.number(2)?;
+    let first = call.number(1)?;
     call.give(function(first, second))
 }
 
@@ -103,8 +104,8 @@ fn frexp(call: &mut Call) -> Outcome {
 }
 
 fn ldexp(call: &mut Call) -> Outcome {
-    let number = call.number(1)?;
     let exponent = slot(call.integer(2)?);
+    let number = call.number(1)?;
     call.give(scale(number, exponent))
 }
 

@@ -11,9 +11,9 @@ local show
 local function show_table(t, depth)
   if depth > 5 then return '{...}' end
   local parts, shown = {}, {}
-  for index = 1, #t do
-    parts[#parts + 1] = show(t[index], depth + 1)
-    shown[index] = true
+  while rawget(t, #parts + 1) ~= nil do
+    shown[#parts + 1] = true
+    parts[#parts + 1] = show(rawget(t, #parts + 1), depth + 1)
   end
   local keyed = {}
   for key, value in pairs(t) do
