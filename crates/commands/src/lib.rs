@@ -28,4 +28,5 @@ pub mod stats;
 mod string;
 #[cfg(test)]
 mod testing;
+pub mod together;
 pub mod transactions;
