@@ -10,6 +10,7 @@ use crate::mail::WakeByMail;
 use crate::node::Node;
 use crate::session::{Gate, Session};
 use crate::stats::{CallCounts, WorkerStats};
+use crate::together::Reach;
 use crate::transactions;
 use russet_base::{Args, UnixMillis};
 use russet_catalog::spec::Flags;
@@ -42,6 +43,7 @@ pub struct Worker {
     pub now: UnixMillis,
     pub(crate) places: Vec<(usize, Place)>,
     /// Fast commands of the batch under way, timed together.
+    pub(crate) reach: Reach,
     pub(crate) batch: CallCounts,
     /// The wall clock in microseconds; if it is set back, a batch seems to take no time.
     batch_started: u64,
@@ -58,6 +60,7 @@ impl Worker {
             stats,
             now,
             places: Vec::new(),
+            reach: Reach::default(),
             batch: CallCounts::default(),
             batch_started: 0,
             is_clock_fresh: false,

@@ -27,6 +27,8 @@ use std::sync::atomic::Ordering;
 /// Commands that run together at most. Fetching more keys at once gains nothing: the processor
 /// waits for no more lines of memory than this.
 pub const TOGETHER_MAX: usize = 16;
+/// As few are taken together when shards are found busy time and again.
+const TOGETHER_MIN: usize = 4;
 /// Longer calls run alone: their own work outweighs what this saves.
 const WORDS_MAX: usize = 32;
 const WORDS_BYTES_MAX: usize = 4096;
@@ -53,6 +55,26 @@ struct Planned<'a> {
     places_end: u8,
 }
 
+/// How many commands are taken together. Each holds its shards until the run is over, so the more
+/// threads do the same, the fewer are worth it: fewer when a shard is found busy, more when none is.
+#[derive(Debug)]
+pub(crate) struct Reach(usize);
+
+impl Default for Reach {
+    fn default() -> Self {
+        Reach(TOGETHER_MAX)
+    }
+}
+
+impl Reach {
+    fn adjust(&mut self, is_busy: bool) {
+        self.0 = match is_busy {
+            true => (self.0 - self.0 / 4).max(TOGETHER_MIN),
+            false => (self.0 + 1).min(TOGETHER_MAX),
+        };
+    }
+}
+
 impl Planned<'_> {
     fn places(&self) -> Range<usize> {
         usize::from(self.places_start)..usize::from(self.places_end)
@@ -72,7 +94,7 @@ impl Worker {
             return 0;
         }
         let mut planned = SmallVec::<[Planned; TOGETHER_MAX]>::new();
-        plan(&self.node, &mut self.places, &mut planned, commands.take(TOGETHER_MAX));
+        plan(&self.node, &mut self.places, &mut planned, commands.take(self.reach.0));
         if planned.len() < 2 {
             return 0;
         }
@@ -85,6 +107,7 @@ impl Worker {
         keys.is_silent = session.is_silent;
         let is_held = |call: &Planned| keys.hold_known_now(call.places());
         let held = planned.iter().map(is_held).take_while(|is_held| *is_held).count();
+        self.reach.adjust(held < planned.len());
         planned.truncate(held);
         keys.prefetch_held();
         let mut writer = RespWriter::new(out, session.resp);
