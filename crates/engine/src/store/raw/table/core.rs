@@ -137,14 +137,28 @@ impl Core {
         (end < self.directory.len()).then(|| (end as u64) << (64 - self.depth))
     }
 
+    /// Where a key's entry is, and the entry itself.
     #[inline]
-    pub(super) fn find(&self, key: &[u8], hash: u64) -> Option<Place> {
+    pub(super) fn find(&self, key: &[u8], hash: u64) -> Option<(Place, RawEntry)> {
         if self.directory.is_empty() {
             return None;
         }
         let index = self.index_of(hash);
-        let spot = self.segment(index).find(fingerprint_of(hash), key)?;
-        Some(Place { index, spot })
+        let (spot, entry) = self.segment(index).find(fingerprint_of(hash), key)?;
+        Some((Place { index, spot }, entry))
+    }
+
+    #[inline]
+    pub(super) fn has_objects(&self) -> bool {
+        self.objects > 0
+    }
+
+    /// The first entry with this hash's fingerprint in its own bucket.
+    pub(super) fn likely_entry(&self, hash: u64) -> Option<RawEntry> {
+        if self.directory.is_empty() {
+            return None;
+        }
+        self.segment(self.index_of(hash)).likely_entry(fingerprint_of(hash))
     }
 
     #[inline]

@@ -36,6 +36,7 @@ impl<O> Copy for View<'_, O> {}
 
 /// # Safety
 /// 1. The entry is alive for `'a`, not written meanwhile, and its object, if any, is an `O`.
+#[inline]
 unsafe fn view<'a, O>(entry: RawEntry) -> View<'a, O> {
     let label = entry.label();
     match label.kind {
@@ -109,10 +110,13 @@ pub struct EntryMut<'a, O> {
 
 impl<'a, O> EntryMut<'a, O> {
     /// # Safety
-    /// 1. `place` is a slot in use of `core`. 2. The objects of `core` are `O`s.
+    /// 1. The place is a slot in use of `core`, and the entry is the one in it. 2. The objects of
+    ///    `core` are `O`s.
     #[inline]
-    pub(super) unsafe fn new(core: &'a mut Core, place: Place) -> EntryMut<'a, O> {
-        let entry = core.entry(place);
+    pub(super) unsafe fn new(
+        core: &'a mut Core,
+        (place, entry): (Place, RawEntry),
+    ) -> EntryMut<'a, O> {
         EntryMut { core, place, entry, marker: PhantomData }
     }
 
@@ -386,6 +390,6 @@ impl<'a, O> VacantEntry<'a, O> {
             NewValue::Object(object) => entry.set_object(Box::into_raw(object)),
         }
         // SAFETY: 1. Inserted just now. 2. The table that lent the core has `O`s only.
-        unsafe { EntryMut::new(self.core, place) }
+        unsafe { EntryMut::new(self.core, (place, entry)) }
     }
 }
