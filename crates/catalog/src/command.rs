@@ -257,6 +257,20 @@ commands! {
         Monitor = MONITOR,
     }
     scripting {
+        Eval = EVAL,
+        Evalsha = EVALSHA,
+        EvalRo = EVAL_RO,
+        EvalshaRo = EVALSHA_RO,
+        Script = SCRIPT {
+            ScriptLoad = SCRIPT_LOAD,
+            ScriptExists = SCRIPT_EXISTS,
+            ScriptShow = SCRIPT_SHOW,
+            ScriptFlush = SCRIPT_FLUSH,
+            ScriptKill = SCRIPT_KILL,
+            ScriptDebug = SCRIPT_DEBUG,
+            ScriptStats = SCRIPT_STATS,
+            ScriptHelp = SCRIPT_HELP,
+        },
         Function = FUNCTION {
             FunctionFlush = FUNCTION_FLUSH,
             FunctionHelp = FUNCTION_HELP,

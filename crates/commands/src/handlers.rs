@@ -4,7 +4,7 @@
 use crate::connection::{client, command, tracking};
 use crate::ctx::Handler;
 use crate::pubsub::{inspect, publish, subscribe};
-use crate::{bitmap, connection, generic, help, list, server, string, transactions};
+use crate::{bitmap, connection, generic, help, list, scripting, server, string, transactions};
 use russet_catalog::Command;
 
 pub(crate) const fn of(call: Command) -> Handler {
@@ -213,6 +213,19 @@ pub(crate) const fn of(call: Command) -> Handler {
         Command::Shutdown => server::shutdown,
         Command::Monitor => server::monitor,
         // scripting
+        Command::Eval => scripting::eval,
+        Command::Evalsha => scripting::evalsha,
+        Command::EvalRo => scripting::eval_ro,
+        Command::EvalshaRo => scripting::evalsha_ro,
+        Command::Script => help::container,
+        Command::ScriptLoad => scripting::load,
+        Command::ScriptExists => scripting::exists,
+        Command::ScriptShow => scripting::show,
+        Command::ScriptFlush => scripting::flush,
+        Command::ScriptKill => scripting::kill,
+        Command::ScriptDebug => scripting::debug,
+        Command::ScriptStats => scripting::stats,
+        Command::ScriptHelp => help::help,
         Command::Function => help::container,
         Command::FunctionFlush => server::function_flush,
         Command::FunctionHelp => help::help,

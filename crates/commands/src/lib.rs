@@ -26,6 +26,7 @@ pub mod node;
 pub mod pause;
 pub mod pubsub;
 mod scanning;
+pub mod scripting;
 mod server;
 pub mod session;
 mod set;

@@ -144,6 +144,7 @@ fn run_queued(ctx: &mut Ctx, command: Command, args: Args) {
     match handlers::of(command)(ctx, args) {
         Ok(Flow::Done) => {}
         Ok(Flow::Block(_)) => unreachable!("no handler blocks when it may not"),
+        Ok(Flow::Replan) => fail(ctx, &Refusal::text("ERR Script was replaced, try again")),
         Err(refusal) => fail(ctx, &refusal),
     }
     let micros = node.clock.monotonic_micros().saturating_sub(started);

@@ -82,6 +82,11 @@ impl Keyspace {
         self.locks.try_lock(wanted)
     }
 
+    /// Wakes all who wait for one of these shards; see [`Locks::wake_waiters`].
+    pub fn wake_waiters(&self, shards: ShardSet) {
+        shards.iter().for_each(|index| self.locks.wake_waiters(index));
+    }
+
     /// Nothing locked, to be added to with [`Keys::hold_known_now`].
     pub fn lock_none(&self) -> Locked<'_, Shard> {
         self.locks.lock_none()

@@ -35,6 +35,12 @@ pub(super) const SPECS: &[Spec] = &[
         "Milliseconds after which a running script is reported as busy",
     )
     .alias(&["lua-time-limit"]),
+    choice(
+        D::ScriptUndeclaredKeys,
+        "allow",
+        &["allow", "warn", "refuse"],
+        "What is done about keys that a script uses but was not given",
+    ),
     flag(D::SetProcTitle, true, "Show the address in the process title").at_start(),
     text(D::ProcTitleTemplate, "{title} {listen-addr} {server-mode}", "Shape of the process title")
         .checked(TextCheck::TitleTemplate),
