@@ -243,7 +243,7 @@ impl State {
             }
             NativeCode::Free => 0,
         };
-        let from = self.current.top - made.min(self.current.top - base);
+        let from = self.current.top - made.min(self.current.top - func);
         self.current.frames.pop();
         self.deliver((func, from), made, wanted);
         self.heap.steps_left = self.heap.steps_left.saturating_sub(1).max(1);
