@@ -287,6 +287,11 @@ pub(crate) enum Op {
         a: Reg,
         to: u32,
     },
+    /// A loop whose step is 1.
+    ForLoopOne {
+        a: Reg,
+        to: u32,
+    },
     ForLoop {
         a: Reg,
         to: u32,
@@ -383,6 +388,8 @@ pub struct Proto {
     pub(crate) names: Vec<Named>,
     /// As messages show it: `user_script`, `[string "..."]`.
     pub(crate) source: Arc<[u8]>,
+    /// As it was given to the compiler: `@user_script`.
+    pub(crate) chunk_name: Arc<[u8]>,
 }
 
 impl Proto {

@@ -14,7 +14,7 @@ use crate::host::Host;
 use crate::limits::{MEMORY_BYTES_MAX, STEPS_PER_TICK};
 use crate::proto::{Chunk, Constant, Proto};
 use crate::value::{FuncRef, ProtoRef, StrRef, TableRef, ThreadRef, Value};
-use crate::vm::{ALL, Coroutine, Status};
+use crate::vm::{ALL, Callee, Coroutine, Status};
 use std::sync::Arc;
 
 /// A function or value that the host keeps from run to run.
@@ -26,6 +26,8 @@ pub struct RootId(u32);
 pub(crate) struct Loaded {
     pub(crate) proto: Arc<Proto>,
     pub(crate) constants: Box<[Value]>,
+    /// Of the constants that are strings.
+    pub(crate) hashes: Box<[u32]>,
     pub(crate) children: Box<[ProtoRef]>,
     /// The globals of this code.
     pub(crate) env: TableRef,
@@ -107,6 +109,15 @@ pub struct State {
     run_globals: Vec<StrRef>,
     /// What the libraries keep.
     pub(crate) library: crate::library::Kept,
+    origin: Option<Origin>,
+}
+
+/// Where the error of a run was raised.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Origin {
+    /// The name that the chunk was compiled with.
+    pub chunk_name: Arc<[u8]>,
+    pub line: u32,
 }
 
 impl State {
@@ -136,6 +147,7 @@ impl State {
             roots_free: Vec::new(),
             run_globals: Vec::new(),
             library: crate::library::Kept::default(),
+            origin: None,
         }
     }
 
@@ -269,7 +281,12 @@ impl State {
                 },
             });
         }
+        let hashes = constants.iter().map(|constant| match constant {
+            Value::Str(string) => self.heap.strings.hash(*string),
+            _ => 0,
+        });
         let loaded = Loaded {
+            hashes: hashes.collect(),
             proto: proto.clone(),
             constants: constants.into(),
             children: children.into(),
@@ -328,10 +345,30 @@ impl State {
         self.current.top = 0;
         let outcome = self.call_value(host, function, args, ALL);
         if outcome.is_err() {
+            self.origin = self.find_origin();
             self.unwind_all();
         }
         let func = outcome?;
         Ok(&self.current.stack[func..self.current.top])
+    }
+
+    /// Where the last call that failed was in its source; nothing if no Lua code ran there.
+    pub fn origin(&self) -> Option<&Origin> {
+        self.origin.as_ref()
+    }
+
+    /// The code that ran last, or that called the native that ran last.
+    fn find_origin(&self) -> Option<Origin> {
+        let mut frames = self.current.frames.iter().rev();
+        let last = frames.next()?;
+        let frame = match last.callee {
+            Callee::Lua { .. } => last,
+            Callee::Native(_) => frames.next()?,
+        };
+        let Callee::Lua { proto, .. } = frame.callee else { return None };
+        let proto = &self.protos.at(proto.index()).proto;
+        let line = proto.line((frame.pc as usize).saturating_sub(1));
+        Some(Origin { chunk_name: proto.chunk_name.clone(), line })
     }
 
     fn unwind_all(&mut self) {
