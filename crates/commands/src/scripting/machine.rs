@@ -80,8 +80,6 @@ fn prepare(state: &mut State) -> Result<(StrRef, StrRef), Fault> {
     libs::open(state)?;
     api::open(state)?;
     libs::guard_globals(state)?;
-    let keys = state.heap_mut().intern(b"KEYS")?;
-    let argv = state.heap_mut().intern(b"ARGV")?;
     state.freeze();
-    Ok((keys, argv))
+    Ok((state.heap_mut().intern(b"KEYS")?, state.heap_mut().intern(b"ARGV")?))
 }
