@@ -261,6 +261,8 @@ commands! {
         Evalsha = EVALSHA,
         EvalRo = EVAL_RO,
         EvalshaRo = EVALSHA_RO,
+        Fcall = FCALL,
+        FcallRo = FCALL_RO,
         Script = SCRIPT {
             ScriptLoad = SCRIPT_LOAD,
             ScriptExists = SCRIPT_EXISTS,
@@ -272,6 +274,13 @@ commands! {
             ScriptHelp = SCRIPT_HELP,
         },
         Function = FUNCTION {
+            FunctionLoad = FUNCTION_LOAD,
+            FunctionDelete = FUNCTION_DELETE,
+            FunctionList = FUNCTION_LIST,
+            FunctionStats = FUNCTION_STATS,
+            FunctionKill = FUNCTION_KILL,
+            FunctionDump = FUNCTION_DUMP,
+            FunctionRestore = FUNCTION_RESTORE,
             FunctionFlush = FUNCTION_FLUSH,
             FunctionHelp = FUNCTION_HELP,
         },

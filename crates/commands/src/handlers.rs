@@ -4,6 +4,7 @@
 use crate::connection::{client, command, tracking};
 use crate::ctx::Handler;
 use crate::pubsub::{inspect, publish, subscribe};
+use crate::scripting::function;
 use crate::{bitmap, connection, generic, help, list, scripting, server, string, transactions};
 use russet_catalog::Command;
 
@@ -217,6 +218,8 @@ pub(crate) const fn of(call: Command) -> Handler {
         Command::Evalsha => scripting::evalsha,
         Command::EvalRo => scripting::eval_ro,
         Command::EvalshaRo => scripting::evalsha_ro,
+        Command::Fcall => function::fcall,
+        Command::FcallRo => function::fcall_ro,
         Command::Script => help::container,
         Command::ScriptLoad => scripting::load,
         Command::ScriptExists => scripting::exists,
@@ -227,7 +230,14 @@ pub(crate) const fn of(call: Command) -> Handler {
         Command::ScriptStats => scripting::stats,
         Command::ScriptHelp => help::help,
         Command::Function => help::container,
-        Command::FunctionFlush => server::function_flush,
+        Command::FunctionLoad => function::load_command,
+        Command::FunctionDelete => function::delete,
+        Command::FunctionList => function::list,
+        Command::FunctionStats => function::stats,
+        Command::FunctionKill => function::kill,
+        Command::FunctionDump => function::dump,
+        Command::FunctionRestore => function::restore,
+        Command::FunctionFlush => function::flush,
         Command::FunctionHelp => help::help,
     }
 }

@@ -11,9 +11,11 @@
 pub(crate) mod api;
 mod cache;
 mod eval;
+pub mod function;
 mod host;
 mod machine;
 mod reply;
+mod run;
 pub mod running;
 mod script;
 mod shebang;
@@ -24,6 +26,7 @@ pub use script::{BUSY_FUNCTION, BUSY_SCRIPT, debug, exists, flush, kill, load, s
 
 use crate::node::Node;
 use cache::Cache;
+use function::Libraries;
 use machine::Machine;
 use running::Running;
 use russet_base::Args;
@@ -35,6 +38,7 @@ use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 #[derive(Debug, Default)]
 pub struct Scripts {
     cache: RwLock<Cache>,
+    pub(crate) libraries: RwLock<Libraries>,
     /// Machines that nobody uses now: as many as have ever been in use at once.
     machines: Mutex<Vec<Box<Machine>>>,
     pub running: Running,
@@ -61,9 +65,25 @@ impl Scripts {
         self.machines.lock().unwrap_or_else(|poison| poison.into_inner())
     }
 
-    fn take_machine(&self) -> Box<Machine> {
-        let idle = self.machines().pop();
-        idle.unwrap_or_else(|| Box::new(Machine::new()))
+    fn take_machine(&self, is_for_functions: bool) -> Box<Machine> {
+        let mut machines = self.machines();
+        let found = machines.iter().rposition(|idle| idle.is_for_functions == is_for_functions);
+        let idle = found.map(|at| machines.swap_remove(at));
+        drop(machines);
+        let mut machine = idle.unwrap_or_else(|| Box::new(Machine::new(is_for_functions)));
+        machine.catch_up(match is_for_functions {
+            true => self.libraries().epoch,
+            false => self.cache().epoch,
+        });
+        machine
+    }
+
+    pub(crate) fn libraries(&self) -> RwLockReadGuard<'_, Libraries> {
+        self.libraries.read().unwrap_or_else(|poison| poison.into_inner())
+    }
+
+    pub(crate) fn libraries_mut(&self) -> RwLockWriteGuard<'_, Libraries> {
+        self.libraries.write().unwrap_or_else(|poison| poison.into_inner())
     }
 
     fn give_machine(&self, machine: Box<Machine>) {
@@ -101,6 +121,10 @@ pub(crate) fn runs_wide(node: &Node, command: Command, args: Args) -> bool {
         Command::Evalsha | Command::EvalshaRo => {
             let script = args.get(1).and_then(|sha| node.scripts.cache().by_sha(sha));
             script.is_some_and(|script| script.is_wide())
+        }
+        Command::Fcall | Command::FcallRo => {
+            let found = args.get(1).and_then(|name| node.scripts.libraries().function(name));
+            found.is_some_and(|(library, _)| library.is_wide())
         }
         _ => false,
     }

@@ -57,6 +57,14 @@ pub const EVALSHA_RO: Spec = runs_read_only("evalsha_ro")
     .summary("Runs a script that the server knows and that may not write, by its digest")
     .args(SHA_ARGS);
 
+const FUNCTION_ARGS: &[Arg] = &[arg::string("function"), CALL_ARGS[0], CALL_ARGS[1], CALL_ARGS[2]];
+
+pub const FCALL: Spec =
+    runs("fcall").summary("Calls a function").since("7.0.0").args(FUNCTION_ARGS);
+
+pub const FCALL_RO: Spec =
+    runs_read_only("fcall_ro").summary("Calls a function that may not write").args(FUNCTION_ARGS);
+
 pub const SCRIPT: Spec = Spec::new(Group::Scripting, "script")
     .summary("Commands about the cache of scripts")
     .complexity("Depends on the subcommand.")
@@ -176,6 +184,93 @@ pub const FUNCTION_FLUSH: Spec = Spec::new(Group::Scripting, "function|flush")
         &[arg::flag("async").token("ASYNC"), arg::flag("sync").token("SYNC")],
     )
     .optional()])
+    .reply(Shape::Ok);
+
+pub const FUNCTION_LOAD: Spec = Spec::new(Group::Scripting, "function|load")
+    .summary("Adds a library")
+    .complexity("O(1), considering that compiling a library takes little")
+    .since("7.0.0")
+    .arity(AtLeast(3))
+    .flags(Flags::WRITE.and(Flags::DENYOOM).and(Flags::NOSCRIPT))
+    .categories(Categories::SCRIPTING)
+    .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
+    .args(&[arg::flag("replace").token("REPLACE").optional(), arg::string("function-code")])
+    .reply(Shape::Bulk);
+
+pub const FUNCTION_DELETE: Spec = Spec::new(Group::Scripting, "function|delete")
+    .summary("Deletes a library and its functions")
+    .complexity("O(1)")
+    .since("7.0.0")
+    .arity(Exactly(3))
+    .flags(Flags::WRITE.and(Flags::NOSCRIPT))
+    .categories(Categories::SCRIPTING)
+    .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
+    .args(&[arg::string("library-name")])
+    .reply(Shape::Ok);
+
+pub const FUNCTION_LIST: Spec = Spec::new(Group::Scripting, "function|list")
+    .summary("Lists the libraries and their functions")
+    .complexity("O(N) for N functions")
+    .since("7.0.0")
+    .arity(AtLeast(2))
+    .flags(Flags::NOSCRIPT)
+    .categories(Categories::SCRIPTING)
+    .tips(&["nondeterministic_output_order"])
+    .args(&[
+        arg::string("library-name-pattern").token("LIBRARYNAME").optional(),
+        arg::flag("withcode").token("WITHCODE").optional(),
+    ])
+    .reply(Shape::Array);
+
+pub const FUNCTION_STATS: Spec = Spec::new(Group::Scripting, "function|stats")
+    .summary("Tells what runs now and what functions have cost")
+    .complexity("O(N) for N functions")
+    .since("7.0.0")
+    .arity(Exactly(2))
+    .flags(Flags::NOSCRIPT.and(Flags::ALLOW_BUSY))
+    .categories(Categories::SCRIPTING)
+    .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"])
+    .reply(Shape::Any);
+
+pub const FUNCTION_KILL: Spec = Spec::new(Group::Scripting, "function|kill")
+    .summary("Ends the functions that run too long and have not written")
+    .complexity("O(1)")
+    .since("7.0.0")
+    .arity(Exactly(2))
+    .flags(Flags::NOSCRIPT.and(Flags::ALLOW_BUSY))
+    .categories(Categories::SCRIPTING)
+    .tips(&["request_policy:all_shards", "response_policy:one_succeeded"])
+    .reply(Shape::Ok);
+
+pub const FUNCTION_DUMP: Spec = Spec::new(Group::Scripting, "function|dump")
+    .summary("Answers all libraries as one payload")
+    .complexity("O(N) for N functions")
+    .since("7.0.0")
+    .arity(Exactly(2))
+    .flags(Flags::NOSCRIPT)
+    .categories(Categories::SCRIPTING)
+    .reply(Shape::Bulk);
+
+pub const FUNCTION_RESTORE: Spec = Spec::new(Group::Scripting, "function|restore")
+    .summary("Adds the libraries of a payload")
+    .complexity("O(N) for N functions in the payload")
+    .since("7.0.0")
+    .arity(AtLeast(3))
+    .flags(Flags::WRITE.and(Flags::DENYOOM).and(Flags::NOSCRIPT))
+    .categories(Categories::SCRIPTING)
+    .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
+    .args(&[
+        arg::string("serialized-value"),
+        arg::one_of(
+            "policy",
+            &[
+                arg::flag("flush").token("FLUSH"),
+                arg::flag("append").token("APPEND"),
+                arg::flag("replace").token("REPLACE"),
+            ],
+        )
+        .optional(),
+    ])
     .reply(Shape::Ok);
 
 pub const FUNCTION_HELP: Spec = Spec::new(Group::Scripting, "function|help")

@@ -59,12 +59,12 @@ const NUMBERS: [(&str, f64); 9] = [
 ];
 
 /// Gives a state the tables `redis` and `server`, which are one.
-pub fn open(state: &mut State) -> Result<(), Fault> {
+pub fn open(state: &mut State, is_for_functions: bool) -> Result<(), Fault> {
     let globals = state.globals();
     let redis = state.define_table(globals, "redis")?;
     state.define_value(globals, "server", Value::Table(redis))?;
     for (api, name) in Api::ALL {
-        if api != Api::RegisterFunction {
+        if is_for_functions || api != Api::RegisterFunction {
             state.define_host(redis, name, api as u16)?;
         }
     }

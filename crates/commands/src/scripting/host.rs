@@ -296,9 +296,7 @@ impl Host for RunHost<'_, '_, '_> {
             Some(Api::ReplicateCommands) => call.give(true),
             Some(Api::SetRepl | Api::Breakpoint | Api::Debug) => call.give_none(),
             Some(Api::AclCheckCmd) => self.acl_check(call),
-            Some(Api::RegisterFunction) | None => {
-                Err(raise(call, "ERR this function can only be used while a library is loaded"))
-            }
+            Some(Api::RegisterFunction) | None => Err(absent(call, "register_function")),
         }
     }
 }
@@ -329,7 +327,13 @@ fn pattern_of(key: &[u8]) -> String {
     parts.join(":")
 }
 
-fn error_table(call: &mut Call<'_>, text: &str) -> Result<Value, Fault> {
+/// What a library may call only while it is loaded, or only when it is not.
+pub fn absent(call: &mut Call<'_>, name: &str) -> Fault {
+    let text = format!("Script attempted to access nonexistent global variable '{name}'");
+    call.error(text)
+}
+
+pub fn error_table(call: &mut Call<'_>, text: &str) -> Result<Value, Fault> {
     let heap = call.heap();
     let table = heap.table(0, 2)?;
     let text = heap.string(text.as_bytes())?;
@@ -339,7 +343,7 @@ fn error_table(call: &mut Call<'_>, text: &str) -> Result<Value, Fault> {
 }
 
 /// An error of the `redis` functions: a table, like those of commands.
-fn raise(call: &mut Call<'_>, text: &str) -> Fault {
+pub fn raise(call: &mut Call<'_>, text: &str) -> Fault {
     match error_table(call, text) {
         Ok(table) => Fault::Error(table),
         Err(fault) => fault,

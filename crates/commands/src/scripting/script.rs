@@ -107,7 +107,7 @@ pub fn stats(ctx: &mut Ctx, _args: Args) -> Outcome {
     DONE
 }
 
-const RUN_STATS_FIELDS: usize = 5;
+pub const RUN_STATS_FIELDS: usize = 5;
 
 pub fn write_run_stats(reply: &mut dyn Sink, stats: &RunStats) {
     let fields = [
