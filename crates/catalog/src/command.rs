@@ -263,6 +263,7 @@ commands! {
         EvalshaRo = EVALSHA_RO,
         Fcall = FCALL,
         FcallRo = FCALL_RO,
+        Once = ONCE,
         Script = SCRIPT {
             ScriptLoad = SCRIPT_LOAD,
             ScriptExists = SCRIPT_EXISTS,

@@ -8,6 +8,7 @@ use crate::generic;
 use crate::handlers;
 use crate::mail::WakeByMail;
 use crate::node::Node;
+use crate::once;
 use crate::scripting::{self, BUSY_FUNCTION, BUSY_SCRIPT};
 use crate::session::{Gate, Session};
 use crate::stats::{CallCounts, WorkerStats};
@@ -279,6 +280,9 @@ impl Worker {
         self.places.clear();
         if command == Command::Exec {
             return transactions::plan(&self.node, session, &mut self.places);
+        }
+        if command == Command::Once {
+            return once::plan(&self.node, session, args, &mut self.places);
         }
         let mut shards = ShardSet::EMPTY;
         plan_keys(&self.node, command, args, &mut shards, &mut self.places);

@@ -5,7 +5,9 @@ use crate::connection::{client, command, tracking};
 use crate::ctx::Handler;
 use crate::pubsub::{inspect, publish, subscribe};
 use crate::scripting::function;
-use crate::{bitmap, connection, generic, help, list, scripting, server, string, transactions};
+use crate::{
+    bitmap, connection, generic, help, list, once, scripting, server, string, transactions,
+};
 use russet_catalog::Command;
 
 pub(crate) const fn of(call: Command) -> Handler {
@@ -220,6 +222,7 @@ pub(crate) const fn of(call: Command) -> Handler {
         Command::EvalshaRo => scripting::evalsha_ro,
         Command::Fcall => function::fcall,
         Command::FcallRo => function::fcall_ro,
+        Command::Once => once::once,
         Command::Script => help::container,
         Command::ScriptLoad => scripting::load,
         Command::ScriptExists => scripting::exists,

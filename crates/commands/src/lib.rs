@@ -23,6 +23,7 @@ mod list;
 pub mod mail;
 pub mod monitor;
 pub mod node;
+pub mod once;
 pub mod pause;
 pub mod pubsub;
 mod scanning;

@@ -4,6 +4,7 @@ use crate::clients::Clients;
 use crate::config::{Config, Directive};
 use crate::latency::LatencyMonitor;
 use crate::monitor::Monitors;
+use crate::once::OnceStats;
 use crate::pause::Pause;
 use crate::pubsub::hub::{Hub, Space};
 use crate::scripting::Scripts;
@@ -94,6 +95,7 @@ pub struct Node {
     pub large_replies: CostLog,
     pub latency: LatencyMonitor,
     pub scripts: Scripts,
+    pub once: OnceStats,
     pub clock: Arc<dyn Clock>,
     pub host: Box<dyn Host>,
     pub run_id: String,
@@ -144,6 +146,7 @@ impl Node {
             large_replies: CostLog::default(),
             latency: LatencyMonitor::default(),
             scripts: Scripts::default(),
+            once: OnceStats::default(),
             clock,
             host,
             run_id: random.run_id(),

@@ -22,6 +22,14 @@ pub struct Place {
     pub hash: u64,
 }
 
+/// What a shard keeps of requests that run at most once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OnceReport {
+    pub records: usize,
+    pub bytes: usize,
+    pub expired: usize,
+}
+
 /// A command's wait for a busy shard.
 pub type KeyspaceWait = Wait<Shard>;
 
@@ -207,6 +215,15 @@ impl Keyspace {
             }
         }
         (notices, more)
+    }
+
+    /// Forgets up to about `budget` requests of one shard whose time is over; see
+    /// [`crate::once`]. How many records and bytes are left, and how many went. Skips a busy shard.
+    pub fn expire_once(&self, shard: usize, now: UnixMillis, budget: usize) -> Option<OnceReport> {
+        let mut locked = self.locks.try_lock_now(shard)?;
+        let once = &mut locked.shard(shard).once;
+        let expired = once.expire(now, budget);
+        Some(OnceReport { records: once.len(), bytes: once.memory_bytes(), expired })
     }
 
     /// A view of locked shards for one command.

@@ -4,6 +4,7 @@
 pub mod event;
 pub mod keys;
 pub mod keyspace;
+pub mod once;
 pub mod reclaim;
 pub mod shard;
 pub mod store;

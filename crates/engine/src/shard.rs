@@ -1,5 +1,6 @@
 //! One shard: a table for each database, and who waits for or watches its keys.
 
+use crate::once::OnceRecords;
 use crate::store::raw::table::{PagePool, Table};
 use crate::value::Object;
 use crate::waiting::Waiting;
@@ -13,12 +14,14 @@ pub struct Shard {
     pub(crate) tables: Vec<Table<Object>>,
     pub watched: Watched,
     pub waiting: Waiting,
+    pub once: OnceRecords,
 }
 
 impl Shard {
     pub(crate) fn new(databases: usize, pool: &Arc<PagePool>, hasher: KeyHasher) -> Self {
         let tables = (0..databases).map(|_| Table::new(pool.clone(), hasher)).collect();
-        Shard { tables, watched: Watched::default(), waiting: Waiting::default() }
+        let once = OnceRecords::default();
+        Shard { tables, watched: Watched::default(), waiting: Waiting::default(), once }
     }
 
     pub fn table(&self, db: usize) -> &Table<Object> {

@@ -117,8 +117,9 @@ impl<'a> Keys<'a> {
         let mut emptied = Vec::new();
         for index in self.held().iter() {
             for db in databases.clone() {
-                let Shard { tables, watched, .. } = self.locked.shard(index);
+                let Shard { tables, watched, once, .. } = self.locked.shard(index);
                 let table = &mut tables[db];
+                once.clear(db);
                 if table.is_empty() {
                     continue;
                 }
@@ -142,7 +143,8 @@ impl<'a> Keys<'a> {
         let keyspace = self.keyspace;
         for index in self.held().iter() {
             self.expire_watched(index, (one, other));
-            let Shard { tables, watched, waiting } = self.locked.shard(index);
+            let Shard { tables, watched, waiting, once } = self.locked.shard(index);
+            once.swap((one, other));
             for db in [one, other] {
                 watched.touch_all(db, |key| {
                     [one, other].iter().any(|&of| holds_key(keyspace, &tables[of], key))

@@ -65,6 +65,21 @@ pub const FCALL: Spec =
 pub const FCALL_RO: Spec =
     runs_read_only("fcall_ro").summary("Calls a function that may not write").args(FUNCTION_ARGS);
 
+pub const ONCE: Spec = Spec::new(Group::Scripting, "once")
+    .summary("Runs a command at most once for a request id, and answers a repeat as the first")
+    .complexity("That of the command; O(1) for a repeat.")
+    .since("8.0.0")
+    .arity(AtLeast(2))
+    .flags(Flags::WRITE.and(Flags::NOSCRIPT).and(Flags::NO_MULTI).and(Flags::MOVABLE_KEYS))
+    .categories(Categories::SCRIPTING)
+    .args(&[
+        arg::string("request-id"),
+        arg::integer("milliseconds").token("PX"),
+        arg::string("command"),
+        arg::string("arg").optional().multiple(),
+    ])
+    .reply(Shape::Any);
+
 pub const SCRIPT: Spec = Spec::new(Group::Scripting, "script")
     .summary("Commands about the cache of scripts")
     .complexity("Depends on the subcommand.")

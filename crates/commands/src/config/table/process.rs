@@ -35,6 +35,7 @@ pub(super) const SPECS: &[Spec] = &[
         "Milliseconds after which a running script is reported as busy",
     )
     .alias(&["lua-time-limit"]),
+    int(D::OnceRecordsMax, 1_000_000, 0..=i64::MAX, "Request ids that ONCE keeps at most"),
     choice(
         D::ScriptUndeclaredKeys,
         "allow",
