@@ -7,7 +7,7 @@
 
 use russet_base::Random;
 use russet_scripting::state::Config;
-use russet_scripting::{NoHost, State, Value, compile, libs};
+use russet_scripting::{Host, NoHost, State, Tick, Value, compile, libs};
 use russet_tests::client::{Client, Reply};
 use russet_tests::lua::corpus::{Part, files, parse, print};
 use russet_tests::lua::{Family, SHOW};
@@ -124,6 +124,48 @@ fn the_corpus_is_answered_here() {
     }
     let text = differences.join("\n");
     assert!(differences.is_empty(), "{} answers differ:\n{text}", differences.len());
+}
+
+/// Ends a run after a number of questions.
+struct Patience(u32);
+
+impl Host for Patience {
+    fn tick(&mut self) -> Tick {
+        self.0 = self.0.saturating_sub(1);
+        if self.0 == 0 { Tick::Kill } else { Tick::Continue }
+    }
+}
+
+/// A state that is short of memory, and a host short of time, end calls at any point; the state
+/// serves the next run all the same.
+#[test]
+fn short_of_memory_and_time() {
+    let mut random = Random::from_seed(5);
+    let mut state = new_state();
+    let memory_bytes_least = state.heap().used_bytes();
+    for round in 0..400 {
+        let wrapped = |chunk: Vec<u8>| {
+            let text = String::from_utf8(chunk).expect("chunks are text");
+            format!("local big=('x'):rep(4000) for i=1,40 do pcall(function() {text} end) end")
+        };
+        let family = Family::ALL[round % Family::ALL.len()];
+        let source = wrapped(family.chunk(&mut random));
+        if round % 20 == 0 {
+            state = new_state();
+        }
+        state.heap_mut().limit_bytes(memory_bytes_least + random.index(64 << 10));
+        let Ok(chunk) = compile(source.as_bytes(), b"=short") else { continue };
+        let env = state.globals();
+        if let Ok(script) = state.load(&chunk, env) {
+            let function = state.kept(script);
+            let _ = state.call(&mut Patience(1 + random.index(20) as u32), function, &[]);
+            state.end_run();
+            state.release(script);
+        }
+        state.heap_mut().limit_bytes(usize::MAX);
+        let answer = ours(&mut state, &[b"return cjson.encode({1,'a'})".to_vec()]);
+        assert_eq!(answer, ["ok \"[1,\\034a\\034]\""]);
+    }
 }
 
 /// Runs chunks of one family on both sides.

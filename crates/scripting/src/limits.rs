@@ -60,8 +60,8 @@ pub const PACKED_STRING_BYTES_MAX: usize = 1024;
 /// Steps (loop turns, calls, work that natives declare) between two questions to the host.
 pub const STEPS_PER_TICK: u32 = 2_000;
 
-/// The part of a chunk's name that an error message shows.
+/// The part of a chunk's name that messages of a run show, brackets and all.
 pub const CHUNK_NAME_BYTES_MAX: usize = 60;
 
-/// The part of a token that an error message shows.
-pub const TOKEN_SHOWN_BYTES_MAX: usize = 80;
+/// The part of a chunk's name that messages about its syntax show.
+pub const CHUNK_NAME_BYTES_MAX_SYNTAX: usize = 80;

@@ -383,6 +383,8 @@ pub struct Proto {
     pub(crate) names: Vec<Named>,
     /// As messages show it: `user_script`, `[string "..."]`.
     pub(crate) source: Arc<[u8]>,
+    /// As it was given to the compiler: `@user_script`.
+    pub(crate) chunk_name: Arc<[u8]>,
 }
 
 impl Proto {

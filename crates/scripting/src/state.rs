@@ -14,7 +14,7 @@ use crate::host::Host;
 use crate::limits::{MEMORY_BYTES_MAX, STEPS_PER_TICK};
 use crate::proto::{Chunk, Constant, Proto};
 use crate::value::{FuncRef, ProtoRef, StrRef, TableRef, ThreadRef, Value};
-use crate::vm::{ALL, Coroutine, Status};
+use crate::vm::{ALL, Callee, Coroutine, Status};
 use std::sync::Arc;
 
 /// A function or value that the host keeps from run to run.
@@ -107,6 +107,15 @@ pub struct State {
     run_globals: Vec<StrRef>,
     /// What the libraries keep.
     pub(crate) library: crate::library::Kept,
+    origin: Option<Origin>,
+}
+
+/// Where the error of a run was raised.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Origin {
+    /// The name that the chunk was compiled with.
+    pub chunk_name: Arc<[u8]>,
+    pub line: u32,
 }
 
 impl State {
@@ -136,6 +145,7 @@ impl State {
             roots_free: Vec::new(),
             run_globals: Vec::new(),
             library: crate::library::Kept::default(),
+            origin: None,
         }
     }
 
@@ -328,10 +338,30 @@ impl State {
         self.current.top = 0;
         let outcome = self.call_value(host, function, args, ALL);
         if outcome.is_err() {
+            self.origin = self.find_origin();
             self.unwind_all();
         }
         let func = outcome?;
         Ok(&self.current.stack[func..self.current.top])
+    }
+
+    /// Where the last call that failed was in its source; nothing if no Lua code ran there.
+    pub fn origin(&self) -> Option<&Origin> {
+        self.origin.as_ref()
+    }
+
+    /// The code that ran last, or that called the native that ran last.
+    fn find_origin(&self) -> Option<Origin> {
+        let mut frames = self.current.frames.iter().rev();
+        let last = frames.next()?;
+        let frame = match last.callee {
+            Callee::Lua { .. } => last,
+            Callee::Native(_) => frames.next()?,
+        };
+        let Callee::Lua { proto, .. } = frame.callee else { return None };
+        let proto = &self.protos.at(proto.index()).proto;
+        let line = proto.line((frame.pc as usize).saturating_sub(1));
+        Some(Origin { chunk_name: proto.chunk_name.clone(), line })
     }
 
     fn unwind_all(&mut self) {

@@ -39,6 +39,7 @@ pub(super) struct Frame {
 pub(super) struct Compiler<'t> {
     pub(super) locals: &'t [Local],
     source: Arc<[u8]>,
+    chunk_name: Arc<[u8]>,
     frames: Vec<Frame>,
 }
 
@@ -55,8 +56,12 @@ pub(super) enum Place {
 pub(super) type Outcome<T> = Result<T, SyntaxError>;
 
 pub(super) fn compile_tree(tree: &Tree) -> Outcome<Proto> {
-    let mut compiler =
-        Compiler { locals: &tree.locals, source: tree.name.clone(), frames: Vec::new() };
+    let mut compiler = Compiler {
+        locals: &tree.locals,
+        source: tree.name.clone(),
+        chunk_name: tree.chunk_name.clone(),
+        frames: Vec::new(),
+    };
     compiler.function(&tree.main)
 }
 
@@ -77,15 +82,19 @@ impl<'t> Compiler<'t> {
         frame.proto.is_vararg = function.is_vararg;
         frame.proto.params = function.params.len() as u8;
         frame.proto.source = self.source.clone();
+        frame.proto.chunk_name = self.chunk_name.clone();
         frame.proto.registers = 2;
         self.frames.push(frame);
         for param in &function.params {
             let register = self.take_register()?;
             self.bind(*param, register)?;
         }
-        if let Some(arg) = function.arg {
+        if let Some((arg, is_table)) = function.arg {
             let register = self.take_register()?;
-            self.emit(Op::ArgTable { a: register })?;
+            self.emit(match is_table {
+                true => Op::ArgTable { a: register },
+                false => Op::LoadNil { a: register, last: register },
+            })?;
             self.bind(arg, register)?;
         }
         self.statements(&function.body)?;

@@ -2,7 +2,7 @@
 
 use super::error::SyntaxError;
 use super::token::Token;
-use crate::limits::CHUNK_NAME_BYTES_MAX;
+use crate::limits::CHUNK_NAME_BYTES_MAX_SYNTAX;
 use crate::number;
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ pub(crate) struct Lexer<'s> {
     pub(crate) name: Arc<[u8]>,
 }
 
-/// What messages call a chunk.
-pub(crate) fn shown_name(name: &[u8]) -> Vec<u8> {
-    let room = CHUNK_NAME_BYTES_MAX - 1;
+/// What messages call a chunk, in at most so many bytes.
+pub(crate) fn shown_name(name: &[u8], bytes_max: usize) -> Vec<u8> {
+    let room = bytes_max - 1;
     match name.split_first() {
         Some((b'=', rest)) => rest[..rest.len().min(room)].to_vec(),
         Some((b'@', rest)) if rest.len() > room - 7 => {
@@ -27,7 +27,7 @@ pub(crate) fn shown_name(name: &[u8]) -> Vec<u8> {
         Some((b'@', rest)) => rest.to_vec(),
         _ => {
             let line = name.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
-            let end = line.unwrap_or(name.len()).min(CHUNK_NAME_BYTES_MAX - 17);
+            let end = line.unwrap_or(name.len()).min(bytes_max - 17);
             let more: &[u8] = if end < name.len() { b"..." } else { b"" };
             [b"[string \"", &name[..end], more, b"\"]"].concat()
         }
@@ -36,7 +36,13 @@ pub(crate) fn shown_name(name: &[u8]) -> Vec<u8> {
 
 impl<'s> Lexer<'s> {
     pub(crate) fn new(source: &'s [u8], name: &[u8]) -> Self {
-        Lexer { source, at: 0, line: 1, buffer: Vec::new(), name: shown_name(name).into() }
+        Lexer {
+            source,
+            at: 0,
+            line: 1,
+            buffer: Vec::new(),
+            name: shown_name(name, CHUNK_NAME_BYTES_MAX_SYNTAX).into(),
+        }
     }
 
     /// The text of the last token, for messages.
@@ -240,9 +246,6 @@ impl<'s> Lexer<'s> {
                         return Ok(body);
                     }
                     self.save();
-                }
-                Some(b'[') if level == 0 && self.source.get(self.at + 1) == Some(&b'[') => {
-                    return Err(self.error("nesting of [[...]] is deprecated", Some(b"[")));
                 }
                 Some(b'\n' | b'\r') => {
                     self.pass_line_end();

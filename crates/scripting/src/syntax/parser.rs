@@ -1,11 +1,11 @@
 //! Statements.
 
 use super::error::SyntaxError;
-use super::lexer::Lexer;
+use super::lexer::{Lexer, shown_name};
 use super::scope::Scopes;
 use super::token::Token;
 use super::tree::{Expr, Function, Index, LocalId, NumericFor, Stat, StatKind, Tree};
-use crate::limits::{SYNTAX_LEVELS_MAX, TREE_LEVELS_MAX};
+use crate::limits::{CHUNK_NAME_BYTES_MAX, SYNTAX_LEVELS_MAX, TREE_LEVELS_MAX};
 use std::sync::Arc;
 
 pub(crate) struct Parser<'s> {
@@ -50,7 +50,9 @@ pub(crate) fn parse(source: &[u8], name: &[u8]) -> Result<Tree, SyntaxError> {
         line: 0,
         end_line: parser.last_line,
     };
-    Ok(Tree { main, locals: parser.scopes.locals, name: parser.lexer.name })
+    let chunk_name = name.into();
+    let name = shown_name(name, CHUNK_NAME_BYTES_MAX).into();
+    Ok(Tree { main, locals: parser.scopes.locals, name, chunk_name })
 }
 
 impl Parser<'_> {
@@ -140,7 +142,7 @@ impl Parser<'_> {
                 self.advance()?;
                 Ok(name)
             }
-            _ => Err(self.error("<name> expected")),
+            _ => Err(self.error("'<name>' expected")),
         }
     }
 
@@ -431,7 +433,7 @@ impl Parser<'_> {
         let end_line = self.lexer.line;
         self.expect_close(&Token::End, &Token::Function, line)?;
         let open = self.scopes.leave_function();
-        let arg = arg.filter(|_| !open.uses_dots);
+        let arg = arg.map(|arg| (arg, !open.uses_dots));
         Ok(Function { number: open.number(), params, is_vararg, arg, body, line, end_line })
     }
 

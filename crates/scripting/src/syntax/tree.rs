@@ -141,8 +141,8 @@ pub(crate) struct Function {
     pub(crate) number: u32,
     pub(crate) params: Vec<LocalId>,
     pub(crate) is_vararg: bool,
-    /// The old `arg` table, if the function asks for it and does not use `...`.
-    pub(crate) arg: Option<LocalId>,
+    /// The old `arg` of functions with `...`, and whether it is a table: only without a `...` inside.
+    pub(crate) arg: Option<(LocalId, bool)>,
     pub(crate) body: Vec<Stat>,
     pub(crate) line: u32,
     pub(crate) end_line: u32,
@@ -187,4 +187,5 @@ pub(crate) struct Tree {
     pub(crate) main: Function,
     pub(crate) locals: Vec<Local>,
     pub(crate) name: Arc<[u8]>,
+    pub(crate) chunk_name: Arc<[u8]>,
 }
