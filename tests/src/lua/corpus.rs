@@ -58,10 +58,10 @@ pub fn print(parts: &[Part]) -> String {
             Part::Note(line) => text.push_str(&format!("{line}\n")),
             Part::Case(Case { chunk, recorded, ours }) => {
                 text.push_str(&format!("{chunk}\n"));
-                for answer in recorded {
+                if let Some(answer) = recorded {
                     text.push_str(&format!("=> {answer}\n"));
                 }
-                for answer in ours {
+                if let Some(answer) = ours {
                     text.push_str(&format!("ours: {answer}\n"));
                 }
             }
