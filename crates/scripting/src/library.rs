@@ -41,6 +41,8 @@ pub(crate) struct Kept {
     random: math::Randomness,
     json: cjson::Config,
     clock: SystemClock,
+    /// For the next search of a pattern.
+    matcher: Option<Box<pattern::Matcher>>,
 }
 
 impl Kept {
