@@ -210,6 +210,24 @@ impl Call<'_> {
         self.state.call_all(self.host, function, args)
     }
 
+    /// As `call`, but a Lua error comes back as a value, with everything it left behind undone.
+    pub fn call_caught(
+        &mut self,
+        function: Value,
+        args: &[Value],
+    ) -> Result<Result<Value, Value>, Fault> {
+        let (frames, top) = (self.state.current.frames.len(), self.state.current.top);
+        match self.call(function, args) {
+            Ok(value) => Ok(Ok(value)),
+            Err(Fault::Error(value)) => {
+                self.state.current.frames.truncate(frames);
+                self.state.current.top = top;
+                Ok(Err(value))
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
     /// `a < b` with metamethods.
     pub fn less_than(&mut self, a: Value, b: Value) -> Result<bool, Fault> {
         self.state.less_than(self.host, a, b)

@@ -287,6 +287,11 @@ pub(crate) enum Op {
         a: Reg,
         to: u32,
     },
+    /// A loop whose step is 1.
+    ForLoopOne {
+        a: Reg,
+        to: u32,
+    },
     ForLoop {
         a: Reg,
         to: u32,

@@ -26,6 +26,8 @@ pub struct RootId(u32);
 pub(crate) struct Loaded {
     pub(crate) proto: Arc<Proto>,
     pub(crate) constants: Box<[Value]>,
+    /// Of the constants that are strings.
+    pub(crate) hashes: Box<[u32]>,
     pub(crate) children: Box<[ProtoRef]>,
     /// The globals of this code.
     pub(crate) env: TableRef,
@@ -279,7 +281,12 @@ impl State {
                 },
             });
         }
+        let hashes = constants.iter().map(|constant| match constant {
+            Value::Str(string) => self.heap.strings.hash(*string),
+            _ => 0,
+        });
         let loaded = Loaded {
+            hashes: hashes.collect(),
             proto: proto.clone(),
             constants: constants.into(),
             children: children.into(),

@@ -5,6 +5,7 @@ mod arith;
 mod call;
 mod compare;
 mod error;
+mod frames;
 mod index;
 mod run;
 mod slow;

@@ -162,7 +162,10 @@ impl Compiler<'_> {
         self.statements(&stat.body)?;
         let turn = self.here();
         self.frame().line = stat.do_line;
-        self.emit(Op::ForLoop { a, to: body_start as u32 })?;
+        self.emit(match &stat.step {
+            Some(_) => Op::ForLoop { a, to: body_start as u32 },
+            None => Op::ForLoopOne { a, to: body_start as u32 },
+        })?;
         self.patch(prepare, turn);
         self.leave_scope(mark);
         self.end_loop();

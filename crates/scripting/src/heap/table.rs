@@ -105,8 +105,44 @@ impl Table {
         }
     }
 
+    /// As `get_str`, for a name whose hash is known; most names stand in their main place.
     #[inline(always)]
-    pub(crate) fn node_of_str(&self, strings: &Strings, key: StrRef) -> Option<usize> {
+    pub(crate) fn get_named(&self, strings: &Strings, (name, hash): (StrRef, u32)) -> Value {
+        let main = hash as usize & self.nodes.len().wrapping_sub(1);
+        let Some(node) = self.nodes.get(main) else { return Value::Nil };
+        match node.key {
+            Value::Str(key) if key == name => node.value,
+            _ => self.get_str_far(strings, name),
+        }
+    }
+
+    #[inline(never)]
+    fn get_str_far(&self, strings: &Strings, name: StrRef) -> Value {
+        self.get_str(strings, name)
+    }
+
+    /// The place of a name's value, if there is an entry.
+    #[inline(always)]
+    pub(crate) fn named_slot(
+        &mut self,
+        strings: &Strings,
+        (name, hash): (StrRef, u32),
+    ) -> Option<&mut Value> {
+        let main = hash as usize & self.nodes.len().wrapping_sub(1);
+        let index = match self.nodes.get(main)?.key {
+            Value::Str(key) if key == name => main,
+            _ => self.node_of_str_far(strings, name)?,
+        };
+        Some(&mut self.nodes[index].value)
+    }
+
+    #[inline(never)]
+    fn node_of_str_far(&self, strings: &Strings, name: StrRef) -> Option<usize> {
+        self.node_of_str(strings, name)
+    }
+
+    #[inline(always)]
+    fn node_of_str(&self, strings: &Strings, key: StrRef) -> Option<usize> {
         if self.nodes.is_empty() {
             return None;
         }
@@ -124,11 +160,6 @@ impl Table {
             }
             index = node.next as usize - 1;
         }
-    }
-
-    #[inline(always)]
-    pub(crate) fn node_value_mut(&mut self, index: usize) -> &mut Value {
-        &mut self.nodes[index].value
     }
 
     pub(crate) fn get_bytes(&self, strings: &Strings, key: &[u8]) -> Value {

@@ -135,10 +135,17 @@ fn load(call: &mut Call<'_>) -> Outcome {
     };
     let mut source = Vec::new();
     loop {
-        let piece = match read_piece(call, reader) {
-            Ok(piece) => piece,
-            Err(Fault::Error(value)) => return call.give_two(Value::Nil, value),
-            Err(fault) => return Err(fault),
+        let piece = match call.call_caught(reader, &[])? {
+            Ok(Value::Nil) => break,
+            Ok(Value::Str(piece)) => call.bytes(piece).to_vec(),
+            Ok(Value::Number(number)) => number::TextBuffer::new().format(number).to_vec(),
+            Ok(_) => {
+                let mut text = call.state.where_at(1);
+                text.extend_from_slice(b"reader function must return a string");
+                let text = call.heap().string(&text)?;
+                return call.give_two(Value::Nil, text);
+            }
+            Err(value) => return call.give_two(Value::Nil, value),
         };
         if piece.is_empty() {
             break;
@@ -148,15 +155,6 @@ fn load(call: &mut Call<'_>) -> Outcome {
         source.extend_from_slice(&piece);
     }
     compile_here(call, &source, &name)
-}
-
-fn read_piece(call: &mut Call<'_>, reader: Value) -> Result<Vec<u8>, Fault> {
-    match call.call(reader, &[])? {
-        Value::Nil => Ok(Vec::new()),
-        Value::Str(piece) => Ok(call.bytes(piece).to_vec()),
-        Value::Number(number) => Ok(number::TextBuffer::new().format(number).to_vec()),
-        _ => Err(call.error("reader function must return a string")),
-    }
 }
 
 fn loadstring(call: &mut Call<'_>) -> Outcome {

@@ -184,7 +184,7 @@ impl State {
             None => self.start(host, args.len()),
             Some((func, wanted)) => {
                 self.current.frames.pop();
-                self.deliver((func as usize, from), args.len(), wanted);
+                self.current.deliver((func as usize, from), args.len(), wanted);
                 self.run(host)
             }
         };

@@ -1,6 +1,6 @@
 //! Entering and leaving functions.
 
-use super::{ALL, Callee, Coroutine, Frame, STACK_SLOT_BYTES, WINDOW};
+use super::{ALL, Callee, Frame, STACK_SLOT_BYTES, WINDOW};
 use crate::call::Call;
 use crate::fault::Fault;
 use crate::heap::NativeCode;
@@ -245,7 +245,7 @@ impl State {
         };
         let from = self.current.top - made.min(self.current.top - func);
         self.current.frames.pop();
-        self.deliver((func, from), made, wanted);
+        self.current.deliver((func, from), made, wanted);
         self.heap.steps_left = self.heap.steps_left.saturating_sub(1).max(1);
         if self.heap.steps_left == 1 {
             self.tick(host)?;
@@ -254,30 +254,11 @@ impl State {
         Ok(Entered::Done)
     }
 
-    /// Puts `count` results where the caller wants them.
-    #[inline]
-    pub(crate) fn deliver(&mut self, (to, from): (usize, usize), count: usize, wanted: i32) {
-        let Coroutine { stack, top, .. } = &mut self.current;
-        match wanted {
-            1 => stack[to] = if count > 0 { stack[from] } else { Value::Nil },
-            ALL => {
-                stack.copy_within(from..from + count, to);
-                *top = to + count;
-            }
-            wanted => {
-                let wanted = wanted as usize;
-                let given = count.min(wanted);
-                stack.copy_within(from..from + given, to);
-                stack[to + given..to + wanted].fill(Value::Nil);
-            }
-        }
-    }
-
     /// Returns from the topmost frame; whether it was the entry.
     #[inline]
     pub(crate) fn leave(&mut self, from: usize, count: usize) -> bool {
         let frame = self.current.frames.pop().expect("the frame that returns is there");
-        self.deliver((frame.func as usize, from), count, frame.wanted);
+        self.current.deliver((frame.func as usize, from), count, frame.wanted);
         frame.is_entry
     }
 

@@ -1,87 +1,89 @@
 //! The loop of plain instructions.
 //!
-//! `plain` runs as long as nothing needs a metamethod, memory or another frame; it sees the heap, the
-//! code and a window of 256 registers, so that no register access is checked. Everything else ends
-//! it with a `Step`, which `run` carries out before it starts `plain` anew.
+//! `plain` runs as long as nothing needs a metamethod, memory or a native; it sees the heap, the code
+//! and a window of 256 registers, so that no register access is checked. Any other instruction ends
+//! it; `run` carries that one out and starts `plain` anew.
 
+use super::frames::{Entry, Left};
 use super::{Callee, Coroutine, WINDOW};
 use crate::fault::Fault;
-use crate::heap::Heap;
+use crate::heap::{Arena, Heap};
 use crate::host::{Host, Tick};
 use crate::limits::STEPS_PER_TICK;
 use crate::proto::Op;
 use crate::state::{Loaded, State};
 use crate::value::{FuncRef, StrRef, TableRef, Value};
 
-/// What `plain` leaves to `run`.
-enum Step {
-    Call {
-        a: u8,
-        args: u8,
-        results: u8,
-    },
-    TailCall {
-        a: u8,
-        args: u8,
-    },
-    Return {
-        a: u8,
-        count: u8,
-    },
+/// Why `plain` stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stop {
     /// The host is to be asked.
     Tick,
-    /// An instruction that needs more than registers and plain tables.
-    Slow(Op),
+    /// The last instruction needs more than registers and plain tables.
+    Slow,
+    /// The entry frame returned.
+    Returned,
 }
 
 /// What the instructions of one function see.
+#[derive(Clone, Copy)]
 struct Code<'a> {
     ops: &'a [Op],
     constants: &'a [Value],
+    hashes: &'a [u32],
     function: FuncRef,
     env: TableRef,
+}
+
+/// The code of a frame.
+#[inline(always)]
+fn code_of(protos: &Arena<Loaded>, callee: Callee) -> Code<'_> {
+    let Callee::Lua { function, proto } = callee else {
+        unreachable!("a native's frame is gone before the machine goes on")
+    };
+    let Loaded { proto, constants, hashes, env, .. } = protos.at(proto.index());
+    Code { ops: &proto.code, constants, hashes, function, env: *env }
 }
 
 impl State {
     /// Runs the topmost frame until the entry frame returns.
     pub(crate) fn run(&mut self, host: &mut dyn Host) -> Result<(), Fault> {
         loop {
-            let (step, base) = self.run_plain();
-            match step {
-                Step::Slow(op) => self.slow(host, op, base)?,
-                Step::Call { a, args, results } => {
-                    let func = base + a as usize;
-                    let count = self.list_len(func + 1, args);
-                    self.enter(host, func, count, i32::from(results) - 1)?;
-                    if self.heap.steps_left == 1 {
-                        self.tick(host)?;
-                    }
-                }
-                Step::TailCall { a, args } => {
-                    let func = base + a as usize;
-                    let count = self.list_len(func + 1, args);
-                    if self.tail_call(host, func, count)? {
+            let State { heap, protos, current, .. } = self;
+            match plain(heap, protos, current) {
+                Stop::Tick => self.tick(host)?,
+                Stop::Returned => return Ok(()),
+                Stop::Slow => {
+                    if self.run_slow(host)? {
                         return Ok(());
                     }
                 }
-                Step::Return { a, count } => {
-                    let from = base + a as usize;
-                    let count = self.list_len(from, count);
-                    if self.leave(from, count) {
-                        return Ok(());
-                    }
-                }
-                Step::Tick => self.tick(host)?,
             }
         }
     }
 
-    /// A count as instructions give it: plus 1, or 0 for all up to the top.
-    fn list_len(&self, from: usize, count: u8) -> usize {
-        match count {
-            0 => self.current.top.saturating_sub(from),
-            count => count as usize - 1,
+    /// Carries out the instruction that `plain` stopped at; whether the entry frame returned.
+    fn run_slow(&mut self, host: &mut dyn Host) -> Result<bool, Fault> {
+        let frame = self.current.frames.last().expect("`plain` stops inside a frame");
+        let base = frame.base as usize;
+        let code = code_of(&self.protos, frame.callee);
+        match code.ops[frame.pc as usize - 1] {
+            Op::Call { a, args, results } => {
+                let func = base + a as usize;
+                let count = self.current.list_len(func + 1, args);
+                self.enter(host, func, count, i32::from(results) - 1)?;
+                if self.heap.steps_left == 1 {
+                    self.tick(host)?;
+                }
+            }
+            Op::TailCall { a, args } => {
+                let func = base + a as usize;
+                let count = self.current.list_len(func + 1, args);
+                return self.tail_call(host, func, count);
+            }
+            op => self.slow(host, op, base)?,
         }
+        Ok(false)
     }
 
     pub(crate) fn tick(&mut self, host: &mut dyn Host) -> Result<(), Fault> {
@@ -91,74 +93,52 @@ impl State {
             Tick::Kill => Err(Fault::Killed),
         }
     }
-
-    #[inline]
-    fn run_plain(&mut self) -> (Step, usize) {
-        let State { heap, protos, current, .. } = self;
-        let Coroutine { stack, frames, .. } = current;
-        let frame = frames.last_mut().expect("run starts with a frame and ends with its last");
-        let Callee::Lua { function, proto } = frame.callee else {
-            unreachable!("a native's frame is gone before the machine goes on")
-        };
-        let Loaded { proto, constants, env, .. } = protos.at(proto.index());
-        let code = Code { ops: &proto.code, constants, function, env: *env };
-        let base = frame.base as usize;
-        let mut pc = frame.pc as usize;
-        let registers = Coroutine::window(stack, base);
-        let step = plain(heap, &code, registers, &mut pc);
-        frame.pc = pc as u32;
-        (step, base)
-    }
 }
 
-fn field_of(constants: &[Value], k: usize) -> StrRef {
-    match constants[k] {
-        Value::Str(name) => name,
+/// A constant name with its hash.
+#[inline(always)]
+fn name_of(code: &Code<'_>, k: usize) -> (StrRef, u32) {
+    match code.constants[k] {
+        Value::Str(name) => (name, code.hashes[k]),
         _ => unreachable!("the compiler names fields by strings"),
     }
 }
 
 /// A field of a plain table; None if a metatable has a say.
 #[inline(always)]
-fn get_field(heap: &Heap, object: Value, name: StrRef) -> Option<Value> {
+fn get_field(heap: &Heap, object: Value, name: (StrRef, u32)) -> Option<Value> {
     let Value::Table(table) = object else { return None };
     let table = heap.tables.at(table.index());
-    let value = table.get_str(&heap.strings, name);
+    let value = table.get_named(&heap.strings, name);
     (!value.is_nil() || table.meta.is_none()).then_some(value)
 }
 
-#[inline(always)]
+#[inline(never)]
 fn get_index(heap: &Heap, object: Value, key: Value) -> Option<Value> {
     let Value::Table(table) = object else { return None };
     let table = heap.tables.at(table.index());
-    let value = match key {
-        Value::Number(number) => match table.array_get(number) {
-            Some(value) => value,
-            None => table.get(&heap.strings, key),
-        },
-        _ => table.get(&heap.strings, key),
-    };
+    let value = table.get(&heap.strings, key);
     (!value.is_nil() || table.meta.is_none()).then_some(value)
 }
 
 /// Overwrites an entry that is there; anything else is not plain.
 #[inline(always)]
-fn set_field(heap: &mut Heap, object: Value, name: StrRef, value: Value) -> bool {
+fn set_field(heap: &mut Heap, object: Value, name: (StrRef, u32), value: Value) -> bool {
     let Value::Table(table) = object else { return false };
     if heap.tables.is_permanent(table.index()) {
         return false;
     }
-    let object = heap.tables.at_mut(table.index());
-    let Some(node) = object.node_of_str(&heap.strings, name) else { return false };
-    let slot = object.node_value_mut(node);
-    if slot.is_nil() {
-        return false;
+    let slot = heap.tables.at_mut(table.index()).named_slot(&heap.strings, name);
+    match slot {
+        Some(slot) if !slot.is_nil() => {
+            *slot = value;
+            true
+        }
+        _ => false,
     }
-    *slot = value;
-    true
 }
 
-#[inline(always)]
+#[inline(never)]
 fn set_index(heap: &mut Heap, object: Value, key: Value, value: Value) -> bool {
     let (Value::Table(table), Value::Number(number)) = (object, key) else { return false };
     if heap.tables.is_permanent(table.index()) {
@@ -178,13 +158,18 @@ fn set_index(heap: &mut Heap, object: Value, key: Value, value: Value) -> bool {
 /// As C's `a - floor(a / b) * b`.
 #[inline(always)]
 pub(super) fn modulo(a: f64, b: f64) -> f64 {
+    // Whole numbers, the common case, without a call for the floor.
+    let (whole_a, whole_b) = (a as i32, b as i32);
+    if f64::from(whole_a) == a && f64::from(whole_b) == b && whole_a >= 0 && whole_b > 0 {
+        return f64::from(whole_a % whole_b);
+    }
     a - (a / b).floor() * b
 }
 
 macro_rules! arith {
-    ($registers:ident, $a:expr, $left:expr, $right:expr, $op:expr, $compute:expr) => {{
+    ($registers:ident, $a:expr, $left:expr, $right:expr, $compute:expr) => {{
         let (Value::Number(left), Value::Number(right)) = ($left, $right) else {
-            break Step::Slow($op);
+            break Stop::Slow;
         };
         let compute: fn(f64, f64) -> f64 = $compute;
         $registers[$a as usize] = Value::Number(compute(left, right));
@@ -192,19 +177,19 @@ macro_rules! arith {
 }
 
 macro_rules! compare {
-    ($pc:ident, $left:expr, $right:expr, $op:expr, $wanted:expr, $to:expr, $compare:expr) => {{
+    ($pc:ident, $left:expr, $right:expr, $wanted:expr, $to:expr, $compare:expr) => {{
         let (Value::Number(left), Value::Number(right)) = ($left, $right) else {
-            break Step::Slow($op);
+            break Stop::Slow;
         };
         let compare: fn(f64, f64) -> bool = $compare;
         if compare(left, right) == $wanted {
-            *$pc = $to as usize;
+            $pc = $to as usize;
         }
     }};
 }
 
 /// Equality that needs no metamethod; None for two different tables.
-#[inline(always)]
+#[inline(never)]
 fn plain_equal(heap: &Heap, a: Value, b: Value) -> Option<bool> {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => Some(a == b),
@@ -215,14 +200,42 @@ fn plain_equal(heap: &Heap, a: Value, b: Value) -> Option<bool> {
 
 /// A list of what each instruction does, in one match so that it becomes one jump table.
 #[inline(never)]
-fn plain(heap: &mut Heap, code: &Code<'_>, r: &mut [Value; WINDOW], pc_out: &mut usize) -> Step {
-    let mut at = *pc_out;
-    let pc = &mut at;
-    let k = code.constants;
-    let step = loop {
-        let op = code.ops[*pc];
-        *pc += 1;
-        match op {
+fn plain(heap: &mut Heap, protos: &Arena<Loaded>, current: &mut Coroutine) -> Stop {
+    let frame = current.frames.last().expect("run starts with a frame and ends with its last");
+    let mut base = frame.base as usize;
+    let mut pc = frame.pc as usize;
+    let mut code = code_of(protos, frame.callee);
+    let mut r = Coroutine::window(&mut current.stack, base);
+    let stop = loop {
+        let k = code.constants;
+        let op = &code.ops[pc];
+        pc += 1;
+        match *op {
+            Op::Call { a, args, results } => {
+                let Value::Function(function) = r[a as usize] else { break Stop::Slow };
+                let entry = Entry { function, func: base + a as usize, args, results };
+                current.save(pc);
+                if !current.enter_plain(heap, protos, entry) {
+                    break Stop::Slow;
+                }
+                let frame = current.last();
+                (base, pc) = (frame.base as usize, 0);
+                code = code_of(protos, frame.callee);
+                r = Coroutine::window(&mut current.stack, base);
+                heap.steps_left = heap.steps_left.wrapping_sub(1);
+                if heap.steps_left == 0 {
+                    break Stop::Tick;
+                }
+            }
+            Op::Return { a, count } => {
+                let frame = match current.leave_plain(base + a as usize, count) {
+                    Left::Entry => return Stop::Returned,
+                    Left::Caller(frame) => frame,
+                };
+                (base, pc) = (frame.base as usize, frame.pc as usize);
+                code = code_of(protos, frame.callee);
+                r = Coroutine::window(&mut current.stack, base);
+            }
             Op::Move { a, b } => r[a as usize] = r[b as usize],
             Op::LoadK { a, k: constant } => r[a as usize] = k[constant as usize],
             Op::LoadNil { a, last } => r[a as usize..=last as usize].fill(Value::Nil),
@@ -232,186 +245,217 @@ fn plain(heap: &mut Heap, code: &Code<'_>, r: &mut [Value; WINDOW], pc_out: &mut
             }
             Op::GetUpvalueCell { a, up } => {
                 let upvalue = heap.functions.at(code.function.index()).upvalues[up as usize];
-                let Value::Cell(cell) = upvalue else { break Step::Slow(op) };
+                let Value::Cell(cell) = upvalue else { break Stop::Slow };
                 r[a as usize] = heap.cell_get(cell);
             }
             Op::SetUpvalueCell { a, up } => {
                 let upvalue = heap.functions.at(code.function.index()).upvalues[up as usize];
-                let Value::Cell(cell) = upvalue else { break Step::Slow(op) };
+                let Value::Cell(cell) = upvalue else { break Stop::Slow };
                 heap.cell_set(cell, r[a as usize]);
             }
             Op::GetCell { a, b } => {
-                let Value::Cell(cell) = r[b as usize] else { break Step::Slow(op) };
+                let Value::Cell(cell) = r[b as usize] else { break Stop::Slow };
                 r[a as usize] = heap.cell_get(cell);
             }
             Op::SetCell { a, b } => {
-                let Value::Cell(cell) = r[a as usize] else { break Step::Slow(op) };
+                let Value::Cell(cell) = r[a as usize] else { break Stop::Slow };
                 heap.cell_set(cell, r[b as usize]);
             }
             Op::GetGlobal { a, k: name } => {
-                let name = field_of(k, name as usize);
+                let name = name_of(&code, name as usize);
                 let Some(value) = get_field(heap, Value::Table(code.env), name) else {
-                    break Step::Slow(op);
+                    break Stop::Slow;
                 };
                 r[a as usize] = value;
             }
             Op::GetField { a, b, k: name } => {
-                let name = field_of(k, name as usize);
+                let name = name_of(&code, name as usize);
                 let Some(value) = get_field(heap, r[b as usize], name) else {
-                    break Step::Slow(op);
+                    break Stop::Slow;
                 };
                 r[a as usize] = value;
             }
             Op::GetIndex { a, b, c } => {
                 let Some(value) = get_index(heap, r[b as usize], r[c as usize]) else {
-                    break Step::Slow(op);
+                    break Stop::Slow;
                 };
                 r[a as usize] = value;
             }
             Op::GetInt { a, b, n } => {
                 let key = Value::Number(f64::from(n));
                 let Some(value) = get_index(heap, r[b as usize], key) else {
-                    break Step::Slow(op);
+                    break Stop::Slow;
                 };
                 r[a as usize] = value;
             }
             Op::SetField { a, k: name, c } => {
-                let name = field_of(k, name as usize);
+                let name = name_of(&code, name as usize);
                 if !set_field(heap, r[a as usize], name, r[c as usize]) {
-                    break Step::Slow(op);
+                    break Stop::Slow;
+                }
+            }
+            Op::Method { a, b, k: name } => {
+                let object = r[b as usize];
+                let name = name_of(&code, name as usize);
+                let Some(value) = get_field(heap, object, name) else { break Stop::Slow };
+                r[a.wrapping_add(1) as usize] = object;
+                r[a as usize] = value;
+            }
+            Op::SetFieldK { a, k: name, v } => {
+                let name = name_of(&code, name as usize);
+                if !set_field(heap, r[a as usize], name, k[v as usize]) {
+                    break Stop::Slow;
                 }
             }
             Op::SetIndex { a, b, c } => {
                 if !set_index(heap, r[a as usize], r[b as usize], r[c as usize]) {
-                    break Step::Slow(op);
+                    break Stop::Slow;
                 }
             }
             Op::Add { a, b, c } => {
-                arith!(r, a, r[b as usize], r[c as usize], op, |x, y| x + y);
+                arith!(r, a, r[b as usize], r[c as usize], |x, y| x + y);
             }
             Op::Sub { a, b, c } => {
-                arith!(r, a, r[b as usize], r[c as usize], op, |x, y| x - y);
+                arith!(r, a, r[b as usize], r[c as usize], |x, y| x - y);
             }
             Op::Mul { a, b, c } => {
-                arith!(r, a, r[b as usize], r[c as usize], op, |x, y| x * y);
+                arith!(r, a, r[b as usize], r[c as usize], |x, y| x * y);
             }
             Op::Div { a, b, c } => {
-                arith!(r, a, r[b as usize], r[c as usize], op, |x, y| x / y);
+                arith!(r, a, r[b as usize], r[c as usize], |x, y| x / y);
             }
-            Op::Mod { a, b, c } => arith!(r, a, r[b as usize], r[c as usize], op, modulo),
+            Op::Mod { a, b, c } => arith!(r, a, r[b as usize], r[c as usize], modulo),
             Op::AddK { a, b, k: n } => {
-                arith!(r, a, r[b as usize], k[n as usize], op, |x, y| x + y);
+                arith!(r, a, r[b as usize], k[n as usize], |x, y| x + y);
             }
             Op::SubK { a, b, k: n } => {
-                arith!(r, a, r[b as usize], k[n as usize], op, |x, y| x - y);
+                arith!(r, a, r[b as usize], k[n as usize], |x, y| x - y);
             }
             Op::MulK { a, b, k: n } => {
-                arith!(r, a, r[b as usize], k[n as usize], op, |x, y| x * y);
+                arith!(r, a, r[b as usize], k[n as usize], |x, y| x * y);
             }
             Op::DivK { a, b, k: n } => {
-                arith!(r, a, r[b as usize], k[n as usize], op, |x, y| x / y);
+                arith!(r, a, r[b as usize], k[n as usize], |x, y| x / y);
             }
-            Op::ModK { a, b, k: n } => arith!(r, a, r[b as usize], k[n as usize], op, modulo),
+            Op::ModK { a, b, k: n } => arith!(r, a, r[b as usize], k[n as usize], modulo),
             Op::Neg { a, b } => {
-                let Value::Number(number) = r[b as usize] else { break Step::Slow(op) };
+                let Value::Number(number) = r[b as usize] else { break Stop::Slow };
                 r[a as usize] = Value::Number(-number);
             }
             Op::Not { a, b } => r[a as usize] = Value::Bool(!r[b as usize].is_true()),
             Op::Len { a, b } => {
-                let Value::Table(table) = r[b as usize] else { break Step::Slow(op) };
+                let Value::Table(table) = r[b as usize] else { break Stop::Slow };
                 r[a as usize] = Value::Number(heap.len(table) as f64);
             }
-            Op::Jump { to } => *pc = to as usize,
+            Op::Jump { to } => pc = to as usize,
             Op::Loop { to } => {
-                *pc = to as usize;
+                pc = to as usize;
                 heap.steps_left = heap.steps_left.wrapping_sub(1);
                 if heap.steps_left == 0 {
-                    break Step::Tick;
+                    break Stop::Tick;
                 }
             }
             Op::JumpIf { a, to } => {
                 if r[a as usize].is_true() {
-                    *pc = to as usize;
+                    pc = to as usize;
                 }
             }
             Op::JumpIfNot { a, to } => {
                 if !r[a as usize].is_true() {
-                    *pc = to as usize;
+                    pc = to as usize;
                 }
             }
             Op::Eq { a, b, wanted, to } => match plain_equal(heap, r[a as usize], r[b as usize]) {
-                Some(equal) if equal == wanted => *pc = to as usize,
+                Some(equal) if equal == wanted => pc = to as usize,
                 Some(_) => {}
-                None => break Step::Slow(op),
+                None => break Stop::Slow,
             },
             Op::EqK { a, k: n, to } => {
                 if heap.raw_equal(r[a as usize], k[n as usize]) {
-                    *pc = to as usize;
+                    pc = to as usize;
                 }
             }
             Op::NotEqK { a, k: n, to } => {
                 if !heap.raw_equal(r[a as usize], k[n as usize]) {
-                    *pc = to as usize;
+                    pc = to as usize;
                 }
             }
             Op::Lt { a, b, wanted, to } => {
-                compare!(pc, r[a as usize], r[b as usize], op, wanted, to, |x, y| x < y);
+                compare!(pc, r[a as usize], r[b as usize], wanted, to, |x, y| x < y);
             }
             Op::Le { a, b, wanted, to } => {
-                compare!(pc, r[a as usize], r[b as usize], op, wanted, to, |x, y| x <= y);
+                compare!(pc, r[a as usize], r[b as usize], wanted, to, |x, y| x <= y);
             }
             Op::LtK { a, k: n, to } => {
-                compare!(pc, r[a as usize], k[n as usize], op, true, to, |x, y| x < y);
+                compare!(pc, r[a as usize], k[n as usize], true, to, |x, y| x < y);
             }
             Op::NotLtK { a, k: n, to } => {
-                compare!(pc, r[a as usize], k[n as usize], op, false, to, |x, y| x < y);
+                compare!(pc, r[a as usize], k[n as usize], false, to, |x, y| x < y);
             }
             Op::LeK { a, k: n, to } => {
-                compare!(pc, r[a as usize], k[n as usize], op, true, to, |x, y| x <= y);
+                compare!(pc, r[a as usize], k[n as usize], true, to, |x, y| x <= y);
             }
             Op::NotLeK { a, k: n, to } => {
-                compare!(pc, r[a as usize], k[n as usize], op, false, to, |x, y| x <= y);
+                compare!(pc, r[a as usize], k[n as usize], false, to, |x, y| x <= y);
             }
             Op::GtK { a, k: n, to } => {
-                compare!(pc, r[a as usize], k[n as usize], op, true, to, |x, y| x > y);
+                compare!(pc, r[a as usize], k[n as usize], true, to, |x, y| x > y);
             }
             Op::NotGtK { a, k: n, to } => {
-                compare!(pc, r[a as usize], k[n as usize], op, false, to, |x, y| x > y);
+                compare!(pc, r[a as usize], k[n as usize], false, to, |x, y| x > y);
             }
             Op::GeK { a, k: n, to } => {
-                compare!(pc, r[a as usize], k[n as usize], op, true, to, |x, y| x >= y);
+                compare!(pc, r[a as usize], k[n as usize], true, to, |x, y| x >= y);
             }
             Op::NotGeK { a, k: n, to } => {
-                compare!(pc, r[a as usize], k[n as usize], op, false, to, |x, y| x >= y);
+                compare!(pc, r[a as usize], k[n as usize], false, to, |x, y| x >= y);
+            }
+            Op::ForLoopOne { a, to } => {
+                if for_loop_one(r, a) {
+                    pc = to as usize;
+                    heap.steps_left = heap.steps_left.wrapping_sub(1);
+                    if heap.steps_left == 0 {
+                        break Stop::Tick;
+                    }
+                }
             }
             Op::ForLoop { a, to } => {
                 if for_loop(r, a) {
-                    *pc = to as usize;
+                    pc = to as usize;
                     heap.steps_left = heap.steps_left.wrapping_sub(1);
                     if heap.steps_left == 0 {
-                        break Step::Tick;
+                        break Stop::Tick;
                     }
                 }
             }
             Op::ForNext { a, to } => {
-                let first = r[a as usize + 3];
+                let first = r[a.wrapping_add(3) as usize];
                 if !first.is_nil() {
-                    r[a as usize + 2] = first;
-                    *pc = to as usize;
+                    r[a.wrapping_add(2) as usize] = first;
+                    pc = to as usize;
                     heap.steps_left = heap.steps_left.wrapping_sub(1);
                     if heap.steps_left == 0 {
-                        break Step::Tick;
+                        break Stop::Tick;
                     }
                 }
             }
-            Op::Call { a, args, results } => break Step::Call { a, args, results },
-            Op::TailCall { a, args } => break Step::TailCall { a, args },
-            Op::Return { a, count } => break Step::Return { a, count },
-            _ => break Step::Slow(op),
+            Op::NewCell { .. }
+            | Op::SetGlobal { .. }
+            | Op::NewTable { .. }
+            | Op::SetList { .. }
+            | Op::Pow { .. }
+            | Op::PowK { .. }
+            | Op::Concat { .. }
+            | Op::TailCall { .. }
+            | Op::ForPrepare { .. }
+            | Op::ForCall { .. }
+            | Op::Closure { .. }
+            | Op::ArgTable { .. }
+            | Op::Vararg { .. } => break Stop::Slow,
         }
     };
-    *pc_out = *pc;
-    step
+    current.save(pc);
+    stop
 }
 
 /// One turn of a numeric loop: whether there is another.
@@ -431,4 +475,20 @@ fn for_loop(r: &mut [Value; WINDOW], a: u8) -> bool {
         *shown = Value::Number(at);
     }
     goes_on
+}
+
+/// As `for_loop`, for a loop without a step of its own.
+#[inline(always)]
+fn for_loop_one(r: &mut [Value; WINDOW], a: u8) -> bool {
+    let Some([index, limit, _, shown]) = r[a as usize..].first_chunk_mut::<4>() else {
+        return false;
+    };
+    let (Value::Number(at), Value::Number(end)) = (*index, *limit) else { return false };
+    let at = at + 1.0;
+    if at <= end {
+        *index = Value::Number(at);
+        *shown = Value::Number(at);
+        return true;
+    }
+    false
 }
