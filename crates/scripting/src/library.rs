@@ -104,6 +104,18 @@ fn charge_bytes(call: &mut Call, bytes: usize) -> Result<(), Fault> {
     call.charge(1 + bytes / BYTES_PER_STEP)
 }
 
+/// Pays for bytes that are about to be added to what a function builds, and makes room for them.
+/// It grows by half, not to twice its size: a state's memory is bounded, and this is part of it.
+fn grow(call: &mut Call, out: &mut Vec<u8>, more: usize) -> Result<(), Fault> {
+    charge_bytes(call, more)?;
+    let len = out.len().saturating_add(more);
+    if len > out.capacity() {
+        call.heap().check_room(len)?;
+        out.reserve_exact(more.max(out.len() / 2));
+    }
+    Ok(())
+}
+
 /// How many results the function may still give.
 fn results_room(call: &Call) -> usize {
     RESULT_SLOTS_MAX.saturating_sub(call.arg_count())

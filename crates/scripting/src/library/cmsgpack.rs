@@ -4,7 +4,7 @@ use super::msgpack::{
     Piece, Reader, append_array_header, append_bool, append_map_header, append_nil, append_number,
     append_text,
 };
-use super::{Entry, RESULT_SLOTS_MAX, charge_bytes};
+use super::{Entry, RESULT_SLOTS_MAX, charge_bytes, grow};
 use crate::call::{Call, Outcome};
 use crate::fault::{Fault, Refusal};
 use crate::value::{StrRef, TableRef, Value};
@@ -45,18 +45,16 @@ fn append_value(
     level: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), Fault> {
-    call.charge(1)?;
+    grow(call, out, SCALAR_BYTES_MAX)?;
     match value {
         Value::Bool(value) => append_bool(value, out),
         Value::Number(number) => append_number(number, out),
         Value::Str(text) => {
             let len = call.bytes(text).len();
-            charge_bytes(call, len)?;
-            call.heap().check_room(out.len() + len + SCALAR_BYTES_MAX)?;
+            grow(call, out, len + SCALAR_BYTES_MAX)?;
             append_text(call.bytes(text), out);
         }
         Value::Table(table) if level < NESTING_MAX => {
-            call.heap().check_room(out.len() + SCALAR_BYTES_MAX)?;
             if is_array(call, table)? {
                 append_array(call, table, level, out)?;
             } else {

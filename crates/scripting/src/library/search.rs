@@ -1,10 +1,10 @@
 //! The functions of `string` that take a pattern: `find`, `match`, `gmatch`, `gsub`.
 
-use super::charge_bytes;
 use super::number::append_number;
 use super::pattern::{Capture, Extent, Matcher, Progress};
 use super::slot;
 use super::string::place_from;
+use super::{charge_bytes, grow};
 use crate::call::{Call, Outcome};
 use crate::fault::Fault;
 use crate::value::{StrRef, Value};
@@ -219,6 +219,9 @@ pub(super) fn gsub(call: &mut Call) -> Outcome {
         match end {
             Some(end) if end > at => at = end,
             _ if at < len => {
+                if out.len() == out.capacity() {
+                    grow(call, &mut out, len - at)?;
+                }
                 out.push(call.bytes(text)[at]);
                 at += 1;
             }
@@ -229,8 +232,7 @@ pub(super) fn gsub(call: &mut Call) -> Outcome {
         }
     }
     search.end(call);
-    charge_bytes(call, len - at)?;
-    call.heap().check_room(out.len() + len - at)?;
+    grow(call, &mut out, len - at)?;
     out.extend_from_slice(&call.bytes(text)[at..]);
     let result = call.heap().string_owned(out)?;
     call.give_two(result, f64::from(count))
@@ -281,8 +283,7 @@ fn append_source(
     range: Range<usize>,
     out: &mut Vec<u8>,
 ) -> Result<(), Fault> {
-    charge_bytes(call, range.len())?;
-    call.heap().check_room(out.len() + range.len())?;
+    grow(call, out, range.len())?;
     out.extend_from_slice(&call.bytes(text)[range]);
     Ok(())
 }
@@ -296,8 +297,7 @@ fn append_template(
     out: &mut Vec<u8>,
 ) -> Result<(), Fault> {
     let len = call.bytes(template).len();
-    charge_bytes(call, len)?;
-    call.heap().check_room(out.len() + len)?;
+    grow(call, out, len)?;
     let mut at = 0;
     while at < len {
         let rest = &call.bytes(template)[at..];
