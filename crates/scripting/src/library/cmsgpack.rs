@@ -268,7 +268,7 @@ impl Unpacking {
         open.left -= 1;
         let (left, kind) = (open.left, open.kind);
         self.waiting.push(value);
-        if self.waiting.len() % WAITING_PER_CHECK == 0 {
+        if self.waiting.len().is_multiple_of(WAITING_PER_CHECK) {
             call.heap().check_room(self.waiting.len() * size_of::<Value>())?;
         }
         if kind == Kind::Map {

@@ -161,7 +161,7 @@ impl Decoding<'_> {
     fn place(&mut self, call: &mut Call, value: Value) -> Result<Placed, Fault> {
         let Some(open) = self.open.last().copied() else { return Ok(Placed::Result) };
         self.waiting.push(value);
-        if self.waiting.len() % WAITING_PER_CHECK == 0 {
+        if self.waiting.len().is_multiple_of(WAITING_PER_CHECK) {
             call.heap().check_room(self.waiting.len() * size_of::<Value>())?;
         }
         self.advance();
