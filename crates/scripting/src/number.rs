@@ -116,7 +116,8 @@ fn parse_decimal(digits: &[u8]) -> Option<f64> {
     }
     let is_plain =
         |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-');
-    if !digits.iter().all(is_plain) || !digits.iter().any(u8::is_ascii_digit) {
+    let starts_well = digits.first().is_some_and(|byte| byte.is_ascii_digit() || *byte == b'.');
+    if !starts_well || !digits.iter().all(is_plain) || !digits.iter().any(u8::is_ascii_digit) {
         return None;
     }
     std::str::from_utf8(digits).ok()?.parse().ok()
