@@ -269,10 +269,11 @@ impl State {
     ) -> Result<(), Fault> {
         let (frames, depth, holders) = (self.current.frames.len(), self.depth, self.holders);
         let outcome = self.call_at(host, func, count, ALL);
-        if let Err(Fault::Error(_)) = outcome {
+        if let Err(Fault::Error(value)) = outcome {
             self.current.frames.truncate(frames);
             (self.depth, self.holders) = (depth, holders);
             self.current.top = func;
+            self.collect_after(value);
         }
         outcome
     }
