@@ -363,6 +363,9 @@ impl NameKind {
     }
 }
 
+/// The operand under which a loop names its iterator: only messages about arguments show it.
+pub(crate) const GENERATOR_OPERAND: u8 = u8::MAX;
+
 /// The name of one operand of one instruction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Named {
