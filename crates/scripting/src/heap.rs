@@ -140,11 +140,6 @@ impl Heap {
         self.memory.used_bytes()
     }
 
-    /// Changes what the state may hold.
-    pub fn limit_bytes(&mut self, bytes_max: usize) {
-        self.memory.limit(bytes_max);
-    }
-
     /// The error that a refused write or allocation raises, without a position.
     pub fn fault_of(&mut self, refusal: Refusal) -> Fault {
         match refusal {
