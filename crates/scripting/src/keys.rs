@@ -1,10 +1,10 @@
 //! Which keys a chunk can reach, read from its source tree.
 //!
-//! The analysis lists every call of `redis.call` and `redis.pcall` with what it can prove about each
-//! argument: that it is an element of KEYS (of the first parameter, in a registered function), or a
-//! constant. Who knows the commands compares that with their key positions. Whatever could get at
-//! commands or keys in a way the list does not show (KEYS or `redis` as plain values, `loadstring`,
-//! `_G`) makes the chunk wide. It errs on the wide side only.
+//! The analysis lists every call of `redis.call` and `redis.pcall` with what it can prove about
+//! each argument: that it is an element of KEYS (of the first parameter, in a registered
+//! function), or a constant. Who knows the commands compares that with their key positions.
+//! Whatever could get at commands or keys in a way the list does not show (KEYS or `redis` as
+//! plain values, `loadstring`, `_G`) makes the chunk wide. It errs on the wide side only.
 
 mod facts;
 mod prove;

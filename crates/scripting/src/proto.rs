@@ -1,5 +1,5 @@
-//! Compiled code: what the compiler makes and the machine runs. It belongs to no state: one chunk is
-//! compiled once and loaded into every state that runs it.
+//! Compiled code: what the compiler makes and the machine runs. It belongs to no state: one chunk
+//! is compiled once and loaded into every state that runs it.
 
 use std::sync::Arc;
 

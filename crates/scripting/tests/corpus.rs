@@ -1,10 +1,10 @@
 //! Scripts with their results, from `tests/corpus/*.txt`.
 //!
-//! A case is a script, then a line that starts with `=> ` and holds what `EVAL` answers: the reply as
-//! text (arrays in brackets with `|` between the elements, nil as `nil`), `ERR:` and the message of
-//! an error without the place that Redis appends, or `SYNTAX:` and what the compiler says. Lines of
-//! four dashes stand between cases. All answers were given by Valkey; any harness that can send
-//! `EVAL` can ask again.
+//! A case is a script, then a line that starts with `=> ` and holds what `EVAL` answers: the reply
+//! as text (arrays in brackets with `|` between the elements, nil as `nil`), `ERR:` and the
+//! message of an error without the place that Redis appends, or `SYNTAX:` and what the compiler
+//! says. Lines of four dashes stand between cases. All answers were given by Valkey; any harness
+//! that can send `EVAL` can ask again.
 
 use russet_scripting::state::Config;
 use russet_scripting::{Fault, NoHost, State, Value, compile, libs};
@@ -15,14 +15,14 @@ fn show(state: &State, value: Value) -> String {
         Value::Number(number) => format!("{}", number as i64),
         Value::Bool(true) => "1".to_owned(),
         Value::Table(table) => {
-            let field = |name: &[u8]| state.heap().get_field(table, name);
+            let field = |name: &[u8]| state.heap().field(table, name);
             if !field(b"err").is_nil() {
                 return format!("ERR:{}", show(state, field(b"err")));
             }
             if !field(b"ok").is_nil() {
                 return show(state, field(b"ok"));
             }
-            let elements = (1..).map(|index| state.heap().get_index(table, index));
+            let elements = (1..).map(|index| state.heap().element(table, index));
             let elements = elements.take_while(|value| !value.is_nil());
             let elements: Vec<String> = elements.map(|value| show(state, value)).collect();
             format!("[{}]", elements.join("|"))

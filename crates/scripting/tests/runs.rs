@@ -152,7 +152,7 @@ fn garbage_of_a_long_run_is_collected() {
     let sources = [
         "for i = 1, 3000000 do local t = {i} end return 'done'",
         "for i = 1, 1000000 do local t = {a = i, b = {i}} t.c = t end return 'done'",
-        "for i = 1, 1000000 do local s = 'some text of a certain length, number ' .. i end return 'done'",
+        "for i = 1, 1000000 do local s = 'text of some length, number ' .. i end return 'done'",
         "local s = '' for i = 1, 20000 do s = s .. 'xxxxx' end return 'done'",
         "for i = 1, 1000000 do local f = function() return i end f() end return 'done'",
         "for i = 1, 30000 do local co = coroutine.wrap(function() coroutine.yield(i) end) co() end \

@@ -35,7 +35,7 @@ pub(super) fn open(state: &mut State) -> Result<(), Fault> {
     for (name, code) in functions {
         state.define(globals, name, *code)?;
     }
-    let step = state.heap_mut().get_field(globals, b"next");
+    let step = state.heap_mut().field(globals, b"next");
     let iterate = state.heap_mut().native(pairs, &[step])?;
     state.define_value(globals, "pairs", Value::Native(iterate))?;
     let step = state.heap_mut().native(ipairs_step, &[])?;

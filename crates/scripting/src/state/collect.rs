@@ -93,8 +93,8 @@ impl State {
     }
 }
 
-/// An entry that was set to nil keeps its key, for a traversal that may stand there. Once the key is
-/// garbage its handle may come to name something else, so it must not be compared any more.
+/// An entry that was set to nil keeps its key, for a traversal that may stand there. Once the key
+/// is garbage its handle may come to name something else, so it must not be compared any more.
 fn bury_dead_keys(heap: &mut Heap, marker: &Marker) {
     let is_live = |key: Value| match key {
         Value::Str(string) => marker.strings.has(string.index()),
