@@ -63,7 +63,7 @@ fn ours(state: &mut State, chunks: &[Vec<u8>]) -> Vec<String> {
         Err(fault) => panic!("the script that shows results failed: {fault:?}"),
     };
     let Value::Table(lines) = result else { panic!("{result:?}") };
-    let line = |index| match state.heap().get_index(lines, index) {
+    let line = |index| match state.heap().element(lines, index) {
         Value::Str(text) => String::from_utf8_lossy(state.heap().bytes(text)).into_owned(),
         other => panic!("{other:?}"),
     };

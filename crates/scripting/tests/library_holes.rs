@@ -188,7 +188,8 @@ fn chunks_compiled_amid_collections() {
         for round = 1, 300 do
             local parts = {}
             for i = 1, 50 do parts[i] = "x" .. round .. "_" .. i .. " = (x or 0) + " .. i end
-            local text = "local x = " .. table.concat(parts, " local ") .. " return x" .. round .. "_50"
+            local text = "local x = " .. table.concat(parts, " local ")
+            text = text .. " return x" .. round .. "_50"
             local chunk = loadstring(text, ("name"):rep(round))
             collectgarbage()
             local garbage = {} for i = 1, 100 do garbage[i] = ("y"):rep(i) end
@@ -204,7 +205,15 @@ fn chunks_compiled_amid_collections() {
 /// its metatables does not disturb a collection.
 #[test]
 fn collections_run_no_code() {
-    let source = "local ran=0 for i=1,1000 do local t=setmetatable({},{__gc=function() ran=ran+1                   end,__mode='kv'}) t[t]=t end collectgarbage() collectgarbage() return ran";
+    let source = r#"
+        local ran = 0
+        for i = 1, 1000 do
+            local t = setmetatable({}, { __gc = function() ran = ran + 1 end, __mode = "kv" })
+            t[t] = t
+        end
+        collectgarbage()
+        collectgarbage()
+        return ran"#;
     assert_eq!(run(source).unwrap(), "0");
     assert_eq!(run("return rawget(_G,'newproxy')").unwrap(), "nil");
 }

@@ -142,7 +142,8 @@ const DISTINCT_DIGITS_MAX: usize = 15;
 /// Below this, doubles lie so far apart that the above does not hold.
 const DISTINCT_MIN: f64 = 1e-300;
 
-/// Adds `d.ddd` with `precision` digits, or fewer if the others are zeros; gives the exponent of ten.
+/// Adds `d.ddd` with `precision` digits, or fewer if the others are zeros; gives the exponent of
+/// ten.
 ///
 /// The shortest text that stands for the double is the exact one, rounded, if it is short enough:
 /// of the numbers with so few digits only one is this double. It is much faster to find.
