@@ -10,7 +10,7 @@ mod text;
 use russet_base::Random;
 
 /// The script that runs the chunks of ARGV; the same on both sides.
-pub const SHOW: &str = include_str!("../../crates/scripting/tests/corpus/show.lua");
+pub const SHOW: &str = include_str!("../../crates/scripting/tests/library/show.lua");
 
 /// What a chunk is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,9 @@
 //! elsewhere, and `RUSSET_REQUIRE_PEER` turns the absence of a peer from a note into a failure.
 
 use russet_base::Random;
+use russet_scripting::limits::MEMORY_BYTES_MAX;
 use russet_scripting::state::Config;
-use russet_scripting::{NoHost, State, Value, compile, libs};
+use russet_scripting::{Host, NoHost, State, Tick, Value, compile, libs};
 use russet_tests::client::{Client, Reply};
 use russet_tests::lua::corpus::{Part, files, parse, print};
 use russet_tests::lua::{Family, SHOW};
@@ -62,7 +63,7 @@ fn ours(state: &mut State, chunks: &[Vec<u8>]) -> Vec<String> {
         Err(fault) => panic!("the script that shows results failed: {fault:?}"),
     };
     let Value::Table(lines) = result else { panic!("{result:?}") };
-    let line = |index| match state.heap().get_index(lines, index) {
+    let line = |index| match state.heap().element(lines, index) {
         Value::Str(text) => String::from_utf8_lossy(state.heap().bytes(text)).into_owned(),
         other => panic!("{other:?}"),
     };
@@ -72,8 +73,8 @@ fn ours(state: &mut State, chunks: &[Vec<u8>]) -> Vec<String> {
     lines
 }
 
-fn new_state() -> State {
-    let mut state = State::new(Config::default());
+fn new_state(memory_bytes_max: usize) -> State {
+    let mut state = State::new(Config { memory_bytes_max, ..Config::default() });
     libs::open(&mut state).expect("an empty state has room for the libraries");
     state.freeze();
     state
@@ -109,7 +110,7 @@ fn the_corpus_holds_what_a_peer_answers() {
 /// Every chunk of the corpus is answered here as recorded.
 #[test]
 fn the_corpus_is_answered_here() {
-    let mut state = new_state();
+    let mut state = new_state(MEMORY_BYTES_MAX);
     let mut differences = Vec::new();
     for path in files() {
         for part in parse(&std::fs::read_to_string(&path).expect("a readable file")) {
@@ -126,11 +127,49 @@ fn the_corpus_is_answered_here() {
     assert!(differences.is_empty(), "{} answers differ:\n{text}", differences.len());
 }
 
+/// Ends a run after a number of questions.
+struct Patience(u32);
+
+impl Host for Patience {
+    fn tick(&mut self) -> Tick {
+        self.0 = self.0.saturating_sub(1);
+        if self.0 == 0 { Tick::Kill } else { Tick::Continue }
+    }
+}
+
+/// A state that is short of memory, and a host short of time, end calls at any point; the state
+/// serves the next run all the same.
+#[test]
+fn short_of_memory_and_time() {
+    const MEMORY_BYTES: usize = 1 << 20;
+    let mut random = Random::from_seed(5);
+    let mut state = new_state(MEMORY_BYTES);
+    for round in 0..1000 {
+        let family = Family::ALL[round % Family::ALL.len()];
+        let text = String::from_utf8(family.chunk(&mut random)).expect("chunks are text");
+        let room = MEMORY_BYTES.saturating_sub(state.heap().used_bytes());
+        let taken = room.saturating_sub(random.index(8 << 10));
+        let source = format!(
+            "local taken=('x'):rep({taken}) for i=1,40 do pcall(function() {text} end) end"
+        );
+        let Ok(chunk) = compile(source.as_bytes(), b"=short") else { continue };
+        let env = state.globals();
+        if let Ok(script) = state.load(&chunk, env) {
+            let function = state.kept(script);
+            let _ = state.call(&mut Patience(1 + random.index(20) as u32), function, &[]);
+            state.end_run();
+            state.release(script);
+        }
+        let answer = ours(&mut state, &[b"return cjson.encode({1,'a'})".to_vec()]);
+        assert_eq!(answer, ["ok \"[1,\\034a\\034]\""]);
+    }
+}
+
 /// Runs chunks of one family on both sides.
 fn compare(family: Family) {
     let Some(peer) = peer() else { return };
     let mut client = Client::connect(peer.address()).expect("the peer takes connections");
-    let mut state = new_state();
+    let mut state = new_state(MEMORY_BYTES_MAX);
     let seed = number("RUSSET_DIFFER_SEED").unwrap_or_else(|| Random::from_entropy().next_u64());
     let mut random = Random::from_seed(seed);
     let count = number("RUSSET_LUA_CHUNKS").map_or(CHUNKS_DEFAULT, |count| count as usize);

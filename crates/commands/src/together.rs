@@ -56,7 +56,8 @@ struct Planned<'a> {
 }
 
 /// How many commands are taken together. Each holds its shards until the run is over, so the more
-/// threads do the same, the fewer are worth it: fewer when a shard is found busy, more when none is.
+/// threads do the same, the fewer are worth it: fewer when a shard is found busy, more when none
+/// is.
 #[derive(Debug)]
 pub(crate) struct Reach(usize);
 

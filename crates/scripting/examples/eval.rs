@@ -11,17 +11,17 @@ fn show(state: &State, value: Value, out: &mut Vec<u8>) {
         Value::Str(text) => out.extend_from_slice(state.heap().bytes(text)),
         Value::Number(number) => out.extend_from_slice(format!("{}", number as i64).as_bytes()),
         Value::Bool(true) => out.push(b'1'),
-        Value::Table(table) if !state.heap().get_field(table, b"err").is_nil() => {
+        Value::Table(table) if !state.heap().field(table, b"err").is_nil() => {
             out.extend_from_slice(b"ERR:");
-            show(state, state.heap().get_field(table, b"err"), out);
+            show(state, state.heap().field(table, b"err"), out);
         }
-        Value::Table(table) if !state.heap().get_field(table, b"ok").is_nil() => {
-            show(state, state.heap().get_field(table, b"ok"), out);
+        Value::Table(table) if !state.heap().field(table, b"ok").is_nil() => {
+            show(state, state.heap().field(table, b"ok"), out);
         }
         Value::Table(table) => {
             out.push(b'[');
             for index in 1.. {
-                let value = state.heap().get_index(table, index);
+                let value = state.heap().element(table, index);
                 if value.is_nil() {
                     break;
                 }
@@ -64,7 +64,7 @@ fn run(state: &mut State, source: &[u8], turns: u32, out: &mut Vec<u8>) -> Resul
                 Ok(value) => show(state, value.unwrap_or_default(), out),
                 Err(Fault::Error(Value::Table(table))) => {
                     out.extend_from_slice(b"ERR:");
-                    let field = state.heap().get_field(table, b"err");
+                    let field = state.heap().field(table, b"err");
                     show(state, field, out);
                 }
                 Err(Fault::Error(value)) => {

@@ -1,10 +1,10 @@
 //! What a native function sees: its arguments, the heap, and how to answer.
 //!
-//! Arguments are counted from 1, as in the messages about them. A native reads its arguments, makes
-//! values through [`Call::heap`], and ends with one of `give`, `give_none`, `give_two`, or any number
-//! of `push` and then `Ok(count)`. Work that grows with its input is declared with `charge`, in
-//! pieces, so that a run can be ended in the middle of it. Handles stay good until the native
-//! returns, also across calls back into Lua.
+//! Arguments are counted from 1, as in the messages about them. A native reads its arguments,
+//! makes values through [`Call::heap`], and ends with one of `give`, `give_none`, `give_two`, or
+//! any number of `push` and then `Ok(count)`. Work that grows with its input is declared with
+//! `charge`, in pieces, so that a run can be ended in the middle of it. Handles stay good until
+//! the native returns, also across calls back into Lua.
 
 use crate::fault::Fault;
 use crate::heap::Heap;
@@ -245,13 +245,13 @@ impl Call<'_> {
 
     /// What `tostring` gives.
     pub fn to_string(&mut self, value: Value) -> Result<StrRef, Fault> {
-        self.state.to_string(self.host, value)
+        self.state.text_of(self.host, value)
     }
 
     /// The field of a value's metatable.
     pub fn meta_field(&mut self, value: Value, name: &[u8]) -> Value {
         match self.state.heap.meta_of(value) {
-            Some(meta) => self.state.heap.get_field(meta, name),
+            Some(meta) => self.state.heap.field(meta, name),
             None => Value::Nil,
         }
     }

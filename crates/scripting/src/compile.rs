@@ -12,7 +12,7 @@ use crate::proto::Chunk;
 use crate::syntax::{SyntaxError, parse};
 use std::sync::Arc;
 
-/// Compiles a source text. The name is as Lua takes it: `@user_script`, `=name`, or the text itself.
+/// Compiles a source text. The name is as Lua takes it: `@user_script`, `=name`, or the text.
 pub fn compile(source: &[u8], name: &[u8]) -> Result<Chunk, SyntaxError> {
     let tree = parse(source, name)?;
     let keys = keys::analyse(&tree);

@@ -292,13 +292,13 @@ impl Heap {
         self.tables.at(table.index()).get(&self.strings, key)
     }
 
-    pub fn get_index(&self, table: TableRef, index: usize) -> Value {
+    pub fn element(&self, table: TableRef, index: usize) -> Value {
         self.get(table, Value::Number(index as f64))
     }
 
     /// The field of that name.
-    pub fn get_field(&self, table: TableRef, name: &[u8]) -> Value {
-        self.tables.at(table.index()).get_bytes(&self.strings, name)
+    pub fn field(&self, table: TableRef, name: &[u8]) -> Value {
+        self.tables.at(table.index()).at_bytes(&self.strings, name)
     }
 
     /// Stores without metamethods; refuses nil and NaN as keys, and read-only tables.

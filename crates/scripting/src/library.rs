@@ -41,6 +41,8 @@ pub(crate) struct Kept {
     random: math::Randomness,
     json: cjson::Config,
     clock: SystemClock,
+    /// For the next search of a pattern.
+    matcher: Option<Box<pattern::Matcher>>,
 }
 
 impl Kept {
@@ -100,6 +102,18 @@ fn slot(integer: i64) -> i32 {
 /// Pays for work on so many bytes.
 fn charge_bytes(call: &mut Call, bytes: usize) -> Result<(), Fault> {
     call.charge(1 + bytes / BYTES_PER_STEP)
+}
+
+/// Pays for bytes that are about to be added to what a function builds, and makes room for them.
+/// It grows by half, not to twice its size: a state's memory is bounded, and this is part of it.
+fn grow(call: &mut Call, out: &mut Vec<u8>, more: usize) -> Result<(), Fault> {
+    charge_bytes(call, more)?;
+    let len = out.len().saturating_add(more);
+    if len > out.capacity() {
+        call.heap().check_room(len)?;
+        out.reserve_exact(more.max(out.len() / 2));
+    }
+    Ok(())
 }
 
 /// How many results the function may still give.

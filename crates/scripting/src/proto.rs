@@ -1,5 +1,5 @@
-//! Compiled code: what the compiler makes and the machine runs. It belongs to no state: one chunk is
-//! compiled once and loaded into every state that runs it.
+//! Compiled code: what the compiler makes and the machine runs. It belongs to no state: one chunk
+//! is compiled once and loaded into every state that runs it.
 
 use std::sync::Arc;
 
@@ -362,6 +362,9 @@ impl NameKind {
         }
     }
 }
+
+/// The operand under which a loop names its iterator: only messages about arguments show it.
+pub(crate) const GENERATOR_OPERAND: u8 = u8::MAX;
 
 /// The name of one operand of one instruction.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,7 +1,8 @@
 //! A Lua state: heap, loaded code, globals, and the running stack. One thread uses it at a time.
 //!
-//! A run: the host makes the arguments through [`State::heap_mut`], calls with [`State::call`], reads
-//! the results, and ends with [`State::end_run`], after which no handle made during the run is good.
+//! A run: the host makes the arguments through [`State::heap_mut`], calls with [`State::call`],
+//! reads the results, and ends with [`State::end_run`], after which no handle made during the run
+//! is good.
 
 mod collect;
 mod mark;

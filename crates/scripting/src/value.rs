@@ -1,5 +1,5 @@
-//! What a Lua variable holds: a small copyable value. Strings, tables and functions are handles into
-//! a [`Heap`](crate::heap::Heap); a handle means nothing outside the state that gave it.
+//! What a Lua variable holds: a small copyable value. Strings, tables and functions are handles
+//! into a [`Heap`](crate::heap::Heap); a handle means nothing outside the state that gave it.
 
 macro_rules! handles {
     ($($(#[$doc:meta])* $name:ident,)*) => {$(

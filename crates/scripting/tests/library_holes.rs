@@ -180,6 +180,44 @@ fn no_way_out_of_the_sandbox() {
     assert_eq!(loaded, "nil");
 }
 
+/// CVE-2025-49844: chunks are compiled while what they are made of is garbage in the making.
+#[test]
+fn chunks_compiled_amid_collections() {
+    let source = r#"
+        local sum = 0
+        for round = 1, 300 do
+            local parts = {}
+            for i = 1, 50 do parts[i] = "x" .. round .. "_" .. i .. " = (x or 0) + " .. i end
+            local text = "local x = " .. table.concat(parts, " local ")
+            text = text .. " return x" .. round .. "_50"
+            local chunk = loadstring(text, ("name"):rep(round))
+            collectgarbage()
+            local garbage = {} for i = 1, 100 do garbage[i] = ("y"):rep(i) end
+            collectgarbage()
+            sum = sum + (chunk and chunk() or 0)
+        end
+        return sum"#;
+    let text = source.replace("local x = ", "local x = 0 local ");
+    assert_eq!(run(&text).unwrap(), "15000");
+}
+
+/// CVE-2024-46981: no code of a script runs when a value is collected, and what a script did to
+/// its metatables does not disturb a collection.
+#[test]
+fn collections_run_no_code() {
+    let source = r#"
+        local ran = 0
+        for i = 1, 1000 do
+            local t = setmetatable({}, { __gc = function() ran = ran + 1 end, __mode = "kv" })
+            t[t] = t
+        end
+        collectgarbage()
+        collectgarbage()
+        return ran"#;
+    assert_eq!(run(source).unwrap(), "0");
+    assert_eq!(run("return rawget(_G,'newproxy')").unwrap(), "nil");
+}
+
 /// Strings that would not fit are refused before they are made.
 #[test]
 fn strings_that_do_not_fit() {

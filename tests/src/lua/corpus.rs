@@ -1,4 +1,4 @@
-//! The hand-written chunks of `crates/scripting/tests/corpus`, each with the answer that a real
+//! The hand-written chunks of `crates/scripting/tests/library`, each with the answer that a real
 //! server gave: a line of Lua, then `=> ` and the answer as `show.lua` writes it. Where Russet
 //! answers otherwise on purpose, a line `ours: ` follows.
 
@@ -22,7 +22,7 @@ pub enum Part {
 
 /// The files of the corpus.
 pub fn files() -> Vec<PathBuf> {
-    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/scripting/tests/corpus");
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/scripting/tests/library");
     let entries = std::fs::read_dir(dir).expect("the corpus is in the repository");
     let paths = entries.map(|entry| entry.expect("a readable directory").path());
     let is_text = |path: &PathBuf| path.extension().is_some_and(|end| end == "txt");
@@ -58,10 +58,10 @@ pub fn print(parts: &[Part]) -> String {
             Part::Note(line) => text.push_str(&format!("{line}\n")),
             Part::Case(Case { chunk, recorded, ours }) => {
                 text.push_str(&format!("{chunk}\n"));
-                for answer in recorded {
+                if let Some(answer) = recorded {
                     text.push_str(&format!("=> {answer}\n"));
                 }
-                for answer in ours {
+                if let Some(answer) = ours {
                     text.push_str(&format!("ours: {answer}\n"));
                 }
             }

@@ -286,10 +286,6 @@ impl<'t> Compiler<'t> {
                 _ => Some((NameKind::Field, b"?".as_slice().into())),
             },
             Expr::Paren(inner) => self.describe(inner),
-            Expr::And(pair) | Expr::Or(pair) => {
-                let found = self.describe(&pair.0);
-                found.filter(|(kind, _)| *kind != NameKind::Local)
-            }
             _ => None,
         }
     }

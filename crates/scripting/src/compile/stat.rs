@@ -1,7 +1,7 @@
 //! Statements.
 
 use super::function::{Compiler, Outcome};
-use crate::proto::{Op, Reg};
+use crate::proto::{GENERATOR_OPERAND, NameKind, Op, Reg};
 use crate::syntax::tree::{Expr, Function, LocalId, NumericFor, Stat, StatKind};
 
 impl Compiler<'_> {
@@ -195,6 +195,7 @@ impl Compiler<'_> {
         self.statements(body)?;
         self.patch_all(vec![enter]);
         self.frame().line = do_line;
+        self.name_as(GENERATOR_OPERAND, NameKind::Local, b"(for generator)".as_slice().into());
         self.emit(Op::ForCall { a, count: locals.len() as u8 })?;
         self.emit(Op::ForNext { a, to: body_start as u32 })?;
         self.leave_scope(mark);

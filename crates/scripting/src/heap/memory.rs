@@ -21,10 +21,6 @@ impl Memory {
         self.bytes_max
     }
 
-    pub fn limit(&mut self, bytes_max: usize) {
-        self.bytes_max = bytes_max;
-    }
-
     /// Before an allocation: whether it may be made.
     pub fn take(&mut self, bytes: usize) -> Result<(), Refusal> {
         let used = self.used_bytes.saturating_add(bytes);

@@ -98,27 +98,27 @@ impl Table {
     }
 
     #[inline(always)]
-    pub(crate) fn get_str(&self, strings: &Strings, key: StrRef) -> Value {
+    pub(crate) fn at_str(&self, strings: &Strings, key: StrRef) -> Value {
         match self.node_of_str(strings, key) {
             Some(index) => self.nodes[index].value,
             None => Value::Nil,
         }
     }
 
-    /// As `get_str`, for a name whose hash is known; most names stand in their main place.
+    /// As `at_str`, for a name whose hash is known; most names stand in their main place.
     #[inline(always)]
-    pub(crate) fn get_named(&self, strings: &Strings, (name, hash): (StrRef, u32)) -> Value {
+    pub(crate) fn at_name(&self, strings: &Strings, (name, hash): (StrRef, u32)) -> Value {
         let main = hash as usize & self.nodes.len().wrapping_sub(1);
         let Some(node) = self.nodes.get(main) else { return Value::Nil };
         match node.key {
             Value::Str(key) if key == name => node.value,
-            _ => self.get_str_far(strings, name),
+            _ => self.at_str_far(strings, name),
         }
     }
 
     #[inline(never)]
-    fn get_str_far(&self, strings: &Strings, name: StrRef) -> Value {
-        self.get_str(strings, name)
+    fn at_str_far(&self, strings: &Strings, name: StrRef) -> Value {
+        self.at_str(strings, name)
     }
 
     /// The place of a name's value, if there is an entry.
@@ -162,7 +162,7 @@ impl Table {
         }
     }
 
-    pub(crate) fn get_bytes(&self, strings: &Strings, key: &[u8]) -> Value {
+    pub(crate) fn at_bytes(&self, strings: &Strings, key: &[u8]) -> Value {
         if self.nodes.is_empty() {
             return Value::Nil;
         }
@@ -186,7 +186,7 @@ impl Table {
     pub(crate) fn get(&self, strings: &Strings, key: Value) -> Value {
         match key {
             Value::Nil => Value::Nil,
-            Value::Str(key) => self.get_str(strings, key),
+            Value::Str(key) => self.at_str(strings, key),
             Value::Number(number) => match self.array_get(number) {
                 Some(value) => value,
                 None => self.node_get(strings, key),

@@ -4,9 +4,9 @@ use super::msgpack::{
     Piece, Reader, append_array_header, append_bool, append_map_header, append_nil, append_number,
     append_text,
 };
-use super::{Entry, RESULT_SLOTS_MAX, charge_bytes};
+use super::{Entry, RESULT_SLOTS_MAX, charge_bytes, grow};
 use crate::call::{Call, Outcome};
-use crate::fault::Fault;
+use crate::fault::{Fault, Refusal};
 use crate::value::{StrRef, TableRef, Value};
 
 /// Tables within tables; what lies deeper is nil.
@@ -45,18 +45,16 @@ fn append_value(
     level: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), Fault> {
-    call.charge(1)?;
+    grow(call, out, SCALAR_BYTES_MAX)?;
     match value {
         Value::Bool(value) => append_bool(value, out),
         Value::Number(number) => append_number(number, out),
         Value::Str(text) => {
             let len = call.bytes(text).len();
-            charge_bytes(call, len)?;
-            call.heap().check_room(out.len() + len + SCALAR_BYTES_MAX)?;
+            grow(call, out, len + SCALAR_BYTES_MAX)?;
             append_text(call.bytes(text), out);
         }
         Value::Table(table) if level < NESTING_MAX => {
-            call.heap().check_room(out.len() + SCALAR_BYTES_MAX)?;
             if is_array(call, table)? {
                 append_array(call, table, level, out)?;
             } else {
@@ -157,7 +155,8 @@ fn unpack_some(call: &mut Call, limit: i64, offset: i64) -> Outcome {
     }
     let is_all = limit == 0 && offset == 0;
     let limit = if is_all { i32::MAX as usize } else { limit };
-    let mut unpacking = Unpacking { message, at: offset, open: Vec::new(), slots: 1 };
+    let mut unpacking =
+        Unpacking { message, at: offset, open: Vec::new(), waiting: Vec::new(), slots: 1 };
     let mut results = Vec::new();
     while unpacking.at < len && results.len() < limit {
         results.push(unpacking.value(call)?);
@@ -175,19 +174,25 @@ fn unpack_some(call: &mut Call, limit: i64, offset: i64) -> Outcome {
     Ok(results.len() + usize::from(!is_all))
 }
 
-/// A table that is being filled.
+/// A table that is not complete. Its values wait until it is, since what a message says of its
+/// length is not to be believed.
 struct Open {
-    table: TableRef,
+    kind: Kind,
+    /// Values that are missing, and keys.
     left: usize,
-    filling: Filling,
+    /// Where among the waiting values its own begin.
+    start: usize,
 }
 
-enum Filling {
-    /// The index of the next element.
-    Array(usize),
-    /// The key that waits for its value.
-    Map(Option<Value>),
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Array,
+    /// Keys and values by turns.
+    Map,
 }
+
+/// How many values may come to wait before there must be room for them.
+const WAITING_PER_CHECK: usize = 1024;
 
 /// A message as it is unpacked. The tables that are open are kept here and not on the stack of
 /// the thread, which a message must not be able to exhaust.
@@ -195,6 +200,7 @@ struct Unpacking {
     message: StrRef,
     at: usize,
     open: Vec<Open>,
+    waiting: Vec<Value>,
     /// Places on the stack of the C library that values and open tables would take.
     slots: usize,
 }
@@ -211,7 +217,7 @@ impl Unpacking {
                         return Ok(done);
                     }
                     Stored::More => value = None,
-                    Stored::Full(table) => value = Some(Value::Table(table)),
+                    Stored::Full(table) => value = Some(table),
                 }
             }
         }
@@ -227,7 +233,7 @@ impl Unpacking {
         self.at = reader.at();
         let piece = piece.map_err(|fault| call.error(fault.text()))?;
         self.need_slot(call, TOO_MANY)?;
-        let (len, filling) = match piece {
+        let (len, kind) = match piece {
             Piece::Nil => return Ok(Some(Value::Nil)),
             Piece::Bool(value) => return Ok(Some(Value::Bool(value))),
             Piece::Number(number) => return Ok(Some(Value::Number(number))),
@@ -236,22 +242,17 @@ impl Unpacking {
                 let text = call.heap().substring(self.message, range)?;
                 return Ok(Some(Value::Str(text)));
             }
-            Piece::Array(len) => (len, Filling::Array(1)),
-            Piece::Map(len) => (len, Filling::Map(None)),
+            Piece::Array(len) => (len, Kind::Array),
+            Piece::Map(len) => (2 * len, Kind::Map),
         };
-        let table = call.heap().table(0, 0)?;
-        if let Filling::Array(_) = filling {
-            self.slots += 1;
+        // The table, and in an array the index of the value that comes next.
+        self.slots += 1;
+        if kind == Kind::Array {
             self.need_slot(call, "in function mp_decode_to_lua_array")?;
-            self.slots -= 1;
+            self.slots += 1;
         }
-        if len == 0 {
-            return Ok(Some(Value::Table(table)));
-        }
-        // The table, and the index or key before the value that comes next.
-        self.slots += if let Filling::Array(_) = filling { 2 } else { 1 };
-        self.open.push(Open { table, left: len, filling });
-        Ok(None)
+        self.open.push(Open { kind, left: len, start: self.waiting.len() });
+        if len == 0 { self.complete(call).map(Some) } else { Ok(None) }
     }
 
     fn need_slot(&self, call: &mut Call, what: &str) -> Result<(), Fault> {
@@ -264,32 +265,59 @@ impl Unpacking {
     /// Gives a value to the innermost open table.
     fn store(&mut self, call: &mut Call, value: Value) -> Result<Stored, Fault> {
         let Some(open) = self.open.last_mut() else { return Ok(Stored::Last) };
-        let slots = match &mut open.filling {
-            Filling::Array(index) => {
-                call.heap().set_index(open.table, *index, value)?;
-                *index += 1;
-                2
-            }
-            Filling::Map(key @ None) => {
-                *key = Some(value);
+        open.left -= 1;
+        let (left, kind) = (open.left, open.kind);
+        self.waiting.push(value);
+        if self.waiting.len().is_multiple_of(WAITING_PER_CHECK) {
+            call.heap().check_room(self.waiting.len() * size_of::<Value>())?;
+        }
+        if kind == Kind::Map {
+            // A key takes a place until its value is there.
+            if left % 2 == 1 {
                 self.slots += 1;
-                return Ok(Stored::More);
-            }
-            Filling::Map(key) => {
-                let key = key.take().unwrap_or_default();
-                call.heap().set(open.table, key, value)?;
+            } else {
                 self.slots -= 1;
-                1
+                let key = self.waiting[self.waiting.len() - 2];
+                check_key(call, key)?;
+            }
+        }
+        if left > 0 { Ok(Stored::More) } else { self.complete(call).map(Stored::Full) }
+    }
+
+    /// Makes the innermost open table of the values that waited for it.
+    fn complete(&mut self, call: &mut Call) -> Result<Value, Fault> {
+        let open = self.open.pop().expect("only an open table is completed");
+        let values = self.waiting.drain(open.start..);
+        let table = match open.kind {
+            Kind::Array => {
+                let table = call.heap().table(values.len(), 0)?;
+                for (index, value) in values.enumerate() {
+                    call.heap().set_index(table, index + 1, value)?;
+                }
+                self.slots -= 2;
+                table
+            }
+            Kind::Map => {
+                let table = call.heap().table(0, values.len() / 2)?;
+                let mut values = values;
+                while let (Some(key), Some(value)) = (values.next(), values.next()) {
+                    call.heap().set(table, key, value)?;
+                }
+                drop(values);
+                self.slots -= 1;
+                table
             }
         };
-        open.left -= 1;
-        if open.left > 0 {
-            return Ok(Stored::More);
-        }
-        let table = open.table;
-        self.slots -= slots;
-        self.open.pop();
-        Ok(Stored::Full(table))
+        Ok(Value::Table(table))
+    }
+}
+
+/// Refuses what is no key as soon as its value is there, before what follows is read.
+fn check_key(call: &mut Call, key: Value) -> Result<(), Fault> {
+    match key {
+        Value::Nil => Err(call.heap().fault_of(Refusal::NilKey)),
+        Value::Number(number) if number.is_nan() => Err(call.heap().fault_of(Refusal::NanKey)),
+        _ => Ok(()),
     }
 }
 
@@ -299,5 +327,5 @@ enum Stored {
     /// The table needs more.
     More,
     /// The table is complete and a value itself.
-    Full(TableRef),
+    Full(Value),
 }

@@ -1,10 +1,12 @@
 //! `string.format`: walks the format and takes an argument for each directive.
 
-use super::charge_bytes;
 use super::format::{Spec, append_quoted, to_signed, to_unsigned};
+use super::{charge_bytes, grow};
 use crate::call::{Call, Outcome};
 use crate::fault::Fault;
 
+/// What `%q` may make of a byte.
+const QUOTE_BYTES_MAX: usize = 4;
 /// What a directive other than `%s` and `%q` may add.
 const ITEM_BYTES_MAX: usize = 512;
 
@@ -48,11 +50,12 @@ fn append_item(
         b's' | b'q' => {
             let text = call.string(position)?;
             let len = call.bytes(text).len();
-            charge_bytes(call, len)?;
-            call.heap().check_room(out.len() + 4 * len + ITEM_BYTES_MAX)?;
-            match letter {
-                b's' => spec.append_text(call.bytes(text), out),
-                _ => append_quoted(call.bytes(text), out),
+            if letter == b's' {
+                grow(call, out, len + ITEM_BYTES_MAX)?;
+                spec.append_text(call.bytes(text), out);
+            } else {
+                grow(call, out, QUOTE_BYTES_MAX * len + 2)?;
+                append_quoted(call.bytes(text), out);
             }
         }
         b'c' => spec.append_char(to_char(call.number(position)?), out),

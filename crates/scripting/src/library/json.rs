@@ -35,15 +35,26 @@ pub fn append_string(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
+/// The length of a string with its escapes, without its quotes.
+pub fn escaped_len(text: &[u8]) -> usize {
+    let len_of = |byte: &u8| match byte {
+        b'"' | b'\\' | b'/' | b'\x08' | b'\t' | b'\n' | b'\x0c' | b'\r' => 2,
+        0..=0x1f | 0x7f => 6,
+        _ => 1,
+    };
+    text.iter().map(len_of).sum()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::append_string;
+    use super::*;
 
     #[test]
     fn strings_are_escaped() {
         let mut out = Vec::new();
         append_string(b"a/b\"\\\x08\t\n\x0c\r\x00\x1f\x7f\xff", &mut out);
         let expected = b"\"a\\/b\\\"\\\\\\b\\t\\n\\f\\r\\u0000\\u001f\\u007f\xff\"";
+        assert_eq!(escaped_len(b"a/b\"\\\x08\t\n\x0c\r\x00\x1f\x7f\xff") + 2, out.len());
         assert_eq!(out.escape_ascii().to_string(), expected.escape_ascii().to_string());
     }
 }

@@ -14,12 +14,12 @@ pub(super) const ENTRIES: &[Entry] = &[
     ("asin", |call| real(call, f64::asin)),
     ("atan", |call| real(call, f64::atan)),
     ("atan2", |call| real_two(call, f64::atan2)),
-    ("ceil", |call| real(call, f64::ceil)),
+    ("ceil", |call| real(call, ceil)),
     ("cos", |call| real(call, f64::cos)),
     ("cosh", |call| real(call, f64::cosh)),
     ("deg", |call| real(call, |number| number / RADIANS_PER_DEGREE)),
     ("exp", |call| real(call, f64::exp)),
-    ("floor", |call| real(call, f64::floor)),
+    ("floor", |call| real(call, floor)),
     ("fmod", |call| real_two(call, remainder)),
     ("frexp", frexp),
     ("ldexp", ldexp),
@@ -74,6 +74,23 @@ fn real_two(call: &mut Call, function: impl Fn(f64, f64) -> f64) -> Outcome {
     let second = call.number(2)?;
     let first = call.number(1)?;
     call.give(function(first, second))
+}
+
+/// Numbers below this have a fraction or can have one, and fit an integer.
+const FRACTION_MAX: f64 = (1u64 << 52) as f64;
+
+/// As `f64::floor`, which is a call into the C library on processors that may lack the instruction.
+fn floor(number: f64) -> f64 {
+    if number.abs() < FRACTION_MAX {
+        let whole = number as i64 as f64;
+        let below = if whole > number { whole - 1.0 } else { whole };
+        return below.copysign(number);
+    }
+    number
+}
+
+fn ceil(number: f64) -> f64 {
+    -floor(-number)
 }
 
 fn remainder(number: f64, divisor: f64) -> f64 {
@@ -180,7 +197,19 @@ fn clock(call: &mut Call) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use super::{scale, split};
+    use super::*;
+
+    #[test]
+    fn whole_numbers_below_and_above() {
+        let edges = [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 1.5, -1.5, 1e15 + 0.5, -1e15 - 0.5, 1e300];
+        for number in edges.into_iter().chain([f64::INFINITY, FRACTION_MAX, -FRACTION_MAX, 5e-324])
+        {
+            for number in [number, -number] {
+                assert_eq!(floor(number).to_bits(), number.floor().to_bits(), "{number}");
+                assert_eq!(ceil(number).to_bits(), number.ceil().to_bits(), "{number}");
+            }
+        }
+    }
 
     #[test]
     fn numbers_are_split_and_put_together() {

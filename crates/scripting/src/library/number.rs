@@ -111,7 +111,12 @@ fn append_exponent(magnitude: f64, layout: Layout, out: &mut Vec<u8>) {
 fn append_mantissa(magnitude: f64, precision: usize, out: &mut Vec<u8>) -> i32 {
     let start = out.len();
     write!(Bytes(out), "{magnitude:.precision$e}").expect(WRITES_TO_MEMORY);
-    let digits = out[start..].iter().position(|byte| *byte == b'e');
+    cut_power(start, out)
+}
+
+/// Takes the exponent from a text in exponent form that begins at `start`.
+fn cut_power(start: usize, out: &mut Vec<u8>) -> i32 {
+    let digits = out[start..].iter().rposition(|byte| *byte == b'e');
     let mark = start + digits.expect("the exponent form always has its mark");
     let is_negative = out[mark + 1] == b'-';
     let power = out[mark + 1..]
@@ -132,11 +137,39 @@ fn append_power(exponent: i32, out: &mut Vec<u8>) {
     write_i64(out, i64::from(power));
 }
 
+/// Most digits at which no two numbers that are so short are one double.
+const DISTINCT_DIGITS_MAX: usize = 15;
+/// Below this, doubles lie so far apart that the above does not hold.
+const DISTINCT_MIN: f64 = 1e-300;
+
+/// Adds `d.ddd` with `precision` digits, or fewer if the others are zeros; gives the exponent of
+/// ten.
+///
+/// The shortest text that stands for the double is the exact one, rounded, if it is short enough:
+/// of the numbers with so few digits only one is this double. It is much faster to find.
+fn append_significant(magnitude: f64, precision: usize, out: &mut Vec<u8>) -> i32 {
+    let start = out.len();
+    if precision <= DISTINCT_DIGITS_MAX && magnitude >= DISTINCT_MIN {
+        write!(Bytes(out), "{magnitude:e}").expect(WRITES_TO_MEMORY);
+        let exponent = cut_power(start, out);
+        // All but the point are digits.
+        if out.len() - start <= precision + 1 {
+            return exponent;
+        }
+        out.truncate(start);
+    }
+    append_mantissa(magnitude, precision - 1, out)
+}
+
 /// `%g`: the fixed form where the exponent is at least -4 and below the precision.
 fn append_shorter(magnitude: f64, layout: Layout, out: &mut Vec<u8>) {
     let precision = layout.precision.max(1);
     let start = out.len();
-    let exponent = append_mantissa(magnitude, precision - 1, out);
+    let exponent = if layout.keeps_point {
+        append_mantissa(magnitude, precision - 1, out)
+    } else {
+        append_significant(magnitude, precision, out)
+    };
     let is_fixed = exponent >= -4 && exponent < precision as i32;
     if is_fixed {
         move_point(exponent, start, out);
@@ -171,6 +204,8 @@ fn move_point(exponent: i32, start: usize, out: &mut Vec<u8>) {
         let point = start + exponent as usize + 1;
         if point < out.len() {
             out.insert(point, b'.');
+        } else {
+            out.resize(point, b'0');
         }
     }
 }

@@ -2,15 +2,19 @@
 
 use super::format::{to_signed, to_unsigned};
 use super::layout::{
-    Format, FormatFault, Item, append_integer, append_ordered, ordered, read_integer,
+    Format, FormatFault, INTEGER_BYTES_MAX, Item, append_integer, append_ordered, ordered,
+    read_integer,
 };
 use super::string::prepare;
-use super::{Entry, RESULT_SLOTS_MAX};
+use super::{Entry, RESULT_SLOTS_MAX, grow};
 use crate::call::{Call, Outcome};
 use crate::fault::Fault;
 use crate::value::{StrRef, Value};
 
 pub(super) const ENTRIES: &[Entry] = &[("pack", pack), ("size", size), ("unpack", unpack)];
+
+/// What an item other than a string may take, padding included.
+const ITEM_BYTES_MAX: usize = 2 * INTEGER_BYTES_MAX;
 
 fn malformed(call: &mut Call, fault: &FormatFault) -> Fault {
     call.error(fault.text())
@@ -51,7 +55,7 @@ fn pack(call: &mut Call) -> Outcome {
     let mut out = Vec::new();
     let mut position = 2;
     while let Some(item) = format.item().map_err(|fault| malformed(call, &fault))? {
-        call.charge(1)?;
+        grow(call, &mut out, ITEM_BYTES_MAX)?;
         out.resize(out.len() + format.padding(item, out.len()), 0);
         let order = format.order;
         match item {
@@ -97,7 +101,7 @@ fn append_text(
     if taken > len {
         return Err(call.arg_error(position + 1, "string too short"));
     }
-    prepare(call, out.len() + taken)?;
+    grow(call, out, taken + 1)?;
     out.extend_from_slice(&call.bytes(text)[..taken]);
     if item == Item::Terminated {
         out.push(0);

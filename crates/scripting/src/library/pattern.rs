@@ -13,6 +13,8 @@ use std::ops::Range;
 
 /// Most captures of one pattern.
 pub const CAPTURES_MAX: usize = 32;
+/// Entries of the stack that a matcher may keep from pattern to pattern.
+const RETREATS_KEPT_MAX: usize = 1024;
 
 /// How an attempt stands after some steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +46,7 @@ pub enum Extent {
 }
 
 /// What is left to try when the way taken leads nowhere.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Retreat {
     /// Go on from here.
     Resume(Place),
@@ -59,7 +61,7 @@ enum Retreat {
 }
 
 /// How far text and pattern have been read.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Place {
     text: usize,
     pattern: usize,
@@ -72,6 +74,7 @@ enum Step {
 }
 
 /// An attempt, and what the last one captured.
+#[derive(Debug)]
 pub struct Matcher {
     captures: [Capture; CAPTURES_MAX],
     level: usize,
@@ -102,6 +105,11 @@ impl Matcher {
     /// The captures of the last attempt, if it matched.
     pub fn captures(&self) -> &[Capture] {
         &self.captures[..self.level]
+    }
+
+    /// Whether it is worth keeping for other patterns.
+    pub fn is_small(&self) -> bool {
+        self.retreats.capacity() <= RETREATS_KEPT_MAX
     }
 
     /// Begins an attempt to match at `start` of a text, and there only.

@@ -1,10 +1,10 @@
 //! The functions of `string` that take a pattern: `find`, `match`, `gmatch`, `gsub`.
 
-use super::charge_bytes;
 use super::number::append_number;
 use super::pattern::{Capture, Extent, Matcher, Progress};
 use super::slot;
 use super::string::place_from;
+use super::{charge_bytes, grow};
 use crate::call::{Call, Outcome};
 use crate::fault::Fault;
 use crate::value::{StrRef, Value};
@@ -21,13 +21,22 @@ struct Search {
     pattern: StrRef,
     /// Whether the pattern begins with `^`, which then is no part of it.
     is_anchored: bool,
-    matcher: Matcher,
+    /// Lent by the state, which keeps one for the next search.
+    matcher: Box<Matcher>,
 }
 
 impl Search {
-    fn new(call: &Call, text: StrRef, pattern: StrRef) -> Search {
+    fn new(call: &mut Call, text: StrRef, pattern: StrRef) -> Search {
         let is_anchored = call.bytes(pattern).first() == Some(&b'^');
-        Search { text, pattern, is_anchored, matcher: Matcher::default() }
+        let matcher = call.state().library.matcher.take().unwrap_or_default();
+        Search { text, pattern, is_anchored, matcher }
+    }
+
+    /// Ends a search that went well.
+    fn end(self, call: &mut Call) {
+        if self.matcher.is_small() {
+            call.state().library.matcher = Some(self.matcher);
+        }
     }
 
     /// Where a match that begins at `start` ends.
@@ -117,13 +126,17 @@ pub(super) fn find(call: &mut Call) -> Outcome {
         return find_plain(call, text, pattern, start);
     }
     let mut search = Search::new(call, text, pattern);
-    let Some(found) = search.first(call, start)? else { return call.give(Value::Nil) };
-    call.push(Value::Number((found.start + 1) as f64))?;
-    call.push(Value::Number(found.end as f64))?;
-    if search.matcher.captures().is_empty() {
-        return Ok(2);
+    let mut count = 0;
+    if let Some(found) = search.first(call, start)? {
+        call.push(Value::Number((found.start + 1) as f64))?;
+        call.push(Value::Number(found.end as f64))?;
+        count = 2;
+        if !search.matcher.captures().is_empty() {
+            count += search.push_values(call, &found)?;
+        }
     }
-    Ok(search.push_values(call, &found)? + 2)
+    search.end(call);
+    if count == 0 { call.give(Value::Nil) } else { Ok(count) }
 }
 
 /// COMPAT: what stands behind a zero byte does not make a pattern of a string.
@@ -147,10 +160,12 @@ pub(super) fn match_first(call: &mut Call) -> Outcome {
     let pattern = call.string(2)?;
     let start = start_of(call, text)?;
     let mut search = Search::new(call, text, pattern);
-    match search.first(call, start)? {
+    let outcome = match search.first(call, start)? {
         Some(found) => search.push_values(call, &found),
         None => call.give(Value::Nil),
-    }
+    };
+    search.end(call);
+    outcome
 }
 
 pub(super) fn gmatch(call: &mut Call) -> Outcome {
@@ -170,11 +185,16 @@ fn next_match(call: &mut Call) -> Outcome {
     else {
         return call.give_none();
     };
-    let mut search = Search { text, pattern, is_anchored: false, matcher: Matcher::default() };
-    let Some(found) = search.first(call, start as usize)? else { return call.give_none() };
-    let next = if found.is_empty() { found.end + 1 } else { found.end };
-    call.set_upvalue(2, Value::Number(next as f64));
-    search.push_values(call, &found)
+    let mut search = Search::new(call, text, pattern);
+    search.is_anchored = false;
+    let mut count = 0;
+    if let Some(found) = search.first(call, start as usize)? {
+        let next = if found.is_empty() { found.end + 1 } else { found.end };
+        call.set_upvalue(2, Value::Number(next as f64));
+        count = search.push_values(call, &found)?;
+    }
+    search.end(call);
+    Ok(count)
 }
 
 pub(super) fn gsub(call: &mut Call) -> Outcome {
@@ -199,6 +219,9 @@ pub(super) fn gsub(call: &mut Call) -> Outcome {
         match end {
             Some(end) if end > at => at = end,
             _ if at < len => {
+                if out.len() == out.capacity() {
+                    grow(call, &mut out, len - at)?;
+                }
                 out.push(call.bytes(text)[at]);
                 at += 1;
             }
@@ -208,8 +231,8 @@ pub(super) fn gsub(call: &mut Call) -> Outcome {
             break;
         }
     }
-    charge_bytes(call, len - at)?;
-    call.heap().check_room(out.len() + len - at)?;
+    search.end(call);
+    grow(call, &mut out, len - at)?;
     out.extend_from_slice(&call.bytes(text)[at..]);
     let result = call.heap().string_owned(out)?;
     call.give_two(result, f64::from(count))
@@ -260,8 +283,7 @@ fn append_source(
     range: Range<usize>,
     out: &mut Vec<u8>,
 ) -> Result<(), Fault> {
-    charge_bytes(call, range.len())?;
-    call.heap().check_room(out.len() + range.len())?;
+    grow(call, out, range.len())?;
     out.extend_from_slice(&call.bytes(text)[range]);
     Ok(())
 }
@@ -275,8 +297,7 @@ fn append_template(
     out: &mut Vec<u8>,
 ) -> Result<(), Fault> {
     let len = call.bytes(template).len();
-    charge_bytes(call, len)?;
-    call.heap().check_room(out.len() + len)?;
+    grow(call, out, len)?;
     let mut at = 0;
     while at < len {
         let rest = &call.bytes(template)[at..];

@@ -2,7 +2,7 @@
 
 mod sort;
 
-use super::{Entry, charge_bytes, slot};
+use super::{Entry, grow, slot};
 use crate::call::{Call, Outcome};
 use crate::fault::Fault;
 use crate::library::number::append_number;
@@ -75,8 +75,7 @@ fn append_element(
 
 fn append(call: &mut Call, text: StrRef, out: &mut Vec<u8>) -> Result<(), Fault> {
     let len = call.bytes(text).len();
-    charge_bytes(call, len)?;
-    call.heap().check_room(out.len() + len)?;
+    grow(call, out, len)?;
     out.extend_from_slice(call.bytes(text));
     Ok(())
 }

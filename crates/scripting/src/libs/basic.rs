@@ -35,7 +35,7 @@ pub(super) fn open(state: &mut State) -> Result<(), Fault> {
     for (name, code) in functions {
         state.define(globals, name, *code)?;
     }
-    let step = state.heap_mut().get_field(globals, b"next");
+    let step = state.heap_mut().field(globals, b"next");
     let iterate = state.heap_mut().native(pairs, &[step])?;
     state.define_value(globals, "pairs", Value::Native(iterate))?;
     let step = state.heap_mut().native(ipairs_step, &[])?;
@@ -232,7 +232,8 @@ fn pcall(call: &mut Call<'_>) -> Outcome {
             Ok(call.state.current.top - (base - 1))
         }
         Err(Fault::Error(Value::Table(table))) => {
-            let text = call.heap().get_field(table, b"err");
+            let key = call.heap().string(b"err")?;
+            let text = call.index(Value::Table(table), Value::Str(key))?;
             match text {
                 Value::Str(_) | Value::Number(_) => call.give_two(false, text),
                 _ => call.give_two(false, table),
@@ -268,10 +269,11 @@ impl State {
     ) -> Result<(), Fault> {
         let (frames, depth, holders) = (self.current.frames.len(), self.depth, self.holders);
         let outcome = self.call_at(host, func, count, ALL);
-        if let Err(Fault::Error(_)) = outcome {
+        if let Err(Fault::Error(value)) = outcome {
             self.current.frames.truncate(frames);
             (self.depth, self.holders) = (depth, holders);
             self.current.top = func;
+            self.collect_after(value);
         }
         outcome
     }

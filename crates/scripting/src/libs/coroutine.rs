@@ -151,7 +151,9 @@ impl State {
         args: &[Value],
     ) -> Result<Vec<Value>, Fault> {
         self.heap.remember_thread(thread);
-        let coroutine = std::mem::take(self.heap.threads.at_mut(thread.index()));
+        // If the run is killed in there, it stays dead.
+        let away = Coroutine { status: Status::Dead, ..Coroutine::default() };
+        let coroutine = std::mem::replace(self.heap.threads.at_mut(thread.index()), away);
         let waiting = std::mem::replace(&mut self.current, coroutine);
         let before = self.thread.replace(thread);
         self.resumers.push((before, waiting));

@@ -3,6 +3,7 @@
 
 use super::State;
 use super::mark::{Marker, Part};
+use crate::fault::{Fault, Refusal};
 use crate::heap::{CELL_BYTES, FUNCTION_BYTES, Heap, NATIVE_BYTES, TABLE_BYTES, VALUE_BYTES};
 use crate::limits::{COLLECT_BYTES_MIN, COLLECT_PERMANENT_BYTES_MIN};
 use crate::value::{CellRef, Value};
@@ -26,7 +27,28 @@ impl State {
         self.set_collect_mark();
     }
 
-    pub(super) fn set_collect_mark(&mut self) {
+    /// Tries something that needs memory; if there is none, once more without the garbage.
+    pub(crate) fn with_memory<T>(
+        &mut self,
+        attempt: impl Fn(&mut State) -> Result<T, Refusal>,
+    ) -> Result<T, Fault> {
+        let mut outcome = attempt(self);
+        if let (Err(Refusal::OutOfMemory), 0) = (&outcome, self.holders) {
+            self.collect_run();
+            outcome = attempt(self);
+        }
+        outcome.map_err(|refusal| self.refused(refusal))
+    }
+
+    /// After an error was caught: if memory was short, the garbage goes now.
+    pub(crate) fn collect_after(&mut self, error: Value) {
+        let is_short = matches!(error, Value::Str(text) if text == self.heap.out_of_memory);
+        if is_short && self.holders == 0 {
+            self.collect_run();
+        }
+    }
+
+    fn set_collect_mark(&mut self) {
         let live = self.heap.used_bytes();
         let spare = (self.heap.memory.bytes_max().saturating_sub(live) / 2).max(1 << 16);
         self.heap.collect_at_bytes = live + live.max(COLLECT_BYTES_MIN).min(spare);
@@ -71,8 +93,8 @@ impl State {
     }
 }
 
-/// An entry that was set to nil keeps its key, for a traversal that may stand there. Once the key is
-/// garbage its handle may come to name something else, so it must not be compared any more.
+/// An entry that was set to nil keeps its key, for a traversal that may stand there. Once the key
+/// is garbage its handle may come to name something else, so it must not be compared any more.
 fn bury_dead_keys(heap: &mut Heap, marker: &Marker) {
     let is_live = |key: Value| match key {
         Value::Str(string) => marker.strings.has(string.index()),

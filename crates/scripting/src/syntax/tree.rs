@@ -141,7 +141,7 @@ pub(crate) struct Function {
     pub(crate) number: u32,
     pub(crate) params: Vec<LocalId>,
     pub(crate) is_vararg: bool,
-    /// The old `arg` of functions with `...`, and whether it is a table: only without a `...` inside.
+    /// The old `arg` of functions with `...`, and whether it is a table: only if no `...` follows.
     pub(crate) arg: Option<(LocalId, bool)>,
     pub(crate) body: Vec<Stat>,
     pub(crate) line: u32,

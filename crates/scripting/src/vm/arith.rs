@@ -58,8 +58,8 @@ impl State {
             while start > first && is_text(self.current.stack[start - 1]) {
                 start -= 1;
             }
-            let joined = self.join(start, end);
-            self.current.stack[start] = joined.map_err(|refusal| self.refused(refusal))?;
+            let joined = self.with_memory(|state| state.join(start, end))?;
+            self.current.stack[start] = joined;
             end = start;
         }
         Ok(self.current.stack[first])

@@ -2,7 +2,7 @@
 
 use super::{Callee, Frame};
 use crate::fault::{Fault, Refusal};
-use crate::proto::{NameKind, Named};
+use crate::proto::{GENERATOR_OPERAND, NameKind, Named};
 use crate::state::State;
 use crate::value::Value;
 
@@ -55,13 +55,6 @@ impl State {
         }
     }
 
-    /// Whether there is such a level at all.
-    pub(crate) fn has_level(&self, level: usize) -> bool {
-        let frames = self.current.frames.iter();
-        let count: u64 = frames.map(|frame| 1 + u64::from(frame.tail_calls)).sum();
-        (level as u64) < count
-    }
-
     fn position_of(&self, frame: &Frame) -> Option<(&[u8], u32)> {
         let Callee::Lua { proto, .. } = frame.callee else { return None };
         let proto = &self.protos.at(proto.index()).proto;
@@ -112,7 +105,10 @@ impl State {
     pub(crate) fn argument_error(&mut self, position: usize, text: &[u8]) -> Fault {
         let mut position = position;
         let caller = self.current.frames.iter().rev().nth(1);
-        let named = caller.and_then(|frame| self.name_in(frame, 0));
+        let named = caller.and_then(|frame| {
+            let generator = self.name_in(frame, GENERATOR_OPERAND);
+            self.name_in(frame, 0).or(generator)
+        });
         let mut message = Vec::new();
         match named {
             Some(Named { kind: NameKind::Method, name, .. }) => {

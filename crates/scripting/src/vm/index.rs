@@ -27,7 +27,7 @@ impl State {
         if table.absent & bit != 0 {
             return Value::Nil;
         }
-        let handler = table.get_str(&self.heap.strings, name);
+        let handler = table.at_str(&self.heap.strings, name);
         if handler.is_nil() {
             table.absent |= bit;
         }
@@ -83,8 +83,7 @@ impl State {
                 Value::Table(table) => {
                     let handler = self.newindex_handler(table, key);
                     if handler.is_nil() {
-                        let outcome = self.heap.try_set(table, key, value);
-                        return outcome.map_err(|refusal| self.refused(refusal));
+                        return self.with_memory(|state| state.heap.try_set(table, key, value));
                     }
                     handler
                 }

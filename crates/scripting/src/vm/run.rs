@@ -1,8 +1,8 @@
 //! The loop of plain instructions.
 //!
-//! `plain` runs as long as nothing needs a metamethod, memory or a native; it sees the heap, the code
-//! and a window of 256 registers, so that no register access is checked. Any other instruction ends
-//! it; `run` carries that one out and starts `plain` anew.
+//! `plain` runs as long as nothing needs a metamethod, memory or a native; it sees the heap, the
+//! code and a window of 256 registers, so that no register access is checked. Any other instruction
+//! ends it; `run` carries that one out and starts `plain` anew.
 
 use super::frames::{Entry, Left};
 use super::{Callee, Coroutine, WINDOW};
@@ -106,15 +106,15 @@ fn name_of(code: &Code<'_>, k: usize) -> (StrRef, u32) {
 
 /// A field of a plain table; None if a metatable has a say.
 #[inline(always)]
-fn get_field(heap: &Heap, object: Value, name: (StrRef, u32)) -> Option<Value> {
+fn read_field(heap: &Heap, object: Value, name: (StrRef, u32)) -> Option<Value> {
     let Value::Table(table) = object else { return None };
     let table = heap.tables.at(table.index());
-    let value = table.get_named(&heap.strings, name);
+    let value = table.at_name(&heap.strings, name);
     (!value.is_nil() || table.meta.is_none()).then_some(value)
 }
 
 #[inline(never)]
-fn get_index(heap: &Heap, object: Value, key: Value) -> Option<Value> {
+fn read_index(heap: &Heap, object: Value, key: Value) -> Option<Value> {
     let Value::Table(table) = object else { return None };
     let table = heap.tables.at(table.index());
     let value = table.get(&heap.strings, key);
@@ -123,7 +123,7 @@ fn get_index(heap: &Heap, object: Value, key: Value) -> Option<Value> {
 
 /// Overwrites an entry that is there; anything else is not plain.
 #[inline(always)]
-fn set_field(heap: &mut Heap, object: Value, name: (StrRef, u32), value: Value) -> bool {
+fn write_field(heap: &mut Heap, object: Value, name: (StrRef, u32), value: Value) -> bool {
     let Value::Table(table) = object else { return false };
     if heap.tables.is_permanent(table.index()) {
         return false;
@@ -139,7 +139,7 @@ fn set_field(heap: &mut Heap, object: Value, name: (StrRef, u32), value: Value) 
 }
 
 #[inline(never)]
-fn set_index(heap: &mut Heap, object: Value, key: Value, value: Value) -> bool {
+fn write_index(heap: &mut Heap, object: Value, key: Value, value: Value) -> bool {
     let (Value::Table(table), Value::Number(number)) = (object, key) else { return false };
     if heap.tables.is_permanent(table.index()) {
         return false;
@@ -263,52 +263,52 @@ fn plain(heap: &mut Heap, protos: &Arena<Loaded>, current: &mut Coroutine) -> St
             }
             Op::GetGlobal { a, k: name } => {
                 let name = name_of(&code, name as usize);
-                let Some(value) = get_field(heap, Value::Table(code.env), name) else {
+                let Some(value) = read_field(heap, Value::Table(code.env), name) else {
                     break Stop::Slow;
                 };
                 r[a as usize] = value;
             }
             Op::GetField { a, b, k: name } => {
                 let name = name_of(&code, name as usize);
-                let Some(value) = get_field(heap, r[b as usize], name) else {
+                let Some(value) = read_field(heap, r[b as usize], name) else {
                     break Stop::Slow;
                 };
                 r[a as usize] = value;
             }
             Op::GetIndex { a, b, c } => {
-                let Some(value) = get_index(heap, r[b as usize], r[c as usize]) else {
+                let Some(value) = read_index(heap, r[b as usize], r[c as usize]) else {
                     break Stop::Slow;
                 };
                 r[a as usize] = value;
             }
             Op::GetInt { a, b, n } => {
                 let key = Value::Number(f64::from(n));
-                let Some(value) = get_index(heap, r[b as usize], key) else {
+                let Some(value) = read_index(heap, r[b as usize], key) else {
                     break Stop::Slow;
                 };
                 r[a as usize] = value;
             }
             Op::SetField { a, k: name, c } => {
                 let name = name_of(&code, name as usize);
-                if !set_field(heap, r[a as usize], name, r[c as usize]) {
+                if !write_field(heap, r[a as usize], name, r[c as usize]) {
                     break Stop::Slow;
                 }
             }
             Op::Method { a, b, k: name } => {
                 let object = r[b as usize];
                 let name = name_of(&code, name as usize);
-                let Some(value) = get_field(heap, object, name) else { break Stop::Slow };
+                let Some(value) = read_field(heap, object, name) else { break Stop::Slow };
                 r[a.wrapping_add(1) as usize] = object;
                 r[a as usize] = value;
             }
             Op::SetFieldK { a, k: name, v } => {
                 let name = name_of(&code, name as usize);
-                if !set_field(heap, r[a as usize], name, k[v as usize]) {
+                if !write_field(heap, r[a as usize], name, k[v as usize]) {
                     break Stop::Slow;
                 }
             }
             Op::SetIndex { a, b, c } => {
-                if !set_index(heap, r[a as usize], r[b as usize], r[c as usize]) {
+                if !write_index(heap, r[a as usize], r[b as usize], r[c as usize]) {
                     break Stop::Slow;
                 }
             }

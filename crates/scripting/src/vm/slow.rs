@@ -62,8 +62,8 @@ impl State {
                 Ok(())
             }
             Op::NewTable { a, array_len, hash_len } => {
-                let made = self.heap.try_table(array_len as usize, hash_len as usize);
-                let table = made.map_err(|refusal| self.refused(refusal))?;
+                let (array_len, hash_len) = (array_len as usize, hash_len as usize);
+                let table = self.with_memory(|state| state.heap.try_table(array_len, hash_len))?;
                 self.put(base, a, Value::Table(table));
                 self.collect_if_due();
                 Ok(())

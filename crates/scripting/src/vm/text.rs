@@ -8,7 +8,7 @@ use crate::value::{StrRef, Value};
 
 impl State {
     /// What `tostring` gives.
-    pub(crate) fn to_string(&mut self, host: &mut dyn Host, value: Value) -> Result<StrRef, Fault> {
+    pub(crate) fn text_of(&mut self, host: &mut dyn Host, value: Value) -> Result<StrRef, Fault> {
         let handler = self.event_of(value, Event::ToString);
         if !handler.is_nil() {
             return match self.call_one(host, handler, &[value])? {

@@ -87,7 +87,7 @@ pub(super) fn current(call: &mut Call) -> Config {
     let Value::Table(own) = call.upvalue(0) else { return call.state().library.json };
     let mut numbers = [0; Config::FIELDS];
     for (index, number) in numbers.iter_mut().enumerate() {
-        if let Value::Number(kept) = call.heap().get_index(own, index + 1) {
+        if let Value::Number(kept) = call.heap().element(own, index + 1) {
             *number = kept as i32;
         }
     }

@@ -1,5 +1,5 @@
 //! `cjson.decode`. Open tables are on a stack of its own, so that nesting cannot exhaust the
-//! thread's.
+//! thread's. Their values wait on another until the table is complete and its size known.
 
 use super::NULL;
 use super::config::{self, Config};
@@ -9,13 +9,16 @@ use crate::library::json::{Lexer, Token};
 use crate::library::{RESULT_SLOTS_MAX, charge_bytes};
 use crate::value::{TableRef, Value};
 
-/// A table that is being filled.
+/// A table whose end has not been met, and where among the waiting values its own begin.
+#[derive(Clone, Copy)]
 enum Open {
-    /// The index of the last element.
-    Array(TableRef, usize),
-    /// The key that waits for its value.
-    Object(TableRef, Value),
+    Array(usize),
+    /// Keys and values by turns.
+    Object(usize),
 }
+
+/// How many values may come to wait before there must be room for them.
+const WAITING_PER_CHECK: usize = 1024;
 
 /// What became of a value.
 enum Placed {
@@ -32,6 +35,7 @@ struct Decoding<'a> {
     token: Token,
     config: Config,
     open: Vec<Open>,
+    waiting: Vec<Value>,
     /// Places on the stack of the C library that open tables would take.
     slots: usize,
 }
@@ -50,7 +54,14 @@ pub(super) fn decode(call: &mut Call) -> Outcome {
     call.heap().check_room(len)?;
     let source = call.bytes(text).to_vec();
     let lexer = Lexer::new(&source, config.decode_odd_numbers);
-    let mut decoding = Decoding { lexer, token: Token::End, config, open: Vec::new(), slots: 1 };
+    let mut decoding = Decoding {
+        lexer,
+        token: Token::End,
+        config,
+        open: Vec::new(),
+        waiting: Vec::new(),
+        slots: 1,
+    };
     let value = decoding.run(call)?;
     call.give(value)
 }
@@ -95,31 +106,31 @@ impl Decoding<'_> {
             Token::Bool(value) => Value::Bool(value),
             Token::Null => NULL,
             Token::ObjectBegin => {
-                let table = self.enter(call, 3)?;
+                self.enter(call, 3)?;
                 self.advance();
                 if self.token != Token::ObjectEnd {
                     self.slots += 2;
-                    self.open.push(Open::Object(table, Value::Nil));
+                    self.open.push(Open::Object(self.waiting.len()));
                     self.key(call)?;
                     return Ok(None);
                 }
-                Value::Table(table)
+                Value::Table(call.heap().table(0, 0)?)
             }
             Token::ArrayBegin => {
-                let table = self.enter(call, 2)?;
+                self.enter(call, 2)?;
                 self.advance();
                 if self.token != Token::ArrayEnd {
                     self.slots += 1;
-                    self.open.push(Open::Array(table, 0));
+                    self.open.push(Open::Array(self.waiting.len()));
                     return Ok(None);
                 }
-                Value::Table(table)
+                Value::Table(call.heap().table(0, 0)?)
             }
             _ => return Err(self.unexpected(call, "value")),
         }))
     }
 
-    fn enter(&mut self, call: &mut Call, slots: usize) -> Result<TableRef, Fault> {
+    fn enter(&mut self, call: &mut Call, slots: usize) -> Result<(), Fault> {
         let depth = self.open.len() + 1;
         let is_deep = depth > self.config.decode_depth_max as usize;
         if is_deep || self.slots + slots > RESULT_SLOTS_MAX {
@@ -128,7 +139,7 @@ impl Decoding<'_> {
                 format!("Found too many nested data structures ({depth}) at character {place}");
             return Err(call.error(text));
         }
-        call.heap().table(0, 0)
+        Ok(())
     }
 
     /// Reads a key and its colon, up to the token behind them.
@@ -137,9 +148,7 @@ impl Decoding<'_> {
             return Err(self.unexpected(call, "object key string"));
         }
         let text = call.heap().string(self.lexer.text())?;
-        if let Some(Open::Object(_, key)) = self.open.last_mut() {
-            *key = Value::Str(text);
-        }
+        self.waiting.push(Value::Str(text));
         self.advance();
         if self.token != Token::Colon {
             return Err(self.unexpected(call, "colon"));
@@ -150,42 +159,48 @@ impl Decoding<'_> {
 
     /// Gives a value to the innermost open table.
     fn place(&mut self, call: &mut Call, value: Value) -> Result<Placed, Fault> {
-        match self.open.last_mut() {
-            None => Ok(Placed::Result),
-            Some(Open::Array(table, index)) => {
-                let table = *table;
-                *index += 1;
-                call.heap().set_index(table, *index, value)?;
+        let Some(open) = self.open.last().copied() else { return Ok(Placed::Result) };
+        self.waiting.push(value);
+        if self.waiting.len().is_multiple_of(WAITING_PER_CHECK) {
+            call.heap().check_room(self.waiting.len() * size_of::<Value>())?;
+        }
+        self.advance();
+        match (open, self.token) {
+            (Open::Array(start), Token::ArrayEnd) => self.complete_array(call, start),
+            (Open::Object(start), Token::ObjectEnd) => self.complete_object(call, start),
+            (Open::Array(_), Token::Comma) => {
                 self.advance();
-                match self.token {
-                    Token::ArrayEnd => Ok(self.leave(table, 1)),
-                    Token::Comma => {
-                        self.advance();
-                        Ok(Placed::Stored)
-                    }
-                    _ => Err(self.unexpected(call, "comma or array end")),
-                }
+                Ok(Placed::Stored)
             }
-            Some(Open::Object(table, key)) => {
-                let table = *table;
-                call.heap().set(table, *key, value)?;
+            (Open::Object(_), Token::Comma) => {
                 self.advance();
-                match self.token {
-                    Token::ObjectEnd => Ok(self.leave(table, 2)),
-                    Token::Comma => {
-                        self.advance();
-                        self.key(call)?;
-                        Ok(Placed::Stored)
-                    }
-                    _ => Err(self.unexpected(call, "comma or object end")),
-                }
+                self.key(call)?;
+                Ok(Placed::Stored)
             }
+            (Open::Array(_), _) => Err(self.unexpected(call, "comma or array end")),
+            (Open::Object(_), _) => Err(self.unexpected(call, "comma or object end")),
         }
     }
 
-    fn leave(&mut self, table: TableRef, slots: usize) -> Placed {
-        self.slots -= slots;
+    fn complete_array(&mut self, call: &mut Call, start: usize) -> Result<Placed, Fault> {
+        let table = call.heap().table(self.waiting.len() - start, 0)?;
+        for (index, value) in self.waiting.drain(start..).enumerate() {
+            call.heap().set_index(table, index + 1, value)?;
+        }
+        self.slots -= 1;
         self.open.pop();
-        Placed::Completed(table)
+        Ok(Placed::Completed(table))
+    }
+
+    fn complete_object(&mut self, call: &mut Call, start: usize) -> Result<Placed, Fault> {
+        let table = call.heap().table(0, (self.waiting.len() - start) / 2)?;
+        let mut values = self.waiting.drain(start..);
+        while let (Some(key), Some(value)) = (values.next(), values.next()) {
+            call.heap().set(table, key, value)?;
+        }
+        drop(values);
+        self.slots -= 2;
+        self.open.pop();
+        Ok(Placed::Completed(table))
     }
 }

@@ -6,13 +6,15 @@ use super::config::{self, Config, OddNumbers};
 use crate::call::{Call, Outcome};
 use crate::fault::Fault;
 use crate::heap::same_handle;
-use crate::library::json::append_string;
+use crate::library::json::{append_string, escaped_len};
 use crate::library::number::append_general;
-use crate::library::{RESULT_SLOTS_MAX, charge_bytes};
+use crate::library::{RESULT_SLOTS_MAX, grow};
 use crate::value::{TableRef, Value};
 
 /// Bytes that an escape makes of one.
 const ESCAPE_BYTES_MAX: usize = 6;
+/// Strings longer than this are measured before there is made room for them.
+const COUNTED_BYTES_MIN: usize = 1024;
 /// What a number may take.
 const NUMBER_BYTES_MAX: usize = 32;
 
@@ -59,8 +61,7 @@ fn refusal(call: &mut Call, value: Value, reason: &str) -> Fault {
 impl Encoding {
     /// Writes a value, or the beginning of a table.
     fn append(&mut self, call: &mut Call, value: Value) -> Result<(), Fault> {
-        call.charge(1)?;
-        call.heap().check_room(self.out.len() + NUMBER_BYTES_MAX)?;
+        grow(call, &mut self.out, NUMBER_BYTES_MAX)?;
         match value {
             Value::Nil => self.out.extend_from_slice(b"null"),
             Value::Bool(true) => self.out.extend_from_slice(b"true"),
@@ -77,8 +78,11 @@ impl Encoding {
     fn append_text(&mut self, call: &mut Call, value: Value) -> Result<(), Fault> {
         let Value::Str(text) = value else { return Ok(()) };
         let len = call.bytes(text).len();
-        charge_bytes(call, len)?;
-        call.heap().check_room(self.out.len().saturating_add(len * ESCAPE_BYTES_MAX))?;
+        let len = match len {
+            0..=COUNTED_BYTES_MIN => len * ESCAPE_BYTES_MAX,
+            _ => escaped_len(call.bytes(text)),
+        };
+        grow(call, &mut self.out, len + 2)?;
         append_string(call.bytes(text), &mut self.out);
         Ok(())
     }

@@ -60,6 +60,13 @@ pub fn is_in_set(byte: u8, set: &[u8]) -> bool {
                 }
                 after
             }
+            // COMPAT: a range may end at the first of two `%`; the second then takes the bracket.
+            (b'%', []) => {
+                if byte == b']' {
+                    return is_member;
+                }
+                after
+            }
             (first, [b'-', last, after @ ..]) => {
                 if (first..=*last).contains(&byte) {
                     return is_member;
@@ -77,20 +84,55 @@ pub fn is_in_set(byte: u8, set: &[u8]) -> bool {
     !is_member
 }
 
+/// Bits of the classes that a byte is in, by the letters below.
+const MEMBERSHIPS: [u16; 256] = memberships();
+const CLASS_LETTERS: &[u8; 10] = b"acdlpsuwxz";
+
+const fn memberships() -> [u16; 256] {
+    let mut table = [0; 256];
+    let mut index = 0;
+    while index < 256 {
+        let byte = index as u8;
+        let is_in = [
+            byte.is_ascii_alphabetic(),
+            byte.is_ascii_control(),
+            byte.is_ascii_digit(),
+            byte.is_ascii_lowercase(),
+            byte.is_ascii_punctuation(),
+            matches!(byte, b' ' | b'\t'..=b'\r'),
+            byte.is_ascii_uppercase(),
+            byte.is_ascii_alphanumeric(),
+            byte.is_ascii_hexdigit(),
+            byte == 0,
+        ];
+        let mut class = 0;
+        while class < is_in.len() {
+            table[index] |= (is_in[class] as u16) << class;
+            class += 1;
+        }
+        index += 1;
+    }
+    table
+}
+
+/// The bit of a class by its letter, capital or not; none for what is no class.
+const CLASS_BITS: [u16; 256] = class_bits();
+
+const fn class_bits() -> [u16; 256] {
+    let mut table = [0; 256];
+    let mut class = 0;
+    while class < CLASS_LETTERS.len() {
+        table[CLASS_LETTERS[class] as usize] = 1 << class;
+        table[CLASS_LETTERS[class].to_ascii_uppercase() as usize] = 1 << class;
+        class += 1;
+    }
+    table
+}
+
 /// A capital letter stands for what is not in the class; what is no class stands for itself.
 fn is_in_class(byte: u8, class: u8) -> bool {
-    let is_in = match class.to_ascii_lowercase() {
-        b'a' => byte.is_ascii_alphabetic(),
-        b'c' => byte.is_ascii_control(),
-        b'd' => byte.is_ascii_digit(),
-        b'l' => byte.is_ascii_lowercase(),
-        b'p' => byte.is_ascii_punctuation(),
-        b's' => matches!(byte, b' ' | b'\t'..=b'\r'),
-        b'u' => byte.is_ascii_uppercase(),
-        b'w' => byte.is_ascii_alphanumeric(),
-        b'x' => byte.is_ascii_hexdigit(),
-        b'z' => byte == 0,
-        _ => return class == byte,
-    };
-    is_in == class.is_ascii_lowercase()
+    match CLASS_BITS[usize::from(class)] {
+        0 => class == byte,
+        bit => (MEMBERSHIPS[usize::from(byte)] & bit != 0) == class.is_ascii_lowercase(),
+    }
 }

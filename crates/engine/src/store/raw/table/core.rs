@@ -220,7 +220,7 @@ impl Core {
     /// # Safety
     /// 1. The entry was detached from this table. 2. Nobody uses it any more.
     pub(super) unsafe fn release(&mut self, entry: RawEntry) {
-        let bytes = entry.layout().bytes();
+        let bytes = entry.block_bytes();
         let slab = self.slab.as_mut().expect("a table with entries has a slab");
         // SAFETY: 1. An entry's block has the block size of its layout at all times.
         unsafe { slab.release(entry.pointer(), bytes, &self.pool) };
@@ -256,7 +256,7 @@ impl Core {
     pub(super) fn compact(&mut self, place: Place) -> bool {
         let word = self.word(place);
         let old = word.entry();
-        let bytes = old.layout().bytes();
+        let bytes = old.block_bytes();
         let slab = self.slab.as_mut().expect("a table with entries has a slab");
         // SAFETY: 1. The entry is live, and its block has the block size of its layout.
         if !unsafe { slab.is_sparse(old.pointer(), bytes) } {

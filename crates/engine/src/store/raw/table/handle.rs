@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 pub enum NewValue<'v, O> {
     Int(i64),
     Bytes(&'v [u8]),
-    /// A packed collection and its tag, 0 to 15.
+    /// A packed collection and its tag, 0 to 7.
     Packed(u8, &'v [u8]),
     Object(Box<O>),
 }
@@ -179,7 +179,8 @@ impl<'a, O> EntryMut<'a, O> {
         if entry.expiry() == expiry {
             return;
         }
-        let change = Change { label: entry.label(), expiry, at: 0, remove: 0, insert: &[] };
+        let change =
+            Change { label: entry.label(), expiry, at: 0, remove: 0, insert: &[], is_edit: false };
         self.reshape(&change);
     }
 
@@ -238,7 +239,7 @@ impl<'a, O> EntryMut<'a, O> {
             NewValue::Object(_) => (Label::OBJECT, &[0; 8]),
         };
         let remove = self.raw().layout().value_len;
-        let change = Change { label, expiry, at: 0, remove, insert: &[bytes] };
+        let change = Change { label, expiry, at: 0, remove, insert: &[bytes], is_edit: false };
         self.reshape(&change);
         if let NewValue::Object(object) = value {
             self.raw().set_object(Box::into_raw(object));
@@ -305,7 +306,7 @@ impl<'a, O> EntryMut<'a, O> {
     fn replace_value(&mut self, label: Label, bytes: &[u8]) {
         let entry = self.raw();
         let (expiry, remove) = (entry.expiry(), entry.layout().value_len);
-        let change = Change { label, expiry, at: 0, remove, insert: &[bytes] };
+        let change = Change { label, expiry, at: 0, remove, insert: &[bytes], is_edit: false };
         self.reshape(&change);
     }
 
@@ -341,7 +342,7 @@ impl Blob for BlobMut<'_> {
 
     fn splice(&mut self, at: usize, remove: usize, insert: &[&[u8]]) {
         let (label, expiry) = (self.entry.label(), self.entry.expiry());
-        self.core.reshape(self.place, &Change { label, expiry, at, remove, insert });
+        self.core.reshape(self.place, &Change { label, expiry, at, remove, insert, is_edit: true });
         *self.entry = self.core.entry(self.place);
     }
 }
