@@ -1,7 +1,9 @@
 //! ONCE: runs a command at most once for a request id. See docs/once.md for what it promises.
 //!
 //! The first run stores its reply in the shard of the command's first key, under the same locks as
-//! its effect; a repeat within the time finds the reply there and changes nothing.
+//! its effect; a repeat within the time finds the reply there and changes nothing. A mark without a
+//! reply is left in the shard of the request id, so that the id is known whatever key comes with it
+//! the next time.
 
 use crate::config::Directive;
 use crate::ctx::{Ctx, DONE, Flow, Outcome};
@@ -13,7 +15,7 @@ use crate::session::Session;
 use crate::transactions;
 use russet_base::hash::KeyHasher;
 use russet_base::text::eq_ignore_case;
-use russet_base::{Args, num};
+use russet_base::{Args, UnixMillis, num};
 use russet_catalog::spec::Flags;
 use russet_catalog::{Command, keys as key_positions, resolve};
 use russet_engine::keyspace::Place;
@@ -113,8 +115,16 @@ pub(crate) fn wraps_exec(command: Command, args: Args) -> bool {
         && args.get(OWN_WORDS).is_some_and(|name| eq_ignore_case(name, b"exec"))
 }
 
-/// The shard in which a request's record lives: that of the first key, or else of the id.
-fn home(node: &Node, session: &Session, request: &Request) -> usize {
+/// Where a request is kept.
+#[derive(Clone, Copy)]
+struct Homes {
+    /// The shard of the command's first key, or else of the id: for the reply.
+    reply: usize,
+    /// The shard of the id: for the mark.
+    mark: usize,
+}
+
+fn homes(node: &Node, session: &Session, request: &Request) -> Homes {
     let first_key = |command: Command, args: Args| {
         let mut first = None;
         let _may_have_none = key_positions(command, args, &mut |key| {
@@ -128,7 +138,8 @@ fn home(node: &Node, session: &Session, request: &Request) -> usize {
         }
         command => first_key(command, request.args),
     };
-    found.unwrap_or_else(|| node.keyspace.place(request.id).shard as usize)
+    let mark = node.keyspace.place(request.id).shard as usize;
+    Homes { reply: found.unwrap_or(mark), mark }
 }
 
 /// The shards of the command and of its record.
@@ -139,7 +150,9 @@ pub(crate) fn plan(
     places: &mut Vec<(usize, Place)>,
 ) -> ShardSet {
     let Ok(request) = Request::parse(args) else { return ShardSet::EMPTY };
-    let mut shards = ShardSet::one(home(node, session, &request));
+    let homes = homes(node, session, &request);
+    let mut shards = ShardSet::one(homes.reply);
+    shards.insert(homes.mark);
     match request.command {
         Command::Exec => shards = shards.union(transactions::plan(node, session, places)),
         command => plan_keys(node, command, request.args, &mut shards, places),
@@ -155,29 +168,30 @@ pub fn once(ctx: &mut Ctx, args: Args) -> Outcome {
     if request.command == Command::Exec && ctx.session.transaction.is_none() {
         return Err(Refusal::text("ERR EXEC without MULTI"));
     }
-    let home = home(ctx.node, ctx.session, &request);
+    let homes = homes(ctx.node, ctx.session, &request);
     let digest = request.digest(ctx.session);
     let (db, now, counts) = (ctx.keys.db, ctx.keys.now, &ctx.node.once);
-    if let Some(record) = ctx.keys.shard(home).once.find(db, request.id, now) {
-        let (is_same, reply) = (record.digest == digest, record.reply.clone());
+    let mut find = |shard: usize| ctx.keys.shard(shard).once.find(db, request.id, now).cloned();
+    if let Some(mark) = find(homes.mark) {
+        let record = find(homes.reply).filter(|record| record.digest == mark.digest);
         if request.command == Command::Exec {
             transactions::discard_state(ctx.session);
         }
-        if !is_same {
+        let Some(record) = record.filter(|record| record.digest == digest) else {
             counts.mismatched.fetch_add(1, Ordering::Relaxed);
             return Err(Refusal::text(
                 "ONCEMISMATCH the request id was used for another command or other arguments",
             ));
-        }
+        };
         counts.replayed.fetch_add(1, Ordering::Relaxed);
-        return replay(ctx, &reply);
+        return replay(ctx, &record.reply);
     }
     let records_max = ctx.node.config.int(Directive::OnceRecordsMax).unsigned_abs();
     if counts.records.load(Ordering::Relaxed) >= records_max {
         counts.refused_full.fetch_add(1, Ordering::Relaxed);
         return Err(Refusal::text("ONCEFULL too many request ids are kept (once-records-max)"));
     }
-    run(ctx, &request, (home, digest))
+    run(ctx, &request, (homes, digest))
 }
 
 fn replay(ctx: &mut Ctx, reply: &[u8]) -> Outcome {
@@ -188,8 +202,8 @@ fn replay(ctx: &mut Ctx, reply: &[u8]) -> Outcome {
     DONE
 }
 
-fn run(ctx: &mut Ctx, request: &Request, (home, digest): (usize, u128)) -> Outcome {
-    let (db, now, dirty) = (ctx.keys.db, ctx.keys.now, ctx.keys.effects.dirty);
+fn run(ctx: &mut Ctx, request: &Request, (homes, digest): (Homes, u128)) -> Outcome {
+    let dirty = ctx.keys.effects.dirty;
     let mut bytes = Vec::new();
     let mut writer = RespWriter::new(&mut bytes, ctx.reply.resp());
     let mut inner = Ctx {
@@ -217,17 +231,28 @@ fn run(ctx: &mut Ctx, request: &Request, (home, digest): (usize, u128)) -> Outco
                 .into_bytes()
                 .into(),
         };
-        let expires = russet_base::UnixMillis(now.0.saturating_add(request.ttl_ms));
-        let records = &mut ctx.keys.shard(home).once;
-        let before = (records.len(), records.memory_bytes());
-        records.put(db, request.id, OnceRecord { digest, reply, expires });
-        let after = (records.len(), records.memory_bytes());
-        let counts = &ctx.node.once;
-        counts.records.fetch_add((after.0 - before.0) as u64, Ordering::Relaxed);
-        counts.bytes.fetch_add((after.1 as u64).wrapping_sub(before.1 as u64), Ordering::Relaxed);
-        counts.stored.fetch_add(1, Ordering::Relaxed);
+        store(ctx, request, homes, (digest, reply));
     }
     replay(ctx, &bytes)
+}
+
+fn store(ctx: &mut Ctx, request: &Request, homes: Homes, (digest, reply): (u128, Box<[u8]>)) {
+    let (db, now) = (ctx.keys.db, ctx.keys.now);
+    let expires = UnixMillis(now.0.saturating_add(request.ttl_ms));
+    let mut put = |shard: usize, reply: Box<[u8]>| {
+        let records = &mut ctx.keys.shard(shard).once;
+        let before = (records.len(), records.memory_bytes());
+        records.put(db, request.id, OnceRecord { digest, reply, expires });
+        let counts = &ctx.node.once;
+        counts.records.fetch_add((records.len() - before.0) as u64, Ordering::Relaxed);
+        let bytes = (records.memory_bytes() as u64).wrapping_sub(before.1 as u64);
+        counts.bytes.fetch_add(bytes, Ordering::Relaxed);
+    };
+    put(homes.reply, reply);
+    if homes.mark != homes.reply {
+        put(homes.mark, Box::default());
+    }
+    ctx.node.once.stored.fetch_add(1, Ordering::Relaxed);
 }
 
 fn stats(ctx: &mut Ctx) -> Outcome {

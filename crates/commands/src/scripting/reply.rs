@@ -31,7 +31,7 @@ impl Writer<'_> {
 
     /// A table with a field that gives it a meaning, or else an array.
     fn table(&self, table: TableRef, reply: &mut dyn Sink, level: usize) {
-        let field = |name: &str| self.heap.get_field(table, name.as_bytes());
+        let field = |name: &str| self.heap.field(table, name.as_bytes());
         let text = |value: Value| match value {
             Value::Str(string) => Some(self.heap.bytes(string)),
             _ => None,
@@ -55,8 +55,8 @@ impl Writer<'_> {
             return reply.big_number(&one_line(digits));
         }
         if let Value::Table(verbatim) = field("verbatim_string")
-            && let Some(words) = text(self.heap.get_field(verbatim, b"string"))
-            && let Some(format) = text(self.heap.get_field(verbatim, b"format"))
+            && let Some(words) = text(self.heap.field(verbatim, b"string"))
+            && let Some(format) = text(self.heap.field(verbatim, b"format"))
             && let Ok(format) = format.try_into()
         {
             return reply.verbatim(format, words);
@@ -93,12 +93,12 @@ impl Writer<'_> {
     /// The elements up to the first nil.
     fn array(&self, table: TableRef, reply: &mut dyn Sink, level: usize) {
         let mut len = 0;
-        while !self.heap.get_index(table, len + 1).is_nil() {
+        while !self.heap.element(table, len + 1).is_nil() {
             len += 1;
         }
         reply.array(len);
         for at in 1..=len {
-            self.value(self.heap.get_index(table, at), reply, level);
+            self.value(self.heap.element(table, at), reply, level);
         }
     }
 }

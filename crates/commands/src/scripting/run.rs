@@ -126,7 +126,7 @@ pub fn text_of(heap: &Heap, value: Value) -> String {
     match value {
         Value::Str(string) => format!("ERR {}", lossy(heap.bytes(string))),
         Value::Number(number) => format!("ERR {}", plain(number)),
-        Value::Table(table) => match heap.get_field(table, b"err") {
+        Value::Table(table) => match heap.field(table, b"err") {
             Value::Str(string) => lossy(heap.bytes(string)),
             Value::Number(number) => plain(number),
             _ => "ERR unknown error".to_owned(),

@@ -260,7 +260,7 @@ fn flags(call: &mut Call<'_>, value: Value) -> Result<ScriptFlags, Fault> {
     };
     let mut flags = ScriptFlags::default();
     for at in 1.. {
-        let name = match call.heap().get_index(names, at) {
+        let name = match call.heap().element(names, at) {
             Value::Nil => break,
             Value::Str(name) => call.bytes(name).to_vec(),
             _ => Vec::new(),
