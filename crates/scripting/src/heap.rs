@@ -9,6 +9,8 @@ mod arena;
 mod memory;
 mod strings;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use arena::Arena;
 pub(crate) use memory::Memory;
