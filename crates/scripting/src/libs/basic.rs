@@ -175,7 +175,6 @@ fn compile_here(call: &mut Call<'_>, source: &[u8], name: &[u8]) -> Outcome {
     let compiled = if source.len() > SOURCE_BYTES_MAX { None } else { Some(compile(source, name)) };
     match compiled {
         Some(Ok(chunk)) => {
-            call.heap().take(chunk.size_bytes())?;
             let globals = call.state.globals;
             let function = call.state.load_for_run(&chunk, globals)?;
             call.give(Value::Function(function))

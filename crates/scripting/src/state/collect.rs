@@ -57,11 +57,11 @@ impl State {
     fn collect(&mut self, part: Part) {
         let mut marker = Marker::new(self, part);
         marker.run(self);
-        self.protos.sweep(marker.protos.first, &marker.protos.set, |_| 0);
+        let mut freed =
+            self.protos.sweep(marker.protos.first, &marker.protos.set, |code| code.size_bytes);
         bury_dead_keys(&mut self.heap, &marker);
         let Heap { tables, functions, natives, cells, threads, strings, memory, .. } =
             &mut self.heap;
-        let mut freed = 0;
         freed += tables
             .sweep(marker.tables.first, &marker.tables.set, |table| TABLE_BYTES + table.bytes());
         freed += functions.sweep(marker.functions.first, &marker.functions.set, |closure| {

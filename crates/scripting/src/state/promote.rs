@@ -173,7 +173,7 @@ impl<'a> Mover<'a> {
             }
             Moved::Cell(_) => CELL_BYTES,
             Moved::Thread(thread) => heap.threads.at(thread.index()).size_bytes(),
-            Moved::Proto(_) => 0,
+            Moved::Proto(proto) => self.loaded.at(proto.index()).size_bytes,
         };
         self.count(bytes);
         self.todo.push(moved);
