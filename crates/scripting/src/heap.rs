@@ -23,6 +23,7 @@ use crate::limits::{COLLECT_BYTES_MIN, PACKED_STRING_BYTES_MAX};
 use crate::value::{CellRef, FuncRef, NativeRef, ProtoRef, StrRef, TableRef, ThreadRef, Value};
 use crate::vm::Coroutine;
 pub(crate) use std::collections::HashSet;
+use std::ops::Range;
 
 /// A function written in Lua.
 #[derive(Debug, Default)]
@@ -241,6 +242,19 @@ impl Heap {
     /// Counts bytes that live elsewhere.
     pub(crate) fn take(&mut self, bytes: usize) -> Result<(), Fault> {
         self.memory.take(bytes).map_err(|refusal| self.fault_of(refusal))
+    }
+
+    /// A part of a string as a string.
+    pub fn substring(&mut self, string: StrRef, part: Range<usize>) -> Result<StrRef, Fault> {
+        if part.len() > PACKED_STRING_BYTES_MAX {
+            let bytes = self.bytes(string)[part].into();
+            let added = self.strings.add_own(&mut self.memory, bytes);
+            return added.map_err(|refusal| self.fault_of(refusal));
+        }
+        let unfinished = self.strings.begin();
+        self.strings.append_part(string, part);
+        let finished = self.strings.finish(&mut self.memory, unfinished);
+        finished.map_err(|refusal| self.fault_of(refusal))
     }
 
     /// Asks, before a native builds something large, whether it may.

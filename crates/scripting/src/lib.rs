@@ -11,6 +11,7 @@ pub mod fault;
 pub mod heap;
 pub mod host;
 pub mod keys;
+pub mod library;
 pub mod libs;
 pub mod limits;
 pub mod number;

@@ -10,7 +10,8 @@ use crate::state::State;
 /// Gives a state all libraries; `State::freeze` comes after the host has added its own.
 pub fn open(state: &mut State) -> Result<(), Fault> {
     basic::open(state)?;
-    coroutine::open(state)
+    coroutine::open(state)?;
+    crate::library::open(state)
 }
 
 /// Makes the use of a global that is not there an error, as scripts find it in Redis.

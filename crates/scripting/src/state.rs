@@ -110,6 +110,8 @@ pub struct State {
     pub(crate) roots: Vec<Value>,
     roots_free: Vec<u32>,
     run_globals: Vec<StrRef>,
+    /// What the libraries keep.
+    pub(crate) library: crate::library::Kept,
     origin: Option<Origin>,
 }
 
@@ -147,6 +149,7 @@ impl State {
             roots: Vec::new(),
             roots_free: Vec::new(),
             run_globals: Vec::new(),
+            library: crate::library::Kept::default(),
             origin: None,
         }
     }
@@ -401,6 +404,7 @@ impl State {
     /// Ends the run: what it made is gone, except what permanent objects came to name.
     pub fn end_run(&mut self) {
         self.unwind_all();
+        self.library.end_run();
         while let Some(name) = self.run_globals.pop() {
             // Taking an entry away needs no memory and cannot be refused.
             let _ = self.heap.set_unguarded(self.globals, Value::Str(name), Value::Nil);

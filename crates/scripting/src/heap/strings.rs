@@ -8,6 +8,7 @@ use crate::value::StrRef;
 use russet_base::hash::KeyHasher;
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::ops::Range;
 
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
@@ -150,6 +151,18 @@ impl Strings {
                 self.buffer.extend_from_within(start..start + *len as usize);
             }
             Body::Own(bytes) => self.buffer.extend_from_slice(bytes),
+            Body::Free => {}
+        }
+    }
+
+    /// Appends a part of another string without a copy in between.
+    pub(crate) fn append_part(&mut self, string: StrRef, part: Range<usize>) {
+        match &self.slots[string.index()].body {
+            Body::Packed { start, .. } => {
+                let start = *start as usize;
+                self.buffer.extend_from_within(start + part.start..start + part.end);
+            }
+            Body::Own(bytes) => self.buffer.extend_from_slice(&bytes[part]),
             Body::Free => {}
         }
     }

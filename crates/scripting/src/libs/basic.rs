@@ -395,7 +395,7 @@ fn unpack(call: &mut Call<'_>) -> Outcome {
         return call.give_none();
     }
     let count = (i64::from(last) - i64::from(first) + 1) as usize;
-    if count >= RESULTS_MAX {
+    if count > RESULTS_MAX - call.arg_count() {
         return Err(call.error("too many results to unpack"));
     }
     for index in first..=last {
