@@ -113,6 +113,7 @@ pub struct State {
     /// What the libraries keep.
     pub(crate) library: crate::library::Kept,
     origin: Option<Origin>,
+    pub(crate) collects_eagerly: bool,
 }
 
 /// Where the error of a run was raised.
@@ -151,6 +152,7 @@ impl State {
             run_globals: Vec::new(),
             library: crate::library::Kept::default(),
             origin: None,
+            collects_eagerly: false,
         }
     }
 
