@@ -416,3 +416,17 @@ impl State {
         self.cut_or_promote();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::State;
+    use crate::proto::Chunk;
+
+    #[test]
+    fn states_move_between_threads_and_chunks_are_shared() {
+        fn moves<T: Send>() {}
+        fn is_shared<T: Send + Sync>() {}
+        moves::<State>();
+        is_shared::<Chunk>();
+    }
+}
