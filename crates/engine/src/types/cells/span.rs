@@ -49,7 +49,7 @@ impl Span {
     /// The other half of its parent.
     pub fn buddy(self) -> Option<Span> {
         let bit = self.mark() << 1;
-        (bit != 0).then(|| Span(self.0 ^ bit))
+        (bit != 0).then_some(Span(self.0 ^ bit))
     }
 
     /// Whether it is the half whose last bit is 1.

@@ -185,9 +185,9 @@ fn combined_as_sets_are() {
         let hasher = Masked(MASKS[if round < 40 { 0 } else { round % 5 }]);
         let sizes: [usize; 3] =
             std::array::from_fn(|_| [0, 10, 300, 3_000][random.index(4)] + random.index(10));
-        let mut sets: Vec<(Cells<NoPayload, Masked>, BTreeSet<Vec<u8>>)> = Vec::new();
+        let mut sets = Vec::new();
         for size in sizes {
-            let mut cells = Cells::with_room_for(hasher, size);
+            let mut cells = Cells::<NoPayload, Masked>::with_room_for(hasher, size);
             let mut model = BTreeSet::new();
             for _ in 0..size {
                 let name = key(&mut random, 2_000);
