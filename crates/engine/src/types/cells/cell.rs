@@ -44,13 +44,7 @@ pub(super) trait Wanted {
 impl Wanted for Stored<'_> {
     #[inline]
     fn is_key_of(&self, run: &[u8]) -> bool {
-        let [head, payload] = self.pieces();
-        if run.len() < self.bytes() {
-            return false;
-        }
-        let (front, rest) = run.split_at(head.len());
-        (if let [only] = head { front[0] == *only } else { front == head })
-            && rest[..payload.len()] == *payload
+        self.starts(run)
     }
 }
 
