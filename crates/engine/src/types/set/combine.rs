@@ -40,7 +40,7 @@ pub struct Combination<'a> {
     operation: Operation,
     /// Without those that make no difference. An intersection has its shortest first.
     sets: Sets<'a>,
-    /// What a difference takes from, and how many sets there were.
+    /// Whether a missing key alone makes it empty.
     is_empty: bool,
 }
 
@@ -66,6 +66,16 @@ impl<'a> Combination<'a> {
             }
         }
         Combination { operation, sets, is_empty }
+    }
+
+    /// A length that the result does not exceed.
+    pub fn len_max(&self) -> usize {
+        let lens = self.sets.iter().map(|set| set.len());
+        match self.operation {
+            Operation::Union => lens.sum(),
+            _ if self.is_empty => 0,
+            _ => lens.into_iter().next().unwrap_or(0),
+        }
     }
 
     /// Shows each member of the result once, until `visit` breaks off.
