@@ -3,6 +3,7 @@
 use russet_base::hash::KeyHasher;
 use russet_engine::store::raw::table::{EntryRef, View};
 use russet_engine::types::list::{Element, ListRef};
+use russet_engine::types::set::{self, SetRef};
 use russet_engine::types::string;
 use russet_engine::value::{Object, PackedTag, type_of};
 
@@ -25,6 +26,9 @@ impl Signature {
             }
             View::Object(Object::List(large)) => list(&mut bytes, ListRef::Large(large)),
             _ => {
+                if let Ok(members) = set::stored::set(entry) {
+                    part(&mut bytes, &set_sum(members).0.map(u64::to_le_bytes).concat());
+                }
                 if let Ok(text) = string::text(entry) {
                     text.with_bytes(|text| part(&mut bytes, text));
                 }
@@ -65,4 +69,11 @@ fn list(bytes: &mut Vec<u8>, list: ListRef<'_>) {
     list.for_each_in(0..list.len(), |element: Element<'_>| {
         element.with_bytes(|text| part(bytes, text));
     });
+}
+
+/// The members have no order, so their signatures are added up.
+fn set_sum(set: SetRef<'_>) -> Signature {
+    let mut sum = Signature::default();
+    set.for_each(&mut |member| sum.add(member.with_bytes(Signature::of_bytes)));
+    sum
 }
