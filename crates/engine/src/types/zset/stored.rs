@@ -10,6 +10,7 @@ use super::{
 use crate::store::raw::table::{BlobMut, EntryMut, EntryRef, NewValue, View};
 use crate::types::blob::Blob;
 use crate::types::element::Stored;
+use crate::types::set;
 use crate::value::{Object, PackedTag, WrongType};
 use smallvec::SmallVec;
 
@@ -270,7 +271,7 @@ impl Built {
 
 /// The members of a set or a sorted set.
 pub fn members<'a>(entry: &EntryRef<'a, Object>) -> Result<Members<'a>, WrongType> {
-    zset(entry).map(Members::Zset)
+    zset(entry).map(Members::Zset).or_else(|_| set::stored::set(entry).map(Members::Set))
 }
 
 /// Bytes of a new packed sorted set, on the stack.
