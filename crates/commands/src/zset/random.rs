@@ -30,12 +30,12 @@ pub fn zrandmember(ctx: &mut Ctx, args: Args) -> Outcome {
     if scores == Scores::With && !(-i64::MAX / 2..=i64::MAX / 2).contains(&count) {
         return Err(Refusal::text(OUT_OF_RANGE));
     }
-    if count < 0 && count.unsigned_abs() > DRAWS_MAX {
-        return Err(Refusal::text(OUT_OF_RANGE));
-    }
     let mut random = Random::from_seed(ctx.keys.keyspace().draw_u64());
     match access::read(ctx.keys, args.at(1))? {
         None => ctx.reply.array(0),
+        Some(_) if count < 0 && count.unsigned_abs() > DRAWS_MAX => {
+            return Err(Refusal::text(OUT_OF_RANGE));
+        }
         Some(zset) if count < 0 => {
             let draws = count.unsigned_abs() as usize;
             reply::begin(ctx.reply, draws, scores);
