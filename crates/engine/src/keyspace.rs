@@ -56,16 +56,17 @@ impl Keyspace {
         }
     }
 
-    pub(crate) fn hasher(&self) -> KeyHasher {
-        self.hasher
-    }
-
     pub fn shards(&self) -> usize {
         self.locks.len()
     }
 
     pub fn databases(&self) -> usize {
         self.databases
+    }
+
+    /// What keys are hashed with, and the members of large collections.
+    pub fn hasher(&self) -> KeyHasher {
+        self.hasher
     }
 
     pub fn all_shards(&self) -> ShardSet {

@@ -3,6 +3,8 @@
 use super::{read, reply_element, reply_value};
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
+use russet_base::limits::SAMPLES_MAX;
+use russet_base::random::Random;
 use russet_base::text::eq_ignore_case;
 use russet_base::{Args, num};
 use russet_engine::types::hash::Field;
@@ -41,34 +43,36 @@ pub fn hrandfield(ctx: &mut Ctx, args: Args) -> Outcome {
         let wish = Wish::parse(args)?;
         return several(ctx, args.at(1), &wish);
     }
-    let keyspace = ctx.keys.keyspace();
+    let mut random = Random::from_seed(ctx.keys.keyspace().draw_u64());
     let field = match read(ctx.keys, args.at(1))? {
         None => None,
-        Some(hash) => hash.random(&mut || keyspace.draw_u64()),
+        Some(hash) => hash.random(&mut random),
     };
     reply_value(ctx.reply, field.map(|field| field.name));
     DONE
 }
 
 fn several(ctx: &mut Ctx, key: &[u8], wish: &Wish) -> Outcome {
-    let keyspace = ctx.keys.keyspace();
+    let mut random = Random::from_seed(ctx.keys.keyspace().draw_u64());
     let Some(hash) = read(ctx.keys, key)? else {
         ctx.reply.array(0);
         return DONE;
     };
-    let reply = &mut *ctx.reply;
-    let wanted = usize::try_from(wish.count.unsigned_abs()).unwrap_or(usize::MAX);
-    let is_unique = wish.count >= 0;
+    let (wanted, is_unique) = (wish.count.unsigned_abs(), wish.count >= 0);
+    // DIFFERS: Redis goes on until the client's output buffer is full.
+    if !is_unique && wanted > SAMPLES_MAX {
+        return Err(Refusal::text("ERR value is out of range"));
+    }
+    let (reply, wanted) = (&mut *ctx.reply, usize::try_from(wanted).unwrap_or(usize::MAX));
     let count = if is_unique { wanted.min(hash.len()) } else { wanted };
     let is_nested = wish.with_values && reply.resp() == Resp::V3;
     reply.array(if wish.with_values && !is_nested { 2 * count } else { count });
     let mut show = |field: Field<'_>| show(reply, field, (wish.with_values, is_nested));
-    let mut draw = || keyspace.draw_u64();
     if is_unique {
-        hash.sample(count, &mut draw, show);
+        hash.sample(count, &mut random, show);
     } else {
         for _ in 0..count {
-            hash.random(&mut draw).into_iter().for_each(&mut show);
+            hash.random(&mut random).into_iter().for_each(&mut show);
         }
     }
     DONE

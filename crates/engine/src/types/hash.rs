@@ -17,6 +17,10 @@ pub use stored::HashEntry;
 
 use super::element::Element;
 use packed::Fields;
+use russet_base::random::Random;
+
+/// So many times fewer fields than there are can be picked one by one, few of them twice.
+const FEW_OF: usize = 4;
 
 /// `hash-max-listpack-entries` and `hash-max-listpack-value`: what OBJECT ENCODING calls a
 /// listpack. How a hash is really kept does not depend on them.
@@ -76,7 +80,7 @@ impl<'a> HashRef<'a> {
     pub fn value(self, name: &[u8]) -> Option<Element<'a>> {
         match self {
             HashRef::Packed(bytes, form) => packed::value(bytes, Element::parse(name), form),
-            HashRef::Large(hash) => hash.field(Element::parse(name)).map(|field| field.value),
+            HashRef::Large(hash) => hash.value(Element::parse(name)),
         }
     }
 
@@ -87,59 +91,50 @@ impl<'a> HashRef<'a> {
     /// When a field expires: `None` without the field, `Some(None)` if it never does.
     pub fn deadline(self, name: &[u8]) -> Option<Option<i64>> {
         let name = Element::parse(name);
-        let field = match self {
-            HashRef::Packed(bytes, form) => packed::field(bytes, name, form)?,
-            HashRef::Large(hash) => hash.field(name)?,
-        };
-        Some(field.deadline_ms)
-    }
-
-    #[inline]
-    pub fn for_each(self, mut visit: impl FnMut(Field<'a>)) {
         match self {
-            HashRef::Packed(bytes, form) => Fields::new(bytes, form).for_each(visit),
-            HashRef::Large(hash) => hash.for_each(&mut visit),
+            HashRef::Packed(bytes, form) => packed::deadline(bytes, name, form),
+            HashRef::Large(hash) => hash.deadline(name),
         }
     }
 
-    /// The field at each of these places, which rise and lie below `len`.
-    fn at_places(self, places: &[usize], mut visit: impl FnMut(Field<'a>)) {
-        let mut wanted = places.iter().peekable();
-        let mut at = 0;
-        self.for_each(|field| {
-            while wanted.next_if(|&&place| place == at).is_some() {
-                visit(field);
-            }
-            at += 1;
-        });
+    #[inline]
+    pub fn for_each(self, visit: impl FnMut(Field<'a>)) {
+        match self {
+            HashRef::Packed(bytes, form) => Fields::new(bytes, form).for_each(visit),
+            HashRef::Large(hash) => hash.iter().for_each(visit),
+        }
     }
 
-    /// One field, each as likely as another; `draw` gives random numbers.
-    pub fn random(self, draw: &mut dyn FnMut() -> u64) -> Option<Field<'a>> {
+    /// One field, each as likely as another.
+    pub fn random(self, random: &mut Random) -> Option<Field<'a>> {
         match self {
             HashRef::Packed(bytes, form) => {
-                let place = below(draw(), packed::len(bytes));
-                Fields::new(bytes, form).nth(place)
+                Fields::new(bytes, form).nth(random.index(packed::len(bytes)))
             }
-            HashRef::Large(hash) => hash.random(draw),
+            HashRef::Large(hash) => hash.random(random),
         }
     }
 
     /// `count` different fields at random, all if there are fewer.
-    pub fn sample(
-        self,
-        count: usize,
-        draw: &mut dyn FnMut() -> u64,
-        mut visit: impl FnMut(Field<'a>),
-    ) {
+    pub fn sample(self, count: usize, random: &mut Random, mut visit: impl FnMut(Field<'a>)) {
         let len = self.len();
-        if count >= len {
-            return self.for_each(visit);
-        }
-        let places = choose(len, count, draw);
         match self {
-            HashRef::Large(hash) => hash.at_places(&places, &mut visit),
-            HashRef::Packed(..) => self.at_places(&places, visit),
+            _ if count >= len => self.for_each(visit),
+            HashRef::Large(hash) if count <= len / FEW_OF => {
+                hash.sample_few(count, random, &mut visit);
+            }
+            _ => {
+                // Each is taken with the chance that as many as are left to take are among those
+                // that are left to see.
+                let (mut wanted, mut left) = (count, len);
+                self.for_each(|field| {
+                    if random.index(left) < wanted {
+                        visit(field);
+                        wanted -= 1;
+                    }
+                    left -= 1;
+                });
+            }
         }
     }
 
@@ -164,22 +159,4 @@ impl<'a> HashRef<'a> {
             }
         }
     }
-}
-
-/// A number below `len`, from a random one.
-fn below(random: u64, len: usize) -> usize {
-    ((u128::from(random) * len as u128) >> 64) as usize
-}
-
-/// `count` different numbers below `len`, rising: each choice as likely as another.
-fn choose(len: usize, count: usize, draw: &mut dyn FnMut() -> u64) -> Vec<usize> {
-    // Floyd's way: the numbers of the last `count` rounds, each taken unless it is there already.
-    let mut chosen = std::collections::BTreeSet::new();
-    for top in len - count..len {
-        let at = below(draw(), top + 1);
-        if !chosen.insert(at) {
-            chosen.insert(top);
-        }
-    }
-    chosen.into_iter().collect()
 }

@@ -113,13 +113,13 @@ pub(super) fn empty() -> Scratch {
 }
 
 /// A deadline's form.
-struct Deadline {
+pub(super) struct Deadline {
     bytes: [u8; DEADLINE_BYTES_MAX],
     len: usize,
 }
 
 impl Deadline {
-    fn new(at_ms: i64) -> Self {
+    pub(super) fn new(at_ms: i64) -> Self {
         let mut bytes = [0; DEADLINE_BYTES_MAX];
         bytes[1..].copy_from_slice(&at_ms.to_le_bytes());
         let is_short = (0..1 << 48).contains(&at_ms);
@@ -128,14 +128,14 @@ impl Deadline {
         Deadline { bytes, len }
     }
 
-    fn as_bytes(&self) -> &[u8] {
+    pub(super) fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 }
 
 /// The deadline that may start `run`, and its bytes.
 #[inline]
-fn read_deadline(run: &[u8]) -> (Option<i64>, usize) {
+pub(super) fn read_deadline(run: &[u8]) -> (Option<i64>, usize) {
     let len = match run[0] {
         DEADLINE_SHORT => 7,
         DEADLINE_LONG => 9,
@@ -196,22 +196,15 @@ pub struct Field<'a> {
     pub deadline_ms: Option<i64>,
 }
 
-fn field_of(bytes: &[u8], record: Record) -> Field<'_> {
-    Field {
-        name: decode(&bytes[record.name..]).0,
-        value: decode(&bytes[record.value..]).0,
-        deadline_ms: record.deadline_ms,
-    }
-}
-
 #[inline]
 pub(super) fn value<'a>(bytes: &'a [u8], field: Element<'_>, form: Form) -> Option<Element<'a>> {
     let record = find(bytes, &Stored::new(field), form)?;
     Some(decode(&bytes[record.value..]).0)
 }
 
-pub(super) fn field<'a>(bytes: &'a [u8], field: Element<'_>, form: Form) -> Option<Field<'a>> {
-    find(bytes, &Stored::new(field), form).map(|record| field_of(bytes, record))
+/// When a field expires; see [`super::HashRef::deadline`].
+pub(super) fn deadline(bytes: &[u8], field: Element<'_>, form: Form) -> Option<Option<i64>> {
+    find(bytes, &Stored::new(field), form).map(|record| record.deadline_ms)
 }
 
 /// The fields one after the other.
