@@ -55,6 +55,11 @@ impl FieldSchedule {
         self.next_due_ms = self.records.first().map_or(i64::MAX, |first| first.0);
     }
 
+    #[cfg(test)]
+    pub fn has(&self, key: &[u8], bound: i64) -> bool {
+        self.records.contains(&(bound, key.into()))
+    }
+
     /// Notes that a key with this bound is gone.
     #[inline]
     pub fn forget(&mut self, key: &[u8], bound: Option<i64>) {
