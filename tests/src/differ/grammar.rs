@@ -59,8 +59,12 @@ impl Grammar {
             }
             let list = match spec.group {
                 Group::PubSub => &mut pubsub,
-                Group::String | Group::Bitmap | Group::List | Group::Generic => {
-                    if spec.flags.has(Flags::BLOCKING) { &mut blocking } else { &mut plain }
+                Group::String | Group::Bitmap | Group::List | Group::Hash | Group::Generic => {
+                    if spec.flags.has(Flags::BLOCKING) {
+                        &mut blocking
+                    } else {
+                        &mut plain
+                    }
                 }
                 _ if is_taken_too(spec.full_name) => &mut plain,
                 _ => continue,
@@ -145,7 +149,7 @@ impl Verb {
         let (fixed, options) = args.split_at(split);
         let mut at = 0;
         while at < fixed.len() {
-            if fixed[at].name == "numkeys" && at + 1 < fixed.len() {
+            if matches!(fixed[at].name, "numkeys" | "numfields") && at + 1 < fixed.len() {
                 self.counted(random, &fixed[at + 1], words);
                 at += 2;
             } else {

@@ -7,6 +7,7 @@ use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_base::{Args, num};
 use russet_engine::store::raw::table::{Cursor, EntryRef, View};
+use russet_engine::types::hash;
 use russet_engine::types::list::ListRef;
 use russet_engine::types::string::{self, Text};
 use russet_engine::value::{self, Object, PackedTag};
@@ -70,6 +71,13 @@ fn list_of<'a>(entry: &EntryRef<'a, Object>) -> Option<ListRef<'a>> {
 fn serialized_len(entry: &EntryRef<'_, Object>) -> usize {
     if let Some(list) = list_of(entry) {
         return list.size().bytes + list.len();
+    }
+    if let Ok(hash) = hash::stored::hash(entry) {
+        let mut bytes = 0;
+        hash.for_each(|field| {
+            bytes += field.name.with_bytes(<[u8]>::len) + field.value.with_bytes(<[u8]>::len) + 2;
+        });
+        return bytes;
     }
     match string::text(entry) {
         Ok(Text::Int(value)) if i8::try_from(value).is_ok() => 2,
