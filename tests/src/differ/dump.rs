@@ -32,11 +32,17 @@ pub fn read(client: &mut Client) -> Result<Dump, String> {
             let read: &[&[u8]] = match kind.text() {
                 Some(b"list") => &[b"LRANGE", key, b"0", b"-1"],
                 Some(b"hash") => &[b"HGETALL", key],
+                Some(b"set") => &[b"SMEMBERS", key],
                 _ => &[b"GET", key],
             };
             let requests: [&[&[u8]]; 3] = [read, &[b"PTTL", key], &[b"OBJECT", b"ENCODING", key]];
-            let [value, ttl_ms, encoding] = pipelined(client, requests)?;
-            let value = if kind.text() == Some(b"hash") { in_order(value) } else { value };
+            let [mut value, ttl_ms, encoding] = pipelined(client, requests)?;
+            if kind.text() == Some(b"hash") {
+                value = in_order(value);
+            }
+            if let (Some(b"set"), Reply::Array(members)) = (kind.text(), &mut value) {
+                members.sort_by(|a, b| a.text().cmp(&b.text()));
+            }
             let entry = Entry { kind, value, ttl_ms, encoding };
             dump.insert(((*database).to_owned(), key.to_vec()), entry);
         }

@@ -4,6 +4,7 @@ use russet_base::hash::KeyHasher;
 use russet_engine::store::raw::table::{EntryRef, View};
 use russet_engine::types::hash::{self, HashRef};
 use russet_engine::types::list::{Element, ListRef};
+use russet_engine::types::set::{self, SetRef};
 use russet_engine::types::string;
 use russet_engine::value::{Object, PackedTag, type_of};
 
@@ -28,6 +29,8 @@ impl Signature {
             _ => {
                 if let Ok(hash) = hash::stored::hash(entry) {
                     fields(&mut bytes, hash);
+                } else if let Ok(members) = set::stored::set(entry) {
+                    part(&mut bytes, &set_sum(members).0.map(u64::to_le_bytes).concat());
                 } else if let Ok(text) = string::text(entry) {
                     text.with_bytes(|text| part(&mut bytes, text));
                 }
@@ -81,4 +84,11 @@ fn list(bytes: &mut Vec<u8>, list: ListRef<'_>) {
     list.for_each_in(0..list.len(), |element: Element<'_>| {
         element.with_bytes(|text| part(bytes, text));
     });
+}
+
+/// The members have no order, so their signatures are added up.
+fn set_sum(set: SetRef<'_>) -> Signature {
+    let mut sum = Signature::default();
+    set.for_each(&mut |member| sum.add(member.with_bytes(Signature::of_bytes)));
+    sum
 }

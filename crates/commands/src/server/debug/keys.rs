@@ -9,6 +9,7 @@ use russet_base::{Args, num};
 use russet_engine::store::raw::table::{Cursor, EntryRef, View};
 use russet_engine::types::hash;
 use russet_engine::types::list::ListRef;
+use russet_engine::types::set::{self, SetRef};
 use russet_engine::types::string::{self, Text};
 use russet_engine::value::{self, Object, PackedTag};
 
@@ -79,6 +80,9 @@ fn serialized_len(entry: &EntryRef<'_, Object>) -> usize {
         });
         return bytes;
     }
+    if let Ok(set) = set::stored::set(entry) {
+        return set_len(set);
+    }
     match string::text(entry) {
         Ok(Text::Int(value)) if i8::try_from(value).is_ok() => 2,
         Ok(Text::Int(value)) if i16::try_from(value).is_ok() => 3,
@@ -90,6 +94,12 @@ fn serialized_len(entry: &EntryRef<'_, Object>) -> usize {
         },
         Err(_) => 0,
     }
+}
+
+fn set_len(set: SetRef<'_>) -> usize {
+    let mut bytes = 0;
+    set.for_each(&mut |member| bytes += member.with_bytes(<[u8]>::len) + 1);
+    bytes
 }
 
 fn digest(ctx: &mut Ctx) -> Outcome {
