@@ -6,6 +6,9 @@
 //! no field of the shard is over, and a look-up costs one comparison more. When one is due, whoever
 //! looks the key up removes what is over first; housekeeping does so for the keys that nobody
 //! looks up.
+//!
+//! DIFFERS: Valkey leaves such fields in place until its own housekeeping comes across them, so that
+//! HLEN counts them and EXISTS sees a key of nothing else.
 
 use crate::event::{Event, Notice};
 use crate::keys::Keys;
