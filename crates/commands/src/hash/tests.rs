@@ -116,6 +116,20 @@ fn a_key_that_expires_takes_its_fields_from_the_schedule() {
     }
 }
 
+#[test]
+fn a_key_that_is_over_with_its_fields_expires_as_a_key() {
+    let lines = ["HSETEX h PX 5 FIELDS 2 a 1 b 2", "PEXPIRE h 5", "SET other x"];
+    let mut desk = desk_with(&lines);
+    desk.clock.advance_ms(5);
+    assert_eq!(desk.say("EXISTS h"), "0");
+    assert_eq!(desk.worker.node.expired_keys(), 1);
+    assert_eq!(desk.worker.node.expired_fields(), 0);
+    assert_eq!(scheduled(&desk), 0);
+    let mut desk = desk_with(&lines);
+    desk.clock.advance_ms(5);
+    assert_eq!(desk.say("KEYS *"), "[\"other\"]");
+}
+
 fn names(reply: &Value) -> Vec<Vec<u8>> {
     let Value::Array(items) = reply else { panic!("an array was expected: {reply}") };
     let name = |item: &Value| match item {
