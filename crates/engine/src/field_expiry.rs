@@ -7,8 +7,8 @@
 //! looks the key up removes what is over first; housekeeping does so for the keys that nobody
 //! looks up.
 //!
-//! DIFFERS: Valkey leaves such fields in place until its own housekeeping comes across them, so that
-//! HLEN counts them and EXISTS sees a key of nothing else.
+//! DIFFERS: Valkey leaves such fields in place until its own housekeeping comes across them, so
+//! that HLEN counts them and EXISTS sees a key of nothing else.
 
 use crate::event::{Event, Notice};
 use crate::keys::Keys;

@@ -175,8 +175,8 @@ impl Keyspace {
         self.notify.store(classes.0, Ordering::Relaxed);
     }
 
-    /// Removes up to about `budget` expired keys, and as many fields, of one shard. Says what happened to them, and
-    /// whether more are due. Skips a busy shard: it will be visited again.
+    /// Removes up to about `budget` expired keys, and as many fields, of one shard. Says what
+    /// happened to them, and whether more are due. Skips a busy shard: it will be visited again.
     pub fn expire_shard(
         &self,
         shard: usize,
