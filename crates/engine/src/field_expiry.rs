@@ -245,7 +245,7 @@ impl Keys<'_> {
 
     /// Removes all the fields of a held shard that are over, for those who look at all its keys.
     #[inline]
-    pub(crate) fn expire_fields_of(&mut self, index: usize) {
+    pub fn expire_fields_of(&mut self, index: usize) {
         let (db, now) = (self.db, self.now);
         if self.shard(index).fields[db].is_due(now) {
             self.expire_due_fields_of(index);

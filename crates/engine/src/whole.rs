@@ -6,6 +6,7 @@ use crate::keyspace::Keyspace;
 use crate::shard::Shard;
 use crate::store::raw::table::{Cursor, EntryRef, Table};
 use crate::store::shard_set::ShardSet;
+use crate::types::hash::stored;
 use crate::value::Object;
 
 /// Random picks before the search for a key that is not expired goes in order.
@@ -34,14 +35,17 @@ impl<'a> Keys<'a> {
         cursor: Cursor,
         visit: &mut dyn FnMut(EntryRef<'_, Object>),
     ) -> Cursor {
-        let (db, now_ms) = (self.db, self.now.0);
-        self.expire_fields_of(shard);
-        let table = self.shard(shard).table(db);
-        if table.expires_len() == 0 {
+        let (db, now) = (self.db, self.now);
+        let held = self.shard(shard);
+        let has_dead_fields = held.fields[db].is_due(now);
+        let table = held.table(db);
+        if table.expires_len() == 0 && !has_dead_fields {
             return table.scan(cursor, visit);
         }
         table.scan(cursor, &mut |entry| {
-            if is_live(&entry, now_ms) {
+            // Nothing is removed here: a walk moves on to other shards without any effect.
+            let is_over = has_dead_fields && stored::is_over(&entry.value(), now.0);
+            if is_live(&entry, now.0) && !is_over {
                 visit(entry);
             }
         })

@@ -105,6 +105,15 @@ impl<'a> HashRef<'a> {
         }
     }
 
+    /// Whether all of its fields are over at `now_ms`.
+    fn is_over(self, now_ms: i64) -> bool {
+        match self {
+            HashRef::Packed(bytes, form) => Fields::new(bytes, form)
+                .all(|field| field.deadline_ms.is_some_and(|at_ms| at_ms <= now_ms)),
+            HashRef::Large(hash) => hash.is_over(now_ms),
+        }
+    }
+
     /// One field, each as likely as another.
     pub fn random(self, random: &mut Random) -> Option<Field<'a>> {
         match self {

@@ -107,6 +107,7 @@ fn digest(ctx: &mut Ctx) -> Outcome {
     for db in 0..ctx.keys.keyspace().databases() {
         ctx.keys.in_db(db, |keys| {
             for shard in keys.held().iter() {
+                keys.expire_fields_of(shard);
                 let mut cursor = Cursor::START;
                 loop {
                     let mut add = |entry: EntryRef<'_, Object>| {

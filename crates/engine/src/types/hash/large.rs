@@ -209,6 +209,13 @@ impl LargeHash {
         deadlines.fields.first_key_value().map(|(due, _)| due.at_ms())
     }
 
+    /// Whether all of its fields are over at `now_ms`.
+    pub(super) fn is_over(&self, now_ms: i64) -> bool {
+        let Some(deadlines) = &self.deadlines else { return false };
+        let last = deadlines.fields.last_key_value();
+        deadlines.len == self.len() && last.is_some_and(|(due, _)| due.at_ms() <= now_ms)
+    }
+
     /// Removes up to `budget` fields that are over at `now_ms`; how many that were.
     pub(super) fn purge(&mut self, now_ms: i64, budget: usize) -> usize {
         let mut purged = 0;
