@@ -58,6 +58,10 @@ impl Event {
         Event { class: EventClasses::ZSET, name }
     }
 
+    pub const fn hash(name: &'static str) -> Self {
+        Event { class: EventClasses::HASH, name }
+    }
+
     pub const fn set(name: &'static str) -> Self {
         Event { class: EventClasses::SET, name }
     }

@@ -2,6 +2,7 @@
 //! shard by shard.
 
 use crate::event::{Event, EventClasses, Notice};
+use crate::field_expiry::bound_of_gone;
 use crate::keys::{Effects, Keys};
 use crate::reclaim::Reclaimer;
 use crate::shard::{Shard, ShardGauges};
@@ -170,8 +171,8 @@ impl Keyspace {
         self.notify.store(classes.0, Ordering::Relaxed);
     }
 
-    /// Removes up to about `budget` expired keys of one shard. Says what happened to them, and
-    /// whether more are due. Skips a busy shard: it will be visited again.
+    /// Removes up to about `budget` expired keys, and as many fields, of one shard. Says what
+    /// happened to them, and whether more are due. Skips a busy shard: it will be visited again.
     pub fn expire_shard(
         &self,
         shard: usize,
@@ -190,8 +191,10 @@ impl Keyspace {
                 continue;
             }
             let mut count = 0;
-            let Shard { tables, watched, .. } = held;
-            more |= tables[db].expire_step(now.0, budget, &mut |key, value| {
+            let Shard { tables, watched, fields, .. } = held;
+            more |= tables[db].expire_step(now.0, budget, &mut |gone, value| {
+                let key = gone.key;
+                fields[db].forget(key, bound_of_gone(&gone, value.object()));
                 count += 1;
                 watched.touch(db, key);
                 if wants_notice {
@@ -206,6 +209,8 @@ impl Keyspace {
                 self.gauges[shard].publish(held, db);
             }
         }
+        let held = (shard, locked.shard(shard));
+        more |= self.expire_fields_step(held, (now, budget), &mut notices);
         (notices, more)
     }
 
