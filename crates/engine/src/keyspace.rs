@@ -2,7 +2,7 @@
 //! shard by shard.
 
 use crate::event::{Event, EventClasses, Notice};
-use crate::keys::{Effects, Keys};
+use crate::keys::{Effects, Keys, ReadyKey};
 use crate::reclaim::Reclaimer;
 use crate::shard::{Shard, ShardGauges};
 use crate::store::raw::lock::{Locked, Locks, Wait, Wake};
@@ -189,10 +189,13 @@ impl Keyspace {
                 continue;
             }
             let mut count = 0;
-            let Shard { tables, watched, .. } = held;
+            let Shard { tables, watched, waiting } = held;
             more |= tables[db].expire_step(now.0, budget, &mut |key, value| {
                 count += 1;
                 watched.touch(db, key);
+                if waiting.is_awaited(db, key) {
+                    waiting.owe(&ReadyKey { db, key: key.into() });
+                }
                 if wants_notice {
                     notices.push(Notice { db, event: Event::EXPIRED, key: key.into() });
                 }

@@ -1,0 +1,1 @@
+//! What the wire files cannot show of streams.
