@@ -26,10 +26,9 @@ impl Log {
         edge
     }
 
-    /// Whether an entry behind this ID was deleted from within the stream.
+    /// Whether an entry behind this ID may have been deleted from within the stream.
     fn has_gap_behind(&self, id: StreamId) -> bool {
-        let deleted = self.max_deleted_id;
-        !self.is_empty() && deleted != StreamId::MIN && id <= deleted && self.first_id() <= deleted
+        !self.is_empty() && self.max_deleted_id != StreamId::MIN && id <= self.max_deleted_id
     }
 
     /// How many entries were ever added up to this one, if that can be told.
@@ -61,12 +60,8 @@ impl Log {
 
     /// How many entries a group has still to read.
     pub fn lag(&self, group: &Group) -> Option<i64> {
-        if self.entries_added == 0 || self.is_empty() {
+        if self.entries_added == 0 {
             return Some(0);
-        }
-        let first = self.first_id();
-        if group.last_id < first && self.max_deleted_id < first {
-            return Some(self.len() as i64);
         }
         let read = match group.entries_read {
             Some(read) if !self.has_gap_behind(group.last_id) => read,
