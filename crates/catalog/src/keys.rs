@@ -151,8 +151,7 @@ fn stream_keys(
         if named("streams") {
             break;
         }
-        let has_value =
-            ["block", "count", "maxcount", "maxsize", "claim"].into_iter().any(named);
+        let has_value = ["block", "count", "maxcount", "maxsize", "claim"].into_iter().any(named);
         at += match () {
             () if has_value => 2,
             () if named("group") => 3,

@@ -104,9 +104,9 @@ fn any_id(word: &[u8], missing_seq: u64) -> Result<StreamId, Refusal> {
 /// The start of a range; `(` in front leaves that ID itself out.
 fn range_start(word: &[u8]) -> Result<StreamId, Refusal> {
     match word {
-        [b'(', id @ ..] if !id.is_empty() => strict_id(id, 0)?
-            .next()
-            .ok_or(Refusal::text("ERR invalid start ID for the interval")),
+        [b'(', id @ ..] if !id.is_empty() => {
+            strict_id(id, 0)?.next().ok_or(Refusal::text("ERR invalid start ID for the interval"))
+        }
         _ => any_id(word, 0),
     }
 }

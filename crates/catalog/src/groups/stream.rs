@@ -15,10 +15,7 @@ const fn after_streams(from: i16) -> KeySpec {
 const TRIM: &[Arg] = &[
     arg::one_of(
         "strategy",
-        &[
-            arg::flag("maxlen").token("MAXLEN"),
-            arg::flag("minid").token("MINID").since("6.2.0"),
-        ],
+        &[arg::flag("maxlen").token("MAXLEN"), arg::flag("minid").token("MINID").since("6.2.0")],
     ),
     arg::one_of(
         "operator",
@@ -170,10 +167,7 @@ pub const XREADGROUP: Spec = Spec::new(Group::Stream, "xreadgroup")
         STREAMS,
     ])
     .reply(Shape::OneOf(&[Shape::Map, Shape::Array, Shape::Null]))
-    .history(&[
-        change("8.4.0", "Knows CLAIM."),
-        change("8.10.0", "Knows MAXCOUNT and MAXSIZE."),
-    ]);
+    .history(&[change("8.4.0", "Knows CLAIM."), change("8.10.0", "Knows MAXCOUNT and MAXSIZE.")]);
 
 pub const XGROUP: Spec = Spec::new(Group::Stream, "xgroup")
     .summary("Commands about the groups that read a stream")
@@ -459,10 +453,7 @@ pub const XINFO_STREAM: Spec = Spec::new(Group::Stream, "xinfo|stream")
         arg::key("key"),
         arg::block(
             "full-block",
-            &[
-                arg::flag("full").token("FULL"),
-                arg::integer("count").token("COUNT").optional(),
-            ],
+            &[arg::flag("full").token("FULL"), arg::integer("count").token("COUNT").optional()],
         )
         .optional(),
     ])

@@ -40,8 +40,7 @@ pub fn xackdel(ctx: &mut Ctx, args: Args) -> Outcome {
     if let Some(stream) = access::edit(ctx.keys, key)? {
         ctx.reply.array(ids.len());
         for id in ids {
-            let is_acked =
-                stream.open_group(name).is_some_and(|(group, _)| group.acknowledge(id));
+            let is_acked = stream.open_group(name).is_some_and(|(group, _)| group.acknowledge(id));
             if !is_acked {
                 ctx.reply.int(NOT_FOUND);
                 continue;
@@ -96,17 +95,17 @@ impl<'a> NackCall<'a> {
                 at += 1;
             } else if eq_ignore_case(word, b"retrycount") && has_more {
                 let count = u64::try_from(integer(words.at(at + 1))?);
-                retries = Some(count.map_err(|_| {
-                    Refusal::text("ERR Invalid RETRYCOUNT value, must be >= 0")
-                })?);
+                retries =
+                    Some(count.map_err(|_| {
+                        Refusal::text("ERR Invalid RETRYCOUNT value, must be >= 0")
+                    })?);
                 at += 2;
             } else {
                 let word = shown(word);
                 return Err(Refusal::text(format!("ERR Unrecognized XNACK option '{word}'")));
             }
         }
-        let (ids, ids_len) =
-            ids.ok_or(Refusal::text("ERR syntax error, expected IDS keyword"))?;
+        let (ids, ids_len) = ids.ok_or(Refusal::text("ERR syntax error, expected IDS keyword"))?;
         Ok(NackCall { count: retries.map_or(mode, Count::Set), forces, ids, ids_len })
     }
 }

@@ -1,7 +1,9 @@
 //! XREAD and XREADGROUP that wait: the call is made again, as a whole, when one of its streams has
 //! something for it.
 
-use super::read::{Start, Starts, answer, has_something, no_group_to_read, oldest_pending_ms, starts};
+use super::read::{
+    Start, Starts, answer, has_something, no_group_to_read, oldest_pending_ms, starts,
+};
 use super::reading::{Block, ReadCall};
 use crate::blocking::{BlockRequest, BlockedCall};
 use crate::ctx::{Ctx, DONE, Flow, Outcome};

@@ -43,9 +43,8 @@ impl<'a> ListedIds<'a> {
                 _ if eq_ignore_case(word, b"ids") && at + 1 < words.len() => {
                     let count = num::parse_i64(words.at(at + 1)).unwrap_or(0);
                     let count = usize::try_from(count).ok().filter(|count| *count > 0);
-                    let count = count.ok_or(Refusal::text(
-                        "ERR Number of IDs must be a positive integer",
-                    ))?;
+                    let count = count
+                        .ok_or(Refusal::text("ERR Number of IDs must be a positive integer"))?;
                     if count > words.len() - at - 2 {
                         return Err(Refusal::text(
                             "ERR The `numids` parameter must match the number of arguments",

@@ -67,11 +67,7 @@ pub fn no_group_to_read(key: &[u8], reader: &Reader) -> Refusal {
     ))
 }
 
-fn start(
-    stream: Option<StreamRef<'_>>,
-    word: &[u8],
-    reads_group: bool,
-) -> Result<Start, Refusal> {
+fn start(stream: Option<StreamRef<'_>>, word: &[u8], reads_group: bool) -> Result<Start, Refusal> {
     let meaningless = |id: char| {
         Err(Refusal::text(format!(
             "ERR The {id} ID is meaningless in the context of XREADGROUP: you want to read the \

@@ -152,9 +152,7 @@ fn block_ms(word: &[u8], now: UnixMillis) -> Result<i64, Refusal> {
     let text = "ERR timeout is not an integer or out of range";
     match num::parse_i64(word).ok_or(Refusal::text(text))? {
         ..0 => Err(Refusal::TimeoutNegative),
-        ms if now.0.checked_add(ms).is_none() => {
-            Err(Refusal::text("ERR timeout is out of range"))
-        }
+        ms if now.0.checked_add(ms).is_none() => Err(Refusal::text("ERR timeout is out of range")),
         ms => Ok(ms),
     }
 }

@@ -71,9 +71,7 @@ impl TrimWords {
         let at = at + 1 + usize::from(has_mark);
         self.threshold = Some(if by_len {
             let len = u64::try_from(integer(args.at(at))?);
-            Threshold::Len(
-                len.map_err(|_| Refusal::text("ERR The MAXLEN argument must be >= 0."))?,
-            )
+            Threshold::Len(len.map_err(|_| Refusal::text("ERR The MAXLEN argument must be >= 0."))?)
         } else {
             match given_id(args.at(at), 0)? {
                 super::GivenId::Whole(id) => Threshold::Id(id),
@@ -157,4 +155,3 @@ pub fn xtrim(ctx: &mut Ctx, args: Args) -> Outcome {
     ctx.reply.int(removed as i64);
     DONE
 }
-

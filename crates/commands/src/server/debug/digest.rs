@@ -3,8 +3,10 @@
 use russet_base::hash::KeyHasher;
 use russet_engine::store::raw::table::{EntryRef, View};
 use russet_engine::types::list::{Element, ListRef};
+use russet_engine::types::stream::{self as streams, IdRange, Order};
 use russet_engine::types::string;
-use russet_engine::value::{Object, PackedTag, type_of};
+use russet_engine::value::{Object, PackedTag, Type, type_of};
+use std::ops::ControlFlow;
 
 const SEEDS: [u64; 3] = [0x5275_7373_6574, 0x6469_6765_7374, 0x7369_676e];
 
@@ -24,6 +26,7 @@ impl Signature {
                 list(&mut bytes, ListRef::Packed(packed));
             }
             View::Object(Object::List(large)) => list(&mut bytes, ListRef::Large(large)),
+            _ if type_of(entry) == Type::Stream => stream(&mut bytes, entry),
             _ => {
                 if let Ok(text) = string::text(entry) {
                     text.with_bytes(|text| part(&mut bytes, text));
@@ -59,6 +62,18 @@ impl Signature {
 fn part(bytes: &mut Vec<u8>, content: &[u8]) {
     bytes.extend_from_slice(&(content.len() as u64).to_le_bytes());
     bytes.extend_from_slice(content);
+}
+
+fn stream(bytes: &mut Vec<u8>, entry: &EntryRef<'_, Object>) {
+    let Ok(stream) = streams::stored::stream(entry) else { return };
+    stream.visit(IdRange::ALL, Order::Forward, |entry| {
+        part(bytes, entry.id.text().as_bytes());
+        entry.for_each_field(|name, value| {
+            name.with_bytes(|text| part(bytes, text));
+            value.with_bytes(|text| part(bytes, text));
+        });
+        ControlFlow::Continue(())
+    });
 }
 
 fn list(bytes: &mut Vec<u8>, list: ListRef<'_>) {

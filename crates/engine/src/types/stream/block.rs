@@ -55,10 +55,7 @@ pub struct Block {
 
 impl Block {
     /// A block with its first entry.
-    pub fn begin<'w>(
-        id: StreamId,
-        words: impl ExactSizeIterator<Item = &'w [u8]> + Clone,
-    ) -> Self {
+    pub fn begin<'w>(id: StreamId, words: impl ExactSizeIterator<Item = &'w [u8]> + Clone) -> Self {
         let mut scratch = Scratch::new();
         let listpack = put_names(&mut scratch, words.clone());
         let bytes = scratch.to_vec();

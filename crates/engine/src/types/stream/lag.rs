@@ -76,7 +76,9 @@ impl Log {
             return;
         }
         group.entries_read = match group.entries_read {
-            Some(read) if group.last_id >= self.first_id() && !self.has_gap_behind(group.last_id) => {
+            Some(read)
+                if group.last_id >= self.first_id() && !self.has_gap_behind(group.last_id) =>
+            {
                 Some(read + 1)
             }
             read if self.entries_added == 0 => read,

@@ -67,7 +67,9 @@ mod tests {
     #[test]
     fn nodes_are_counted_as_redis_does() {
         let ids = |ids: &[(u64, u64)]| {
-            nodes(ids.iter().map(|&(ms, seq)| StreamId::new(ms, seq)).collect::<Vec<_>>().into_iter())
+            nodes(
+                ids.iter().map(|&(ms, seq)| StreamId::new(ms, seq)).collect::<Vec<_>>().into_iter(),
+            )
         };
         assert_eq!(ids(&[]), 1);
         assert_eq!(ids(&[(1, 1)]), 2);

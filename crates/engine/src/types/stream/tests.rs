@@ -295,7 +295,8 @@ fn check_group(group: &Group, model: &GroupModel, names: &[&[u8]]) {
     for (who, name) in names.iter().enumerate() {
         let Some(key) = group.find_consumer(name) else { continue };
         let own: BTreeSet<_> = group.pending_of(key, IdRange::ALL).map(|(id, _)| id).collect();
-        let is_own = |(_, (owner, ..)): &(&StreamId, &(Option<usize>, u64, i64))| *owner == Some(who);
+        let is_own =
+            |(_, (owner, ..)): &(&StreamId, &(Option<usize>, u64, i64))| *owner == Some(who);
         let wanted: BTreeSet<_> = model.pending.iter().filter(is_own).map(|(id, _)| *id).collect();
         assert_eq!(own, wanted);
         assert_eq!(group.consumer(key).pending_len(), wanted.len());
