@@ -355,8 +355,8 @@ impl<'a> Keys<'a> {
         self.touch(key);
     }
 
-    /// As [`Keys::wrote`], for changes beside the data, such as who has read what of a stream: WATCH
-    /// is not told of them, nor are those who wait.
+    /// As [`Keys::wrote`], for changes beside the data, such as who has read what of a stream:
+    /// WATCH is not told of them, nor are those who wait.
     pub fn wrote_beside(&mut self, key: &[u8], changes: u64, event: Option<Event>) {
         let place = self.place(key);
         self.effects.touched.insert(place.shard as usize);

@@ -55,7 +55,7 @@ impl<'a> Packed<'a> {
         u32::from(u16::from_le_bytes([self.0[at], self.0[at + 1]]))
     }
 
-    pub fn len(self) -> u64 {
+    pub(super) fn len(self) -> u64 {
         u64::from(self.number_at(32))
     }
 
