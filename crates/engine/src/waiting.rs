@@ -89,16 +89,17 @@ impl Waiting {
 
     /// All who still wait for this key, in the order they came.
     pub fn of_key(&self, target: &ReadyKey) -> Vec<Arc<Waiter>> {
-        let queue = self.by_db.get(&target.db).and_then(|keys| keys.get(&target.key));
-        let waiting = queue.into_iter().flatten().filter(|waiter| !waiter.is_settled());
-        waiting.cloned().collect()
+        self.unsettled(target).cloned().collect()
     }
 
     /// Those of them who want another type than is there.
     pub fn others(&self, target: &ReadyKey, found: Option<Type>) -> Vec<Arc<Waiter>> {
-        let mut waiting = self.of_key(target);
-        waiting.retain(|waiter| Some(waiter.wants) != found);
-        waiting
+        self.unsettled(target).filter(|waiter| Some(waiter.wants) != found).cloned().collect()
+    }
+
+    fn unsettled(&self, target: &ReadyKey) -> impl Iterator<Item = &Arc<Waiter>> {
+        let queue = self.by_db.get(&target.db).and_then(|keys| keys.get(&target.key));
+        queue.into_iter().flatten().filter(|waiter| !waiter.is_settled())
     }
 
     /// Asks for another look at a key from this moment on.
@@ -146,6 +147,9 @@ impl Waiting {
             });
             !keys.is_empty()
         });
+        if self.by_db.is_empty() {
+            self.alarms.clear();
+        }
     }
 }
 
