@@ -189,7 +189,10 @@ impl<'a> StreamRef<'a> {
 
     /// The first entry that is there.
     pub fn first_entry_id(self) -> Option<StreamId> {
-        self.edge_id(Order::Forward)
+        match self {
+            StreamRef::Packed(packed) => Some(packed.first_id()),
+            StreamRef::Large(stream) => stream.log.first_entry_id(),
+        }
     }
 
     /// The last entry that is there.
@@ -198,15 +201,6 @@ impl<'a> StreamRef<'a> {
             StreamRef::Packed(packed) => Some(packed.last_id()),
             StreamRef::Large(stream) => stream.log.last_entry_id(),
         }
-    }
-
-    fn edge_id(self, order: Order) -> Option<StreamId> {
-        let mut edge = None;
-        self.visit(IdRange::ALL, order, |entry| {
-            edge = Some(entry.id);
-            ControlFlow::Break(())
-        });
-        edge
     }
 
     pub fn contains(self, id: StreamId) -> bool {

@@ -9,21 +9,20 @@ use std::ops::ControlFlow;
 impl Log {
     /// The first entry that is there; 0-0 if there is none.
     pub fn first_id(&self) -> StreamId {
-        self.edge_id(Order::Forward).unwrap_or_default()
+        self.first_entry_id().unwrap_or_default()
     }
 
     /// The last entry that is there.
     pub fn last_entry_id(&self) -> Option<StreamId> {
-        self.last_untouched_id().or_else(|| self.edge_id(Order::Backward))
-    }
-
-    fn edge_id(&self, order: Order) -> Option<StreamId> {
-        let mut edge = None;
-        self.visit(IdRange::ALL, order, |entry| {
-            edge = Some(entry.id);
+        if let Some(last) = self.last_untouched_id() {
+            return Some(last);
+        }
+        let mut last = None;
+        self.visit(IdRange::ALL, Order::Backward, |entry| {
+            last = Some(entry.id);
             ControlFlow::Break(())
         });
-        edge
+        last
     }
 
     /// Whether an entry behind this ID may have been deleted from within the stream.

@@ -147,6 +147,13 @@ impl Log {
         is_there
     }
 
+    /// The first entry that is there.
+    pub(super) fn first_entry_id(&self) -> Option<StreamId> {
+        let tail = (self.tail.measure.live > 0).then_some((&self.tail_first, &self.tail));
+        let (first, block) = self.older.first_key_value().or(tail)?;
+        block.entries(*first).next().map(|entry| entry.id)
+    }
+
     /// The last entry, if it can be told without looking for it.
     pub(super) fn last_untouched_id(&self) -> Option<StreamId> {
         let measure = self.tail.measure;
