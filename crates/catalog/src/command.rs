@@ -249,6 +249,37 @@ commands! {
         Hpersist = HPERSIST,
     }
     stream {
+        Xadd = XADD,
+        Xlen = XLEN,
+        Xrange = XRANGE,
+        Xrevrange = XREVRANGE,
+        Xread = XREAD,
+        Xreadgroup = XREADGROUP,
+        Xgroup = XGROUP {
+            XgroupCreate = XGROUP_CREATE,
+            XgroupCreateconsumer = XGROUP_CREATECONSUMER,
+            XgroupDelconsumer = XGROUP_DELCONSUMER,
+            XgroupDestroy = XGROUP_DESTROY,
+            XgroupSetid = XGROUP_SETID,
+            XgroupHelp = XGROUP_HELP,
+        },
+        Xack = XACK,
+        Xackdel = XACKDEL,
+        Xnack = XNACK,
+        Xdel = XDEL,
+        Xdelex = XDELEX,
+        Xpending = XPENDING,
+        Xclaim = XCLAIM,
+        Xautoclaim = XAUTOCLAIM,
+        Xtrim = XTRIM,
+        Xsetid = XSETID,
+        Xcfgset = XCFGSET,
+        Xinfo = XINFO {
+            XinfoStream = XINFO_STREAM,
+            XinfoGroups = XINFO_GROUPS,
+            XinfoConsumers = XINFO_CONSUMERS,
+            XinfoHelp = XINFO_HELP,
+        },
     }
     geo {
     }

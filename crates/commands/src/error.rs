@@ -34,6 +34,8 @@ pub enum Refusal {
     BadBitOffset,
     BadBit,
     BadFieldType,
+    // stream
+    InvalidStreamId,
     /// Any other text, its code included.
     Text(Cow<'static, str>),
 }
@@ -78,6 +80,9 @@ impl Refusal {
             Refusal::BadFieldType => {
                 "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not \
                  supported but i64 is."
+            }
+            Refusal::InvalidStreamId => {
+                "ERR Invalid stream ID specified as stream command argument"
             }
             Refusal::InvalidExpire(command) => {
                 return format!("ERR invalid expire time in '{command}' command").into();

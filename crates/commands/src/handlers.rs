@@ -5,7 +5,7 @@ use crate::connection::{client, command, tracking};
 use crate::ctx::Handler;
 use crate::pubsub::{inspect, publish, subscribe};
 use crate::{
-    bitmap, connection, generic, hash, help, list, server, set, string, transactions, zset,
+    bitmap, connection, generic, hash, help, list, server, set, stream, string, transactions, zset,
 };
 use russet_catalog::Command;
 
@@ -214,7 +214,35 @@ pub(crate) const fn of(call: Command) -> Handler {
         Command::Hpexpiretime => hash::hpexpiretime,
         Command::Hpersist => hash::hpersist,
         // stream
-        // (stream commands here)
+        Command::Xadd => stream::xadd,
+        Command::Xlen => stream::xlen,
+        Command::Xrange => stream::xrange,
+        Command::Xrevrange => stream::xrevrange,
+        Command::Xread => stream::xread,
+        Command::Xreadgroup => stream::xreadgroup,
+        Command::Xgroup => help::container,
+        Command::XgroupCreate => stream::create,
+        Command::XgroupCreateconsumer => stream::createconsumer,
+        Command::XgroupDelconsumer => stream::delconsumer,
+        Command::XgroupDestroy => stream::destroy,
+        Command::XgroupSetid => stream::setid,
+        Command::XgroupHelp => help::help,
+        Command::Xack => stream::xack,
+        Command::Xackdel => stream::xackdel,
+        Command::Xnack => stream::xnack,
+        Command::Xdel => stream::xdel,
+        Command::Xdelex => stream::xdelex,
+        Command::Xpending => stream::xpending,
+        Command::Xclaim => stream::xclaim,
+        Command::Xautoclaim => stream::xautoclaim,
+        Command::Xtrim => stream::xtrim,
+        Command::Xsetid => stream::xsetid,
+        Command::Xcfgset => stream::xcfgset,
+        Command::Xinfo => help::container,
+        Command::XinfoStream => stream::info_stream,
+        Command::XinfoGroups => stream::info_groups,
+        Command::XinfoConsumers => stream::info_consumers,
+        Command::XinfoHelp => help::help,
         // geo
         // (geo commands here)
         // hyperloglog

@@ -66,6 +66,10 @@ impl Event {
         Event { class: EventClasses::SET, name }
     }
 
+    pub const fn stream(name: &'static str) -> Self {
+        Event { class: EventClasses::STREAM, name }
+    }
+
     pub const EXPIRED: Event = Event { class: EventClasses::EXPIRED, name: "expired" };
     pub const KEY_MISS: Event = Event { class: EventClasses::KEY_MISS, name: "keymiss" };
     pub const NEW: Event = Event { class: EventClasses::NEW, name: "new" };

@@ -237,13 +237,16 @@ impl<'a> Keys<'a> {
         if self.locked.shard(shard_index).fields[self.db].is_due(self.now) {
             self.expire_fields(key, place);
         }
-        let Shard { tables, watched, fields, .. } = self.locked.shard(shard_index);
+        let Shard { tables, watched, waiting, fields, .. } = self.locked.shard(shard_index);
         let entry = match probe(&mut tables[self.db], key, place.hash, self.now) {
             Ok(entry) => Some(entry),
             Err(None) => None,
             Err(Some((deleted, bound))) => {
                 fields[self.db].forget(key, bound);
                 watched.touch(self.db, key);
+                if waiting.is_awaited(self.db, key) {
+                    self.effects.ready.push(ReadyKey { db: self.db, key: key.into() });
+                }
                 self.effects.touched.insert(shard_index);
                 self.effects.notice(self.db, key, Event::EXPIRED);
                 self.keyspace.bury(shard_index, deleted.into_object());
@@ -434,6 +437,17 @@ impl<'a> Keys<'a> {
     pub fn changed(&mut self, key: &[u8]) {
         self.effects.dirty += 1;
         self.touch(key);
+    }
+
+    /// As [`Keys::wrote`], for changes beside the data, such as who has read what of a stream:
+    /// WATCH is not told of them, nor are those who wait.
+    pub fn wrote_beside(&mut self, key: &[u8], changes: u64, event: Option<Event>) {
+        let place = self.place(key);
+        self.effects.touched.insert(place.shard as usize);
+        self.effects.dirty += changes;
+        if let Some(event) = event {
+            self.notice(key, event);
+        }
     }
 
     /// As [`Keys::wrote`], for a further key of a change that was told already and counts as one.

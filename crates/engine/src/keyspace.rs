@@ -3,7 +3,7 @@
 
 use crate::event::{Event, EventClasses, Notice};
 use crate::field_expiry::bound_of_gone;
-use crate::keys::{Effects, Keys};
+use crate::keys::{Effects, Keys, ReadyKey};
 use crate::reclaim::Reclaimer;
 use crate::shard::{Shard, ShardGauges};
 use crate::store::raw::lock::{Locked, Locks, Wait, Wake};
@@ -191,12 +191,15 @@ impl Keyspace {
                 continue;
             }
             let mut count = 0;
-            let Shard { tables, watched, fields, .. } = held;
+            let Shard { tables, watched, waiting, fields, .. } = held;
             more |= tables[db].expire_step(now.0, budget, &mut |gone, value| {
                 let key = gone.key;
                 fields[db].forget(key, bound_of_gone(&gone, value.object()));
                 count += 1;
                 watched.touch(db, key);
+                if waiting.is_awaited(db, key) {
+                    waiting.owe(&ReadyKey { db, key: key.into() });
+                }
                 if wants_notice {
                     notices.push(Notice { db, event: Event::EXPIRED, key: key.into() });
                 }

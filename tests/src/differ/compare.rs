@@ -37,6 +37,11 @@ pub fn is_same(words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
         "OBJECT" => is_same_object(&upper(words, 1), russet, peer),
         // Sizes of our own structures; present or absent is the same.
         "MEMORY" => matches!((russet, peer), (Reply::Int(_), Reply::Int(_))),
+        "XPENDING" => is_same_pending(russet, peer),
+        "XINFO" => is_same_but_moments(russet, peer),
+        // DIFFERS: `+` is the last entry that is there, as in Redis; Valkey looks behind the last
+        // ID that was given out.
+        "XREAD" => words.iter().any(|word| word == b"+"),
         "COMMAND" => has_odd_count(words) && russet.is_error(),
         "PUBSUB" if upper(words, 1).ends_with("CHANNELS") => sorted(russet) == sorted(peer),
         _ => false,
@@ -67,6 +72,38 @@ fn is_same_text(russet: &[u8], peer: &[u8]) -> bool {
     };
     let is_plain = |text: &[u8]| text.iter().all(u8::is_ascii) && !text.contains(&0);
     !(is_plain(russet) && is_plain(peer)) && until_nul(russet) == until_nul(peer)
+}
+
+/// The list of XPENDING: for how long each entry has been idle does not count.
+fn is_same_pending(russet: &Reply, peer: &Reply) -> bool {
+    let (Reply::Array(ours), Reply::Array(theirs)) = (russet, peer) else { return false };
+    let is_same_entry = |pair: (&Reply, &Reply)| match pair {
+        (Reply::Array(a), Reply::Array(b)) if a.len() == 4 && b.len() == 4 => {
+            (&a[0], &a[1], &a[3]) == (&b[0], &b[1], &b[3])
+        }
+        (a, b) => a == b,
+    };
+    ours.len() == theirs.len() && ours.iter().zip(theirs).all(is_same_entry)
+}
+
+/// XINFO STREAM FULL tells when things happened. DIFFERS: a block whose entries are all gone is
+/// gone; peers may keep it as long as its last entry was deleted by name.
+fn is_same_but_moments(russet: &Reply, peer: &Reply) -> bool {
+    const MOMENT_MS_MIN: i64 = 1_000_000_000_000;
+    match (russet, peer) {
+        (Reply::Array(ours), Reply::Array(theirs)) => {
+            let is_emptied = ours.get(1) == Some(&Reply::Int(0));
+            let is_block_count = |at: usize| is_emptied && (at == 3 || at == 5);
+            ours.len() == theirs.len()
+                && ours
+                    .iter()
+                    .zip(theirs)
+                    .enumerate()
+                    .all(|(at, (a, b))| is_block_count(at) || is_same_but_moments(a, b))
+        }
+        (Reply::Int(a), Reply::Int(b)) => a == b || *a.min(b) > MOMENT_MS_MIN,
+        _ => russet == peer,
+    }
 }
 
 fn upper(words: &[Vec<u8>], at: usize) -> String {

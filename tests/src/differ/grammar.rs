@@ -34,6 +34,10 @@ const LEFT_OUT: &[&str] = &[
     "spop",
     "object|help",
     "pubsub|help",
+    "xgroup|help",
+    "xinfo|help",
+    // Nothing but moments.
+    "xinfo|consumers",
 ];
 
 /// A command that both sides have, and those of its option words that the peer has too.
@@ -67,6 +71,7 @@ impl Grammar {
                 | Group::Set
                 | Group::SortedSet
                 | Group::Hash
+                | Group::Stream
                 | Group::Generic => {
                     if spec.flags.has(Flags::BLOCKING) {
                         &mut blocking
@@ -219,6 +224,7 @@ impl Verb {
                     }
                 }
             }
+            ArgKind::Block if arg.name == "streams" => streams(random, words),
             ArgKind::Block => self.arguments(random, arg.parts, words),
             _ => words.push(values::word(random, arg)),
         }
@@ -229,8 +235,17 @@ impl Verb {
     }
 
     fn is_known(&self, token: &str) -> bool {
-        self.tokens.contains(&token.to_uppercase())
+        // An ID made of the time is another on each side.
+        token != "*" && self.tokens.contains(&token.to_uppercase())
     }
+}
+
+/// The keys and IDs of XREAD and XREADGROUP, nearly always as many of the one as of the other.
+fn streams(random: &mut Random, words: &mut Vec<Vec<u8>>) {
+    let count = 1 + random.index(3);
+    (0..count).for_each(|_| words.push(values::key(random)));
+    let ids = if random.chance(0.95) { count } else { random.index(4) };
+    (0..ids).for_each(|_| words.push(values::stream_id(random)));
 }
 
 /// MSETEX with a deadline in the past. DIFFERS: Valkey writes such keys, so that they count and

@@ -160,6 +160,33 @@ const RANGE_ENDS: &[&[u8]] = &[
     b"-", b"+", b"[a", b"(a", b"[abc", b"(b", b"[", b"(", b"[1", b"(10", b"0", b"1", b"-1", b"5",
     b"(1", b"-inf", b"+inf", b"(-inf", b"100", b"", b"a", b"+x", b"1.5",
 ];
+const STREAM_IDS: &[&[u8]] = &[
+    b"0",
+    b"1",
+    b"1-1",
+    b"1-2",
+    b"2-1",
+    b"3",
+    b"3-*",
+    b"5-5",
+    b"7-*",
+    b"9-1",
+    b"12-*",
+    b"0-1",
+    b"0-0",
+    b"-",
+    b"+",
+    b"$",
+    b">",
+    b"(1-1",
+    b"(3",
+    b"abc",
+    b"",
+    b"5-",
+    b"18446744073709551615-1",
+];
+const GROUPS: &[&[u8]] = &[b"g", b"g", b"h", b""];
+const CONSUMERS: &[&[u8]] = &[b"alice", b"bob", b""];
 const CURSORS: &[&[u8]] = &[b"0", b"0", b"0", b"17", b"abc", b"18446744073709551616"];
 
 pub fn pick(random: &mut Random, pool: &[&[u8]]) -> Vec<u8> {
@@ -209,9 +236,26 @@ fn time_to_live(random: &mut Random, unit: u64) -> Vec<u8> {
     (unit * 100 + 1 + random.below(unit * 100_000)).to_string().into_bytes()
 }
 
+/// The ID of a stream's entry, or what stands for one.
+pub fn stream_id(random: &mut Random) -> Vec<u8> {
+    if random.chance(0.4) {
+        return format!("{}-{}", random.index(12), random.index(4)).into_bytes();
+    }
+    pick(random, STREAM_IDS)
+}
+
 /// A word for a leaf of an argument tree.
 pub fn word(random: &mut Random, arg: &Arg) -> Vec<u8> {
     let pool = match arg.name {
+        "id" | "start" | "end" | "last-id" | "lastid" | "max-deleted-id"
+            if arg.kind == ArgKind::String =>
+        {
+            return stream_id(random);
+        }
+        "threshold" if random.chance(0.5) => return stream_id(random),
+        "threshold" => NUMBERS,
+        "group" => GROUPS,
+        "consumer" => CONSUMERS,
         "seconds" if random.chance(0.4) => return time_to_live(random, 1),
         "milliseconds" if random.chance(0.4) => return time_to_live(random, 1_000),
         "seconds" => SECONDS,
