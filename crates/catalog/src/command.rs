@@ -171,6 +171,11 @@ commands! {
     geo {
     }
     hyperloglog {
+        Pfadd = PFADD,
+        Pfcount = PFCOUNT,
+        Pfmerge = PFMERGE,
+        Pfdebug = PFDEBUG,
+        Pfselftest = PFSELFTEST,
     }
     bloom {
     }

@@ -34,6 +34,9 @@ pub enum Refusal {
     BadBitOffset,
     BadBit,
     BadFieldType,
+    // hyperloglog
+    NotHyperLogLog,
+    CorruptHyperLogLog,
     /// Any other text, its code included.
     Text(Cow<'static, str>),
 }
@@ -79,6 +82,8 @@ impl Refusal {
                 "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not \
                  supported but i64 is."
             }
+            Refusal::NotHyperLogLog => "WRONGTYPE Key is not a valid HyperLogLog string value.",
+            Refusal::CorruptHyperLogLog => "INVALIDOBJ Corrupted HLL object detected",
             Refusal::InvalidExpire(command) => {
                 return format!("ERR invalid expire time in '{command}' command").into();
             }

@@ -4,7 +4,7 @@
 use crate::connection::{client, command, tracking};
 use crate::ctx::Handler;
 use crate::pubsub::{inspect, publish, subscribe};
-use crate::{bitmap, connection, generic, help, list, server, string, transactions};
+use crate::{bitmap, connection, generic, help, hyperloglog, list, server, string, transactions};
 use russet_catalog::Command;
 
 pub(crate) const fn of(call: Command) -> Handler {
@@ -137,7 +137,11 @@ pub(crate) const fn of(call: Command) -> Handler {
         // geo
         // (geo commands here)
         // hyperloglog
-        // (hyperloglog commands here)
+        Command::Pfadd => hyperloglog::pfadd,
+        Command::Pfcount => hyperloglog::pfcount,
+        Command::Pfmerge => hyperloglog::pfmerge,
+        Command::Pfdebug => hyperloglog::pfdebug,
+        Command::Pfselftest => hyperloglog::pfselftest,
         // bloom
         // (bloom commands here)
         // transactions

@@ -1,0 +1,95 @@
+//! The dense layout: 6 bits for each register, from the low bits of each byte up. Eight registers
+//! are six bytes, which as one word are spread to a byte each by three shifts.
+
+use super::hash::Mark;
+use super::registers::Registers;
+use super::{DENSE_REGISTER_BYTES, REGISTERS};
+use crate::types::blob::Blob;
+
+const GROUP_REGISTERS: usize = 8;
+const GROUP_BYTES: usize = 6;
+/// Groups that are worked on together, so that each step is a loop over words side by side.
+const LANES: usize = 16;
+const BLOCK_BYTES: usize = LANES * GROUP_BYTES;
+const BLOCK_REGISTERS: usize = LANES * GROUP_REGISTERS;
+
+const _: () = assert!(DENSE_REGISTER_BYTES.is_multiple_of(BLOCK_BYTES));
+const _: () = assert!(REGISTERS.is_multiple_of(BLOCK_REGISTERS));
+
+/// Six bytes as a word.
+#[inline]
+fn group(bytes: &[u8; GROUP_BYTES]) -> u64 {
+    let [a, b, c, d, e, f] = *bytes;
+    u64::from_le_bytes([a, b, c, d, e, f, 0, 0])
+}
+
+/// From eight fields of 6 bits to eight bytes: halves, quarters, eighths move apart.
+#[inline]
+fn spread(word: u64) -> u64 {
+    let word = (word & 0x0000_0000_00ff_ffff) | (word & 0x0000_ffff_ff00_0000) << 8;
+    let word = (word & 0x0000_0fff_0000_0fff) | (word & 0x00ff_f000_00ff_f000) << 4;
+    (word & 0x003f_003f_003f_003f) | (word & 0x0fc0_0fc0_0fc0_0fc0) << 2
+}
+
+/// The inverse of [`spread`].
+#[inline]
+fn gather(word: u64) -> u64 {
+    let word = (word & 0x003f_003f_003f_003f) | (word & 0x3f00_3f00_3f00_3f00) >> 2;
+    let word = (word & 0x0000_0fff_0000_0fff) | (word & 0x0fff_0000_0fff_0000) >> 4;
+    (word & 0x0000_0000_00ff_ffff) | (word & 0x00ff_ffff_0000_0000) >> 8
+}
+
+/// Raises registers to those of a dense value.
+pub(super) fn merge_into(registers: &mut Registers, dense: &[u8]) {
+    let (blocks, _none) = dense.as_chunks::<BLOCK_BYTES>();
+    let (targets, _none) = registers.0.as_chunks_mut::<BLOCK_REGISTERS>();
+    for (block, target) in blocks.iter().zip(targets) {
+        let mut words = [0; LANES];
+        for (word, bytes) in words.iter_mut().zip(block.as_chunks::<GROUP_BYTES>().0) {
+            *word = group(bytes);
+        }
+        for word in &mut words {
+            *word = spread(*word);
+        }
+        for (registers, word) in target.as_chunks_mut::<GROUP_REGISTERS>().0.iter_mut().zip(words) {
+            for (register, other) in registers.iter_mut().zip(word.to_le_bytes()) {
+                *register = other.max(*register);
+            }
+        }
+    }
+}
+
+/// Packs registers into the dense layout.
+pub(super) fn pack(registers: &Registers, dense: &mut [u8]) {
+    let (groups, _none) = registers.0.as_chunks::<GROUP_REGISTERS>();
+    let (targets, _none) = dense.as_chunks_mut::<GROUP_BYTES>();
+    for (target, group) in targets.iter_mut().zip(groups) {
+        let [a, b, c, d, e, f, ..] = gather(u64::from_le_bytes(*group)).to_le_bytes();
+        *target = [a, b, c, d, e, f];
+    }
+}
+
+/// One register; `at` is where the registers begin in `bytes`.
+#[cfg(test)]
+pub(super) fn register(dense: &[u8], index: usize) -> u8 {
+    let bit = index * 6;
+    let pair = u16::from_le_bytes([dense[bit / 8], dense.get(bit / 8 + 1).copied().unwrap_or(0)]);
+    (pair >> (bit % 8)) as u8 & 63
+}
+
+/// Raises one register of a dense value whose registers begin at `start`; whether it rose.
+pub(super) fn set(blob: &mut impl Blob, start: usize, mark: Mark) -> bool {
+    let bit = mark.register * 6;
+    let (at, shift) = (start + bit / 8, bit % 8);
+    let bytes = blob.bytes();
+    // The last register ends with its byte.
+    let (low, high) = (bytes[at], bytes.get(at + 1).copied().unwrap_or(0));
+    let pair = u16::from_le_bytes([low, high]);
+    if (pair >> shift) as u8 & 63 >= mark.run {
+        return false;
+    }
+    let raised = pair & !(63 << shift) | u16::from(mark.run) << shift;
+    let width = if shift > 2 { 2 } else { 1 };
+    blob.overwrite(at, &raised.to_le_bytes()[..width]);
+    true
+}
