@@ -178,6 +178,14 @@ commands! {
         Pfselftest = PFSELFTEST,
     }
     bloom {
+        BfReserve = BF_RESERVE,
+        BfAdd = BF_ADD,
+        BfMadd = BF_MADD,
+        BfInsert = BF_INSERT,
+        BfExists = BF_EXISTS,
+        BfMexists = BF_MEXISTS,
+        BfCard = BF_CARD,
+        BfInfo = BF_INFO,
     }
     transactions {
         Multi = MULTI,

@@ -4,7 +4,9 @@
 use crate::connection::{client, command, tracking};
 use crate::ctx::Handler;
 use crate::pubsub::{inspect, publish, subscribe};
-use crate::{bitmap, connection, generic, help, hyperloglog, list, server, string, transactions};
+use crate::{
+    bitmap, bloom, connection, generic, help, hyperloglog, list, server, string, transactions,
+};
 use russet_catalog::Command;
 
 pub(crate) const fn of(call: Command) -> Handler {
@@ -143,7 +145,14 @@ pub(crate) const fn of(call: Command) -> Handler {
         Command::Pfdebug => hyperloglog::pfdebug,
         Command::Pfselftest => hyperloglog::pfselftest,
         // bloom
-        // (bloom commands here)
+        Command::BfReserve => bloom::bf_reserve,
+        Command::BfAdd => bloom::bf_add,
+        Command::BfMadd => bloom::bf_madd,
+        Command::BfInsert => bloom::bf_insert,
+        Command::BfExists => bloom::bf_exists,
+        Command::BfMexists => bloom::bf_mexists,
+        Command::BfCard => bloom::bf_card,
+        Command::BfInfo => bloom::bf_info,
         // transactions
         Command::Multi => transactions::multi,
         Command::Exec => transactions::exec,

@@ -10,6 +10,7 @@ pub mod hash;
 pub mod hyperloglog;
 pub mod lcs;
 pub mod list;
+mod murmur;
 pub mod set;
 pub mod stream;
 pub mod string;

@@ -24,6 +24,9 @@ impl Signature {
                 list(&mut bytes, ListRef::Packed(packed));
             }
             View::Object(Object::List(large)) => list(&mut bytes, ListRef::Large(large)),
+            View::Object(Object::Bloom(bloom)) => {
+                bloom.layer_bytes().for_each(|layer| part(&mut bytes, layer));
+            }
             _ => {
                 if let Ok(text) = string::text(entry) {
                     text.with_bytes(|text| part(&mut bytes, text));
