@@ -169,6 +169,16 @@ commands! {
     stream {
     }
     geo {
+        Geoadd = GEOADD,
+        Geodist = GEODIST,
+        Geohash = GEOHASH,
+        Geopos = GEOPOS,
+        Geosearch = GEOSEARCH,
+        Geosearchstore = GEOSEARCHSTORE,
+        Georadius = GEORADIUS,
+        GeoradiusRo = GEORADIUS_RO,
+        Georadiusbymember = GEORADIUSBYMEMBER,
+        GeoradiusbymemberRo = GEORADIUSBYMEMBER_RO,
     }
     hyperloglog {
         Pfadd = PFADD,

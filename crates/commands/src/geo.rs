@@ -1,1 +1,64 @@
-//! Places on a map, kept in sorted sets: what their commands share. Each family of verbs has a file of its own.
+//! Places in sorted sets: what their commands share. Each family of verbs has a file of its own;
+//! geohashes, distances and shapes are the engine's.
+
+mod add;
+mod parse;
+mod place;
+mod reply;
+mod search;
+#[cfg(test)]
+mod tests;
+
+pub use add::geoadd;
+pub use place::{geodist, geohash, geopos};
+pub use search::{
+    georadius, georadius_ro, georadiusbymember, georadiusbymember_ro, geosearch, geosearchstore,
+};
+
+use crate::config::Directive;
+use crate::ctx::Ctx;
+use crate::error::Refusal;
+use russet_base::num;
+use russet_engine::event::{Event, EventClasses};
+use russet_engine::keys::Keys;
+use russet_engine::types::geo::{Point, Unit};
+use russet_engine::types::zset::{ZsetLimits, ZsetRef, stored};
+use russet_engine::value::WrongType;
+
+/// What the directives for packed sorted sets say now.
+fn limits(ctx: &Ctx) -> ZsetLimits {
+    let config = &ctx.node.config;
+    let natural = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+    ZsetLimits {
+        entries_max: natural(config.int(Directive::ZsetMaxListpackEntries).unsigned_abs()),
+        member_bytes_max: natural(config.memory(Directive::ZsetMaxListpackValue)),
+    }
+}
+
+const fn event(name: &'static str) -> Event {
+    Event { class: EventClasses::ZSET, name }
+}
+
+/// The sorted set under a key, to read.
+fn read<'k>(keys: &'k mut Keys, key: &[u8]) -> Result<Option<ZsetRef<'k>>, WrongType> {
+    keys.read(key).map(|entry| stored::zset(&entry)).transpose()
+}
+
+fn float(word: &[u8]) -> Result<f64, Refusal> {
+    num::parse_f64(word).ok_or(Refusal::NotFloat)
+}
+
+/// A place in degrees, on the map.
+fn point([longitude, latitude]: [&[u8]; 2]) -> Result<Point, Refusal> {
+    let point = Point { longitude: float(longitude)?, latitude: float(latitude)? };
+    if point.is_valid() {
+        return Ok(point);
+    }
+    let Point { longitude, latitude } = point;
+    Err(Refusal::text(format!("ERR invalid longitude,latitude pair {longitude:.6},{latitude:.6}")))
+}
+
+fn unit(word: &[u8]) -> Result<Unit, Refusal> {
+    Unit::parse(word)
+        .ok_or(Refusal::text("ERR unsupported unit provided. please use M, KM, FT, MI"))
+}

@@ -5,7 +5,7 @@ use crate::connection::{client, command, tracking};
 use crate::ctx::Handler;
 use crate::pubsub::{inspect, publish, subscribe};
 use crate::{
-    bitmap, bloom, connection, generic, help, hyperloglog, list, server, string, transactions,
+    bitmap, bloom, connection, generic, geo, help, hyperloglog, list, server, string, transactions,
 };
 use russet_catalog::Command;
 
@@ -137,7 +137,16 @@ pub(crate) const fn of(call: Command) -> Handler {
         // stream
         // (stream commands here)
         // geo
-        // (geo commands here)
+        Command::Geoadd => geo::geoadd,
+        Command::Geodist => geo::geodist,
+        Command::Geohash => geo::geohash,
+        Command::Geopos => geo::geopos,
+        Command::Geosearch => geo::geosearch,
+        Command::Geosearchstore => geo::geosearchstore,
+        Command::Georadius => geo::georadius,
+        Command::GeoradiusRo => geo::georadius_ro,
+        Command::Georadiusbymember => geo::georadiusbymember,
+        Command::GeoradiusbymemberRo => geo::georadiusbymember_ro,
         // hyperloglog
         Command::Pfadd => hyperloglog::pfadd,
         Command::Pfcount => hyperloglog::pfcount,
