@@ -19,7 +19,7 @@ use crate::config::Directive;
 use crate::ctx::Ctx;
 use crate::error::Refusal;
 use russet_base::num;
-use russet_engine::event::{Event, EventClasses};
+use russet_engine::event::Event;
 use russet_engine::keys::Keys;
 use russet_engine::types::geo::{Point, Unit};
 use russet_engine::types::zset::{ZsetLimits, ZsetRef, stored};
@@ -36,7 +36,7 @@ fn limits(ctx: &Ctx) -> ZsetLimits {
 }
 
 const fn event(name: &'static str) -> Event {
-    Event { class: EventClasses::ZSET, name }
+    Event::zset(name)
 }
 
 /// The sorted set under a key, to read.

@@ -133,6 +133,11 @@ fn look_at(stage: &mut Stage, key: &[u8]) {
                 assert_eq!(integer(stage.ask(&[b"SISMEMBER", key, member])), 1);
             }
         }
+        "+MBbloom--" => {
+            let items = integer(stage.ask(&[b"BF.CARD", key]));
+            let capacity = stage.ask(&[b"BF.INFO", key, b"CAPACITY"]).to_string();
+            assert!(items >= 0 && !capacity.starts_with('-'), "{items} items: {capacity}");
+        }
         other => panic!("a type that nobody looks at yet: {other}"),
     }
 }

@@ -19,8 +19,8 @@ pub const CAPACITY_MAX: u64 = 1 << 30;
 pub const EXPANSION_MAX: u64 = 32_768;
 /// An error rate above this is taken as this: with fewer bits a filter would say yes to anything.
 pub const ERROR_RATE_CAP: f64 = 0.25;
-/// Bytes that the bits of one filter may take up, all layers together.
-pub const BITS_BYTES_MAX: u64 = 2 << 30;
+/// Bytes that the bits of one filter may take up, all layers together: as much as a string may.
+pub const BITS_BYTES_MAX: u64 = 512 << 20;
 
 /// The share of the error that the first layer is made for, if more may follow.
 const FIRST_LAYER_SHARE: f64 = 0.5;

@@ -33,17 +33,15 @@ pub(super) struct Bounds {
 }
 
 impl Shape {
-    /// A polygon; its middle is the mean of its corners in space.
+    /// A polygon; its middle lies in the direction of the sum of its corners.
     pub fn polygon(corners: Vec<Point>) -> Shape {
         let (mut x, mut y, mut z) = (0.0, 0.0, 0.0);
         for corner in &corners {
             let (longitude, latitude) = (radians(corner.longitude), radians(corner.latitude));
-            x += EARTH_RADIUS_M * latitude.cos() * longitude.cos();
-            y += EARTH_RADIUS_M * latitude.cos() * longitude.sin();
-            z += EARTH_RADIUS_M * latitude.sin();
+            x += latitude.cos() * longitude.cos();
+            y += latitude.cos() * longitude.sin();
+            z += latitude.sin();
         }
-        let count = corners.len() as f64;
-        let (x, y, z) = (x / count, y / count, z / count);
         let longitude = degrees(y.atan2(x));
         let latitude = degrees(z.atan2((x * x + y * y).sqrt()));
         let center = Point { longitude, latitude };

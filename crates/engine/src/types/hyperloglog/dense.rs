@@ -12,16 +12,11 @@ const GROUP_BYTES: usize = 6;
 const LANES: usize = 16;
 const BLOCK_BYTES: usize = LANES * GROUP_BYTES;
 const BLOCK_REGISTERS: usize = LANES * GROUP_REGISTERS;
+/// How much a word is longer than a group.
+const SPARE_BYTES: usize = 8 - GROUP_BYTES;
 
 const _: () = assert!(DENSE_REGISTER_BYTES.is_multiple_of(BLOCK_BYTES));
 const _: () = assert!(REGISTERS.is_multiple_of(BLOCK_REGISTERS));
-
-/// Six bytes as a word.
-#[inline]
-fn group(bytes: &[u8; GROUP_BYTES]) -> u64 {
-    let [a, b, c, d, e, f] = *bytes;
-    u64::from_le_bytes([a, b, c, d, e, f, 0, 0])
-}
 
 /// From eight fields of 6 bits to eight bytes: halves, quarters, eighths move apart.
 #[inline]
@@ -41,35 +36,54 @@ fn gather(word: u64) -> u64 {
 
 /// Raises registers to those of a dense value.
 pub(super) fn merge_into(registers: &mut Registers, dense: &[u8]) {
-    let (blocks, _none) = dense.as_chunks::<BLOCK_BYTES>();
-    let (targets, _none) = registers.0.as_chunks_mut::<BLOCK_REGISTERS>();
-    for (block, target) in blocks.iter().zip(targets) {
-        let mut words = [0; LANES];
-        for (word, bytes) in words.iter_mut().zip(block.as_chunks::<GROUP_BYTES>().0) {
-            *word = group(bytes);
-        }
-        for word in &mut words {
-            *word = spread(*word);
-        }
-        for (registers, word) in target.as_chunks_mut::<GROUP_REGISTERS>().0.iter_mut().zip(words) {
-            for (register, other) in registers.iter_mut().zip(word.to_le_bytes()) {
-                *register = other.max(*register);
+    let targets = registers.0.as_chunks_mut::<BLOCK_REGISTERS>().0;
+    for (index, target) in targets.iter_mut().enumerate() {
+        let rest = &dense[index * BLOCK_BYTES..];
+        match rest.first_chunk() {
+            Some(block) => merge_block(target, block),
+            None => {
+                let mut last = [0; BLOCK_BYTES + SPARE_BYTES];
+                last[..BLOCK_BYTES].copy_from_slice(rest);
+                merge_block(target, &last);
             }
         }
     }
 }
 
-/// Packs registers into the dense layout.
-pub(super) fn pack(registers: &Registers, dense: &mut [u8]) {
-    let (groups, _none) = registers.0.as_chunks::<GROUP_REGISTERS>();
-    let (targets, _none) = dense.as_chunks_mut::<GROUP_BYTES>();
-    for (target, group) in targets.iter_mut().zip(groups) {
-        let [a, b, c, d, e, f, ..] = gather(u64::from_le_bytes(*group)).to_le_bytes();
-        *target = [a, b, c, d, e, f];
+/// Each group is read as eight bytes, of which the last two belong to the next one.
+#[inline]
+fn merge_block(target: &mut [u8; BLOCK_REGISTERS], block: &[u8; BLOCK_BYTES + SPARE_BYTES]) {
+    let mut bytes = [0; BLOCK_REGISTERS];
+    for (lane, spaced) in bytes.as_chunks_mut::<GROUP_REGISTERS>().0.iter_mut().enumerate() {
+        let at = lane * GROUP_BYTES;
+        let group = block[at..].first_chunk().expect("a block has bytes to spare at its end");
+        *spaced = spread(u64::from_le_bytes(*group)).to_le_bytes();
+    }
+    for (register, other) in target.iter_mut().zip(bytes) {
+        *register = other.max(*register);
     }
 }
 
-/// One register; `at` is where the registers begin in `bytes`.
+/// Packs registers into the dense layout.
+pub(super) fn pack(registers: &Registers, dense: &mut [u8]) {
+    const WORDS: usize = 4;
+    let targets = dense.as_chunks_mut::<{ WORDS * GROUP_BYTES }>().0;
+    let sources = registers.0.as_chunks::<{ WORDS * GROUP_REGISTERS }>().0;
+    for (target, source) in targets.iter_mut().zip(sources) {
+        let mut words = [0; WORDS];
+        for (word, group) in words.iter_mut().zip(source.as_chunks::<GROUP_REGISTERS>().0) {
+            *word = gather(u64::from_le_bytes(*group));
+        }
+        // Four times 48 bits are three times 64.
+        let [a, b, c, d] = words;
+        let joined = [a | b << 48, b >> 16 | c << 32, c >> 32 | d << 16];
+        for (bytes, word) in target.as_chunks_mut::<8>().0.iter_mut().zip(joined) {
+            *bytes = word.to_le_bytes();
+        }
+    }
+}
+
+/// One register.
 #[cfg(test)]
 pub(super) fn register(dense: &[u8], index: usize) -> u8 {
     let bit = index * 6;

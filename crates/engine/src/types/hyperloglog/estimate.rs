@@ -33,27 +33,17 @@ pub(super) fn of_registers(registers: &Registers) -> u64 {
     estimate(&histogram(registers))
 }
 
-/// Registers are counted in pairs: half as many counters to raise, and seldom the same one twice in
-/// a row, which would have to wait for itself.
+/// Several counts are kept side by side: equal registers follow each other often, and a counter that
+/// was just raised would have to be waited for.
 fn histogram(registers: &Registers) -> Histogram {
-    let mut pairs = [[0u16; 64]; 64];
-    for eight in registers.0.as_chunks::<8>().0 {
-        let word = u64::from_le_bytes(*eight);
-        for shift in [0, 16, 32, 48] {
-            let pair = (word >> shift) as usize;
-            pairs[pair & 63][pair >> 8 & 63] += 1;
+    const SIDE_BY_SIDE: usize = 8;
+    let mut counts = [[0u32; 64]; SIDE_BY_SIDE];
+    for registers in registers.0.as_chunks::<SIDE_BY_SIDE>().0 {
+        for (counts, register) in counts.iter_mut().zip(registers) {
+            counts[usize::from(register & 63)] += 1;
         }
     }
-    let mut histogram = [0; 64];
-    for (first, row) in pairs.iter().enumerate() {
-        let mut total = 0;
-        for (count, pair) in histogram.iter_mut().zip(row) {
-            *count += u32::from(*pair);
-            total += u32::from(*pair);
-        }
-        histogram[first] += total;
-    }
-    histogram
+    std::array::from_fn(|value| counts.iter().map(|counts| counts[value]).sum())
 }
 
 fn estimate(histogram: &Histogram) -> u64 {

@@ -6,8 +6,8 @@ use super::registers::Registers;
 use super::{DENSE_REGISTER_BYTES, REGISTERS, dense, estimate, header, stored};
 use russet_base::Random;
 
-const CYCLES: usize = 100;
-const ELEMENTS_MAX: u64 = 1_000_000;
+const CYCLES: usize = 20;
+const ELEMENTS_MAX: u64 = 100_000;
 /// How many standard errors an estimate may be off.
 const ERRORS_MAX: f64 = 6.0;
 

@@ -110,9 +110,9 @@ pub fn add<'e>(
     let old_len = HEADER_BYTES + parts.registers.len();
     let mut added = Added { changes: 0, left: None };
     if parts.encoding == Encoding::Sparse {
-        if elements.len() > 1 {
-            // One element fails before it changes anything. Several must not fail half-way.
-            sparse::walk(parts.registers, |_, _| {})?;
+        // One element fails before it changes anything. Several must not fail half-way.
+        if elements.len() > 1 && sparse::walk(parts.registers, |_, _| {}).is_err() {
+            return add_to_copy(entry, elements, sparse_bytes_max);
         }
         let growth = elements.len().saturating_mul(GROWTH_BYTES_MAX);
         let len = old_len.saturating_add(growth).min(sparse_bytes_max).max(old_len);
@@ -132,6 +132,25 @@ pub fn add<'e>(
         mark_stale(&mut blob);
     }
     Ok(changes)
+}
+
+/// As [`add`], for a value that is corrupt somewhere: perhaps not where the elements go.
+#[cold]
+fn add_to_copy<'e>(
+    entry: &mut EntryMut<'_, Object>,
+    mut elements: impl Iterator<Item = &'e [u8]>,
+    sparse_bytes_max: usize,
+) -> Result<usize, Fault> {
+    let mut copy = bytes(&entry.as_ref())?.to_vec();
+    let added = add_sparse(&mut copy, &mut elements, sparse_bytes_max)?;
+    if added.left.is_some() {
+        return Err(Fault::Corrupt);
+    }
+    if added.changes > 0 {
+        mark_stale(&mut copy);
+        entry.set(string::adopt(&mut copy));
+    }
+    Ok(added.changes)
 }
 
 /// A new value with these elements, and how many of them changed it.
