@@ -44,13 +44,19 @@ fn read<'k>(keys: &'k mut Keys, key: &[u8]) -> Result<Option<ZsetRef<'k>>, Wrong
     keys.read(key).map(|entry| stored::zset(&entry)).transpose()
 }
 
-fn float(word: &[u8]) -> Result<f64, Refusal> {
-    num::parse_f64(word).ok_or(Refusal::NotFloat)
+/// A number, or else `refusal`. COMPAT: no hexadecimal digits, as in Valkey 9; test
+/// `geo/geoadd.wire`.
+fn float(word: &[u8], refusal: Refusal) -> Result<f64, Refusal> {
+    let is_hexadecimal = word.iter().any(|byte| matches!(byte, b'x' | b'X'));
+    num::parse_f64(word).filter(|_| !is_hexadecimal).ok_or(refusal)
 }
 
 /// A place in degrees, on the map.
 fn point([longitude, latitude]: [&[u8]; 2]) -> Result<Point, Refusal> {
-    let point = Point { longitude: float(longitude)?, latitude: float(latitude)? };
+    let point = Point {
+        longitude: float(longitude, Refusal::NotFloat)?,
+        latitude: float(latitude, Refusal::NotFloat)?,
+    };
     if point.is_valid() {
         return Ok(point);
     }

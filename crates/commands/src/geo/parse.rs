@@ -2,7 +2,7 @@
 //! that is not there is told before a word that makes no sense, if it stands before it.
 
 use super::place::place_of;
-use super::{point, unit};
+use super::{float, point, unit};
 use crate::error::Refusal;
 use russet_base::text::eq_ignore_case;
 use russet_base::{Args, num};
@@ -317,12 +317,8 @@ fn count(word: &[u8]) -> Result<usize, Refusal> {
     }
 }
 
-fn length(word: &[u8], refusal: &'static str) -> Result<f64, Refusal> {
-    num::parse_f64(word).ok_or(Refusal::text(refusal))
-}
-
 fn radius([radius, unit_word]: [&[u8]; 2]) -> Result<(Extents, Unit), Refusal> {
-    let radius = length(radius, "ERR need numeric radius")?;
+    let radius = float(radius, Refusal::text("ERR need numeric radius"))?;
     if radius < 0.0 {
         return Err(Refusal::text("ERR radius cannot be negative"));
     }
@@ -330,8 +326,8 @@ fn radius([radius, unit_word]: [&[u8]; 2]) -> Result<(Extents, Unit), Refusal> {
 }
 
 fn bounding_box([width, height, unit_word]: [&[u8]; 3]) -> Result<(Extents, Unit), Refusal> {
-    let width = length(width, "ERR need numeric width")?;
-    let height = length(height, "ERR need numeric height")?;
+    let width = float(width, Refusal::text("ERR need numeric width"))?;
+    let height = float(height, Refusal::text("ERR need numeric height"))?;
     if width < 0.0 || height < 0.0 {
         return Err(Refusal::text("ERR height or width cannot be negative"));
     }
