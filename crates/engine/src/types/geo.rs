@@ -1,5 +1,5 @@
-//! Places on earth as numbers: coordinates as 52-bit geohashes that serve as scores of a sorted set,
-//! distances, and the shapes that are searched. Nothing here knows where places are stored.
+//! Places on earth as numbers: coordinates as 52-bit geohashes that serve as scores of a sorted
+//! set, distances, and the shapes that are searched. Nothing here knows where places are stored.
 //!
 //! Every floating-point step that can be seen in a reply is in the order that the peers have, so
 //! that the same digits come out.

@@ -1,5 +1,5 @@
-//! MurmurHash64A. HyperLogLogs and Bloom filters hash with it wherever they are stored: another hash
-//! would make values that no other server can use.
+//! MurmurHash64A. HyperLogLogs and Bloom filters hash with it wherever they are stored: another
+//! hash would make values that no other server can use.
 
 const MULTIPLIER: u64 = 0xc6a4_a793_5bd1_e995;
 const SHIFT: u32 = 47;

@@ -33,8 +33,8 @@ pub(super) fn of_registers(registers: &Registers) -> u64 {
     estimate(&histogram(registers))
 }
 
-/// Several counts are kept side by side: equal registers follow each other often, and a counter that
-/// was just raised would have to be waited for.
+/// Several counts are kept side by side: equal registers follow each other often, and a counter
+/// that was just raised would have to be waited for.
 fn histogram(registers: &Registers) -> Histogram {
     const SIDE_BY_SIDE: usize = 8;
     let mut counts = [[0u32; 64]; SIDE_BY_SIDE];

@@ -1,5 +1,6 @@
-//! The sixteen bytes in front of the registers: `HYLL`, the encoding, three bytes that are not used,
-//! and the last estimate in little-endian order, whose highest bit says that it is out of date.
+//! The sixteen bytes in front of the registers: `HYLL`, the encoding, three bytes that are not
+//! used, and the last estimate in little-endian order, whose highest bit says that it is out of
+//! date.
 
 use super::{DENSE_REGISTER_BYTES, Fault};
 
