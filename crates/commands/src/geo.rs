@@ -15,40 +15,16 @@ pub use search::{
     georadius, georadius_ro, georadiusbymember, georadiusbymember_ro, geosearch, geosearchstore,
 };
 
-use crate::config::Directive;
-use crate::ctx::Ctx;
 use crate::error::Refusal;
-use russet_base::num;
-use russet_engine::event::Event;
+use crate::zset::float;
 use russet_engine::keys::Keys;
 use russet_engine::types::geo::{Point, Unit};
-use russet_engine::types::zset::{ZsetLimits, ZsetRef, stored};
+use russet_engine::types::zset::{ZsetRef, stored};
 use russet_engine::value::WrongType;
-
-/// What the directives for packed sorted sets say now.
-fn limits(ctx: &Ctx) -> ZsetLimits {
-    let config = &ctx.node.config;
-    let natural = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
-    ZsetLimits {
-        entries_max: natural(config.int(Directive::ZsetMaxListpackEntries).unsigned_abs()),
-        member_bytes_max: natural(config.memory(Directive::ZsetMaxListpackValue)),
-    }
-}
-
-const fn event(name: &'static str) -> Event {
-    Event::zset(name)
-}
 
 /// The sorted set under a key, to read.
 fn read<'k>(keys: &'k mut Keys, key: &[u8]) -> Result<Option<ZsetRef<'k>>, WrongType> {
     keys.read(key).map(|entry| stored::zset(&entry)).transpose()
-}
-
-/// A number, or else `refusal`. COMPAT: no hexadecimal digits, as in Valkey 9; test
-/// `geo/geoadd.wire`.
-fn float(word: &[u8], refusal: Refusal) -> Result<f64, Refusal> {
-    let is_hexadecimal = word.iter().any(|byte| matches!(byte, b'x' | b'X'));
-    num::parse_f64(word).filter(|_| !is_hexadecimal).ok_or(refusal)
 }
 
 /// A place in degrees, on the map.

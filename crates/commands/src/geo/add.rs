@@ -1,10 +1,12 @@
 //! GEOADD.
 
-use super::{event, limits, point};
+use super::point;
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
+use crate::zset::limits;
 use russet_base::Args;
 use russet_base::text::eq_ignore_case;
+use russet_engine::event::Event;
 use russet_engine::types::geo::score_of_point;
 use russet_engine::types::zset::stored::{self, Draft};
 use russet_engine::types::zset::{Extent, Upsert};
@@ -82,7 +84,7 @@ pub fn geoadd(ctx: &mut Ctx, args: Args) -> Outcome {
     }
     if added + moved > 0 {
         let before = ctx.keys.effects.dirty;
-        ctx.keys.wrote(key, event("zadd"));
+        ctx.keys.wrote(key, Event::zset("zadd"));
         ctx.keys.effects.dirty = before + (added + moved) as u64;
     }
     ctx.reply.int(if condition.counts_changes { added + moved } else { added });

@@ -2,8 +2,9 @@
 //! that is not there is told before a word that makes no sense, if it stands before it.
 
 use super::place::place_of;
-use super::{float, point, unit};
+use super::{point, unit};
 use crate::error::Refusal;
+use crate::zset::float;
 use russet_base::text::eq_ignore_case;
 use russet_base::{Args, num};
 use russet_engine::types::geo::{Extents, Order, Point, Shape, Unit};

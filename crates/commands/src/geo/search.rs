@@ -1,9 +1,10 @@
 //! Searching for places: GEOSEARCH, GEOSEARCHSTORE, and GEORADIUS in its four older forms.
 
 use super::parse::{Form, Query, Store, parse};
+use super::read;
 use super::reply::{reply_distance, reply_member, reply_point};
-use super::{event, limits, read};
 use crate::ctx::{Ctx, DONE, Outcome};
+use crate::zset::limits;
 use russet_base::Args;
 use russet_engine::event::Event;
 use russet_engine::types::geo::{Filter, Hit, Hits, Shape, cover};
@@ -54,7 +55,7 @@ fn search(ctx: &mut Ctx, args: Args, form: Form) -> Outcome {
     let stored = hits.len();
     let draft = draft(&query, store, &hits, limits);
     let name = if form == Form::SearchStore { "geosearchstore" } else { "georadiusstore" };
-    put(ctx, store.key, draft, (event(name), stored));
+    put(ctx, store.key, draft, (Event::zset(name), stored));
     ctx.reply.int(stored as i64);
     DONE
 }

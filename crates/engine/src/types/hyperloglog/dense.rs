@@ -4,6 +4,7 @@
 use super::hash::Mark;
 use super::registers::Registers;
 use super::{DENSE_REGISTER_BYTES, REGISTERS};
+use crate::store::raw::wide::{Work, widely};
 use crate::types::blob::Blob;
 
 const GROUP_REGISTERS: usize = 8;
@@ -19,7 +20,7 @@ const _: () = assert!(DENSE_REGISTER_BYTES.is_multiple_of(BLOCK_BYTES));
 const _: () = assert!(REGISTERS.is_multiple_of(BLOCK_REGISTERS));
 
 /// From eight fields of 6 bits to eight bytes: halves, quarters, eighths move apart.
-#[inline]
+#[inline(always)]
 fn spread(word: u64) -> u64 {
     let word = (word & 0x0000_0000_00ff_ffff) | (word & 0x0000_ffff_ff00_0000) << 8;
     let word = (word & 0x0000_0fff_0000_0fff) | (word & 0x00ff_f000_00ff_f000) << 4;
@@ -27,7 +28,7 @@ fn spread(word: u64) -> u64 {
 }
 
 /// The inverse of [`spread`].
-#[inline]
+#[inline(always)]
 fn gather(word: u64) -> u64 {
     let word = (word & 0x003f_003f_003f_003f) | (word & 0x3f00_3f00_3f00_3f00) >> 2;
     let word = (word & 0x0000_0fff_0000_0fff) | (word & 0x0fff_0000_0fff_0000) >> 4;
@@ -36,22 +37,36 @@ fn gather(word: u64) -> u64 {
 
 /// Raises registers to those of a dense value.
 pub(super) fn merge_into(registers: &mut Registers, dense: &[u8]) {
-    let targets = registers.0.as_chunks_mut::<BLOCK_REGISTERS>().0;
-    for (index, target) in targets.iter_mut().enumerate() {
-        let rest = &dense[index * BLOCK_BYTES..];
-        match rest.first_chunk() {
-            Some(block) => merge_block(target, block),
-            None => {
-                let mut last = [0; BLOCK_BYTES + SPARE_BYTES];
-                last[..BLOCK_BYTES].copy_from_slice(rest);
-                merge_block(target, &last);
+    widely(Merge { registers, dense });
+}
+
+struct Merge<'a> {
+    registers: &'a mut Registers,
+    dense: &'a [u8],
+}
+
+impl Work for Merge<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let targets = self.registers.0.as_chunks_mut::<BLOCK_REGISTERS>().0;
+        for (index, target) in targets.iter_mut().enumerate() {
+            let rest = &self.dense[index * BLOCK_BYTES..];
+            match rest.first_chunk() {
+                Some(block) => merge_block(target, block),
+                None => {
+                    let mut last = [0; BLOCK_BYTES + SPARE_BYTES];
+                    last[..BLOCK_BYTES].copy_from_slice(rest);
+                    merge_block(target, &last);
+                }
             }
         }
     }
 }
 
 /// Each group is read as eight bytes, of which the last two belong to the next one.
-#[inline]
+#[inline(always)]
 fn merge_block(target: &mut [u8; BLOCK_REGISTERS], block: &[u8; BLOCK_BYTES + SPARE_BYTES]) {
     let mut bytes = [0; BLOCK_REGISTERS];
     for (lane, spaced) in bytes.as_chunks_mut::<GROUP_REGISTERS>().0.iter_mut().enumerate() {
@@ -66,19 +81,35 @@ fn merge_block(target: &mut [u8; BLOCK_REGISTERS], block: &[u8; BLOCK_BYTES + SP
 
 /// Packs registers into the dense layout.
 pub(super) fn pack(registers: &Registers, dense: &mut [u8]) {
-    const WORDS: usize = 4;
-    let targets = dense.as_chunks_mut::<{ WORDS * GROUP_BYTES }>().0;
-    let sources = registers.0.as_chunks::<{ WORDS * GROUP_REGISTERS }>().0;
-    for (target, source) in targets.iter_mut().zip(sources) {
-        let mut words = [0; WORDS];
-        for (word, group) in words.iter_mut().zip(source.as_chunks::<GROUP_REGISTERS>().0) {
-            *word = gather(u64::from_le_bytes(*group));
-        }
-        // Four times 48 bits are three times 64.
-        let [a, b, c, d] = words;
-        let joined = [a | b << 48, b >> 16 | c << 32, c >> 32 | d << 16];
-        for (bytes, word) in target.as_chunks_mut::<8>().0.iter_mut().zip(joined) {
-            *bytes = word.to_le_bytes();
+    widely(Pack { registers, dense });
+}
+
+struct Pack<'a> {
+    registers: &'a Registers,
+    dense: &'a mut [u8],
+}
+
+/// Groups that fill a whole number of words.
+const PACKED_GROUPS: usize = 4;
+
+impl Work for Pack<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let targets = self.dense.as_chunks_mut::<{ PACKED_GROUPS * GROUP_BYTES }>().0;
+        let sources = self.registers.0.as_chunks::<{ PACKED_GROUPS * GROUP_REGISTERS }>().0;
+        for (target, source) in targets.iter_mut().zip(sources) {
+            let mut words = [0; PACKED_GROUPS];
+            for (word, group) in words.iter_mut().zip(source.as_chunks::<GROUP_REGISTERS>().0) {
+                *word = gather(u64::from_le_bytes(*group));
+            }
+            // Four times 48 bits are three times 64.
+            let [a, b, c, d] = words;
+            let joined = [a | b << 48, b >> 16 | c << 32, c >> 32 | d << 16];
+            for (bytes, word) in target.as_chunks_mut::<8>().0.iter_mut().zip(joined) {
+                *bytes = word.to_le_bytes();
+            }
         }
     }
 }

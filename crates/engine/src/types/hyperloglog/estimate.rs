@@ -5,6 +5,7 @@
 use super::header::{Encoding, Parts};
 use super::registers::Registers;
 use super::{Fault, REGISTERS, RUN_BITS, sparse};
+use crate::store::raw::wide::{Work, is_wide, widely};
 
 /// How many registers hold each value that 6 bits can hold.
 type Histogram = [u32; 64];
@@ -30,7 +31,59 @@ pub(super) fn of_parts(parts: Parts<'_>) -> Result<u64, Fault> {
 }
 
 pub(super) fn of_registers(registers: &Registers) -> u64 {
+    if is_wide()
+        && let Some(sum) = widely(PowerSum(registers))
+    {
+        return conclude(sum.powers, sum.zeros);
+    }
+    by_histogram(registers)
+}
+
+pub(super) fn by_histogram(registers: &Registers) -> u64 {
     estimate(&histogram(registers))
+}
+
+/// Up to this register the sum of all powers fits into the digits of a double, so that it is the
+/// same in whichever order it was added up.
+const EXACT_MAX: u8 = 38;
+
+/// What the estimate needs of registers that are all small.
+struct Sum {
+    /// The sum of 2^-register over those that are not zero.
+    powers: f64,
+    zeros: u32,
+}
+
+struct PowerSum<'a>(&'a Registers);
+
+impl Work for PowerSum<'_> {
+    type Output = Option<Sum>;
+
+    #[inline(always)]
+    fn run(self) -> Option<Sum> {
+        let registers = &self.0.0;
+        let mut max = 0;
+        for register in registers {
+            max = (*register).max(max);
+        }
+        if max > EXACT_MAX {
+            return None;
+        }
+        let mut total = 0;
+        for register in registers {
+            total += 1u64 << ((EXACT_MAX - register) & 63);
+        }
+        let mut zeros = 0;
+        for chunk in registers.as_chunks::<128>().0 {
+            let mut count = 0;
+            for register in chunk {
+                count += u8::from(*register == 0);
+            }
+            zeros += u32::from(count);
+        }
+        total -= u64::from(zeros) << EXACT_MAX;
+        Some(Sum { powers: total as f64 / (1u64 << EXACT_MAX) as f64, zeros })
+    }
 }
 
 /// Several counts are kept side by side: equal registers follow each other often, and a counter
@@ -54,7 +107,13 @@ fn estimate(histogram: &Histogram) -> u64 {
         sum += f64::from(*count);
         sum *= 0.5;
     }
-    sum += registers * sigma(f64::from(histogram[0]) / registers);
+    conclude(sum, histogram[0])
+}
+
+/// The estimate, from the sum of all powers and the number of zeros.
+fn conclude(mut sum: f64, zeros: u32) -> u64 {
+    let registers = REGISTERS as f64;
+    sum += registers * sigma(f64::from(zeros) / registers);
     let estimate = ALPHA_INFINITE * registers * registers / sum;
     // Registers that no hash can fill may sum to nothing at all; the cast saturates.
     estimate.round() as u64

@@ -99,6 +99,20 @@ fn packing_is_register_by_register() {
 }
 
 #[test]
+fn both_ways_to_the_estimate_agree_to_the_last_digit() {
+    let mut random = Random::from_seed(12);
+    for round in 0..300u32 {
+        let run_max = 1 + random.below(if round % 10 == 0 { 63 } else { 38 }) as u8;
+        let share = random.unit();
+        let registers = Registers(std::array::from_fn(|_| {
+            let run = (random.next_u64() | 1 << 62).trailing_zeros() as u8 + random.below(9) as u8;
+            if random.unit() < share { run.min(run_max) } else { 0 }
+        }));
+        assert_eq!(estimate::of_registers(&registers), estimate::by_histogram(&registers));
+    }
+}
+
+#[test]
 fn any_bytes_are_read_or_refused() {
     let mut random = Random::from_seed(8);
     for round in 0..3000 {
