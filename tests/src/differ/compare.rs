@@ -21,9 +21,13 @@ pub fn is_same(words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
         // Each server has its own hash order.
         "KEYS" => sorted(russet) == sorted(peer),
         "SCAN" => is_same_page(words, russet, peer),
-        "SSCAN" => is_same_page(&words[1..], russet, peer),
+        "SSCAN" | "ZSCAN" => is_same_page(&words[1..], russet, peer),
         "SMEMBERS" | "SINTER" | "SUNION" | "SDIFF" => sorted(russet) == sorted(peer),
         "SRANDMEMBER" => is_same_sample(russet, peer),
+        "ZRANDMEMBER" => match (russet, peer) {
+            (Reply::Array(ours), Reply::Array(theirs)) => ours.len() == theirs.len(),
+            _ => is_same_sample(russet, peer),
+        },
         "RANDOMKEY" => is_nothing(russet) == is_nothing(peer),
         "OBJECT" => is_same_object(&upper(words, 1), russet, peer),
         // Sizes of our own structures; present or absent is the same.
@@ -96,8 +100,9 @@ fn sorted(reply: &Reply) -> Option<Vec<Vec<u8>>> {
 /// DIFFERS: COMMAND GETKEYS refuses a number of keys that the command itself would refuse; peers
 /// read the digits at its start.
 fn has_odd_count(words: &[Vec<u8>]) -> bool {
-    let is_counted =
-        ["LMPOP", "BLMPOP", "MSETEX", "SINTERCARD"].contains(&upper(words, 2).as_str());
+    let is_counted = ["LMPOP", "BLMPOP", "MSETEX", "SINTERCARD", "ZMPOP", "BZMPOP", "ZINTERCARD"];
+    let is_counted = is_counted.contains(&upper(words, 2).as_str())
+        || ["ZUNION", "ZINTER", "ZDIFF"].iter().any(|name| upper(words, 2).starts_with(name));
     is_counted
         && words[3..].iter().take(2).any(|word| {
             let text = String::from_utf8_lossy(word);

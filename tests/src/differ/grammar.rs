@@ -70,6 +70,7 @@ impl Grammar {
                 | Group::Set
                 | Group::HyperLogLog
                 | Group::Geo
+                | Group::SortedSet
                 | Group::Generic => {
                     if spec.flags.has(Flags::BLOCKING) {
                         &mut blocking
@@ -134,7 +135,9 @@ impl Verb {
     fn call(&self, random: &mut Random) -> Vec<Vec<u8>> {
         loop {
             let words = self.draw(random);
-            if !leaves_expired(&words) && !stores_twice(&words) {
+            let is_odd =
+                leaves_expired(&words) || draws_without_end(&words) || stores_twice(&words);
+            if !is_odd {
                 return words;
             }
         }
@@ -257,6 +260,15 @@ fn leaves_expired(words: &[Vec<u8>]) -> bool {
         && words
             .windows(2)
             .any(|pair| (is(&pair[0], "EXAT") || is(&pair[0], "PXAT")) && pair[1].len() == 1)
+}
+
+/// ZRANDMEMBER and the like with a hugely negative count: peers answer until memory is full.
+/// DIFFERS: Russet refuses.
+fn draws_without_end(words: &[Vec<u8>]) -> bool {
+    const DRAWS_MIN: i64 = -100_000;
+    let number = |word: &Vec<u8>| String::from_utf8_lossy(word).parse::<i64>();
+    words.first().is_some_and(|name| name.to_ascii_uppercase().ends_with(b"RANDMEMBER"))
+        && words.get(2).is_some_and(|word| number(word).is_ok_and(|count| count < DRAWS_MIN))
 }
 
 fn cased(random: &mut Random, name: &str) -> Vec<u8> {

@@ -12,7 +12,7 @@ use russet_protocol::Sink;
 use std::collections::HashSet;
 
 /// DIFFERS: more members, drawn with repetition, are refused: such a reply fits in no memory.
-const DRAWS_MAX: u64 = 1 << 24;
+const DRAWS_MAX: u64 = 1 << 26;
 /// From this share of all members on, walking through them is cheaper than drawing.
 const WALK_SHARE: usize = 3;
 
@@ -30,12 +30,12 @@ pub fn zrandmember(ctx: &mut Ctx, args: Args) -> Outcome {
     if scores == Scores::With && !(-i64::MAX / 2..=i64::MAX / 2).contains(&count) {
         return Err(Refusal::text(OUT_OF_RANGE));
     }
-    if count < 0 && count.unsigned_abs() > DRAWS_MAX {
-        return Err(Refusal::text(OUT_OF_RANGE));
-    }
     let mut random = Random::from_seed(ctx.keys.keyspace().draw_u64());
     match access::read(ctx.keys, args.at(1))? {
         None => ctx.reply.array(0),
+        Some(_) if count < 0 && count.unsigned_abs() > DRAWS_MAX => {
+            return Err(Refusal::text(OUT_OF_RANGE));
+        }
         Some(zset) if count < 0 => {
             let draws = count.unsigned_abs() as usize;
             reply::begin(ctx.reply, draws, scores);
