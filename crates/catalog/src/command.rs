@@ -282,10 +282,33 @@ commands! {
         },
     }
     geo {
+        Geoadd = GEOADD,
+        Geodist = GEODIST,
+        Geohash = GEOHASH,
+        Geopos = GEOPOS,
+        Geosearch = GEOSEARCH,
+        Geosearchstore = GEOSEARCHSTORE,
+        Georadius = GEORADIUS,
+        GeoradiusRo = GEORADIUS_RO,
+        Georadiusbymember = GEORADIUSBYMEMBER,
+        GeoradiusbymemberRo = GEORADIUSBYMEMBER_RO,
     }
     hyperloglog {
+        Pfadd = PFADD,
+        Pfcount = PFCOUNT,
+        Pfmerge = PFMERGE,
+        Pfdebug = PFDEBUG,
+        Pfselftest = PFSELFTEST,
     }
     bloom {
+        BfReserve = BF_RESERVE,
+        BfAdd = BF_ADD,
+        BfMadd = BF_MADD,
+        BfInsert = BF_INSERT,
+        BfExists = BF_EXISTS,
+        BfMexists = BF_MEXISTS,
+        BfCard = BF_CARD,
+        BfInfo = BF_INFO,
     }
     transactions {
         Multi = MULTI,

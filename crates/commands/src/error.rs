@@ -36,6 +36,9 @@ pub enum Refusal {
     BadFieldType,
     // stream
     InvalidStreamId,
+    // hyperloglog
+    NotHyperLogLog,
+    CorruptHyperLogLog,
     /// Any other text, its code included.
     Text(Cow<'static, str>),
 }
@@ -84,6 +87,8 @@ impl Refusal {
             Refusal::InvalidStreamId => {
                 "ERR Invalid stream ID specified as stream command argument"
             }
+            Refusal::NotHyperLogLog => "WRONGTYPE Key is not a valid HyperLogLog string value.",
+            Refusal::CorruptHyperLogLog => "INVALIDOBJ Corrupted HLL object detected",
             Refusal::InvalidExpire(command) => {
                 return format!("ERR invalid expire time in '{command}' command").into();
             }

@@ -5,7 +5,8 @@ use crate::connection::{client, command, tracking};
 use crate::ctx::Handler;
 use crate::pubsub::{inspect, publish, subscribe};
 use crate::{
-    bitmap, connection, generic, hash, help, list, server, set, stream, string, transactions, zset,
+    bitmap, bloom, connection, generic, geo, hash, help, hyperloglog, list, server, set, stream,
+    string, transactions, zset,
 };
 use russet_catalog::Command;
 
@@ -244,11 +245,31 @@ pub(crate) const fn of(call: Command) -> Handler {
         Command::XinfoConsumers => stream::info_consumers,
         Command::XinfoHelp => help::help,
         // geo
-        // (geo commands here)
+        Command::Geoadd => geo::geoadd,
+        Command::Geodist => geo::geodist,
+        Command::Geohash => geo::geohash,
+        Command::Geopos => geo::geopos,
+        Command::Geosearch => geo::geosearch,
+        Command::Geosearchstore => geo::geosearchstore,
+        Command::Georadius => geo::georadius,
+        Command::GeoradiusRo => geo::georadius_ro,
+        Command::Georadiusbymember => geo::georadiusbymember,
+        Command::GeoradiusbymemberRo => geo::georadiusbymember_ro,
         // hyperloglog
-        // (hyperloglog commands here)
+        Command::Pfadd => hyperloglog::pfadd,
+        Command::Pfcount => hyperloglog::pfcount,
+        Command::Pfmerge => hyperloglog::pfmerge,
+        Command::Pfdebug => hyperloglog::pfdebug,
+        Command::Pfselftest => hyperloglog::pfselftest,
         // bloom
-        // (bloom commands here)
+        Command::BfReserve => bloom::bf_reserve,
+        Command::BfAdd => bloom::bf_add,
+        Command::BfMadd => bloom::bf_madd,
+        Command::BfInsert => bloom::bf_insert,
+        Command::BfExists => bloom::bf_exists,
+        Command::BfMexists => bloom::bf_mexists,
+        Command::BfCard => bloom::bf_card,
+        Command::BfInfo => bloom::bf_info,
         // transactions
         Command::Multi => transactions::multi,
         Command::Exec => transactions::exec,

@@ -135,6 +135,11 @@ fn look_at(stage: &mut Stage, key: &[u8]) {
             }
         }
         "+stream" => look_at_stream(stage, key),
+        "+MBbloom--" => {
+            let items = integer(stage.ask(&[b"BF.CARD", key]));
+            let capacity = stage.ask(&[b"BF.INFO", key, b"CAPACITY"]).to_string();
+            assert!(items >= 0 && !capacity.starts_with('-'), "{items} items: {capacity}");
+        }
         other => panic!("a type that nobody looks at yet: {other}"),
     }
 }

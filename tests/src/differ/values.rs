@@ -230,6 +230,32 @@ fn field_value(random: &mut Random) -> Vec<u8> {
     if value == b"-9223372036854775808" { b"-3000000000".to_vec() } else { value }
 }
 
+/// Keys that only the commands of HyperLogLogs name.
+pub fn counter_key(random: &mut Random) -> Vec<u8> {
+    pick(random, &[b"hll1", b"hll2", b"{t}hll"])
+}
+
+/// Mostly not far from where other places are, and hardly ever the same twice: places that are
+/// equally far come in an order of each server's own.
+fn degrees(random: &mut Random, max: f64) -> Vec<u8> {
+    let value = match random.index(12) {
+        0 => return pick(random, FLOATS),
+        1 => max * (1.0 - random.unit() / 100.0),
+        2 => -max * (1.0 - random.unit() / 100.0),
+        3 => (random.unit() * 2.0 - 1.0) * max,
+        _ => random.unit() * 4.0,
+    };
+    format!("{value:.6}").into_bytes()
+}
+
+/// From nothing to all the way round.
+fn length(random: &mut Random) -> Vec<u8> {
+    match random.index(10) {
+        0 => pick(random, FLOATS),
+        _ => format!("{:.3}", 10f64.powf(random.unit() * 8.0 - 1.0)).into_bytes(),
+    }
+}
+
 /// Long enough that nothing expires under a test, and hardly ever the same twice: whether GT finds
 /// the same time to live greater would be a matter of speed.
 fn time_to_live(random: &mut Random, unit: u64) -> Vec<u8> {
@@ -271,6 +297,9 @@ pub fn word(random: &mut Random, arg: &Arg) -> Vec<u8> {
         "channel" | "shardchannel" => CHANNELS,
         "type" => TYPES,
         "cursor" => CURSORS,
+        "longitude" => return degrees(random, 180.0),
+        "latitude" => return degrees(random, 85.051_128_78),
+        "radius" | "width" | "height" => return length(random),
         "min" | "max" | "start" | "stop" if arg.kind == ArgKind::String => RANGE_ENDS,
         "min" | "max" if arg.kind == ArgKind::Double && random.chance(0.5) => RANGE_ENDS,
         _ if arg.kind == ArgKind::Pattern => PATTERNS,

@@ -29,6 +29,9 @@ impl Signature {
                 list(&mut bytes, ListRef::Packed(packed));
             }
             View::Object(Object::List(large)) => list(&mut bytes, ListRef::Large(large)),
+            View::Object(Object::Bloom(bloom)) => {
+                bloom.layer_bytes().for_each(|layer| part(&mut bytes, layer));
+            }
             View::Packed(tag, packed) if PackedTag::from_u8(tag) == PackedTag::Zset => {
                 zset(&mut bytes, ZsetRef::Packed(packed));
             }
