@@ -2,6 +2,7 @@
 //! Every write is told once, through [`Keys::wrote`]; all that follows from a write starts there.
 
 use crate::event::{Event, EventClasses, Notice};
+use crate::field_expiry::{bound_of_entry, bound_of_new};
 use crate::keyspace::{Keyspace, Place};
 use crate::shard::Shard;
 use crate::store::raw::lock::Locked;
@@ -49,6 +50,11 @@ impl Effects {
         self.touched.is_empty() && self.notices.is_empty() && self.ready.is_empty()
     }
 
+    /// Notes that the gauges of a shard are out of date.
+    pub(crate) fn mark_touched(&mut self, shard: usize) {
+        self.touched.insert(shard);
+    }
+
     #[inline]
     fn notice(&mut self, db: usize, key: &[u8], event: Event) {
         if self.wanted.has_any(event.class) {
@@ -67,6 +73,9 @@ pub enum Weight {
     LongString,
 }
 
+/// What is left of an entry that has expired, and the bound of its fields' deadlines.
+type Expired = (Deleted<Object>, Option<i64>);
+
 /// A key's entry in one probe, or what is left of it if it has expired.
 #[inline]
 fn probe<'t>(
@@ -74,10 +83,13 @@ fn probe<'t>(
     key: &[u8],
     hash: u64,
     now: UnixMillis,
-) -> Result<EntryMut<'t, Object>, Option<Deleted<Object>>> {
+) -> Result<EntryMut<'t, Object>, Option<Expired>> {
     match table.find_mut(key, hash) {
         None => Err(None),
-        Some(entry) if entry.expiry().is_some_and(|at| at <= now.0) => Err(Some(entry.delete())),
+        Some(entry) if entry.expiry().is_some_and(|at| at <= now.0) => {
+            let bound = bound_of_entry(&entry);
+            Err(Some((entry.delete(), bound)))
+        }
         Some(entry) => Ok(entry),
     }
 }
@@ -187,7 +199,7 @@ impl<'a> Keys<'a> {
     /// Planning has hashed the command's keys already. Only those are known by their address: they
     /// stay where they are while the command runs, other bytes may come to lie where some were.
     #[inline]
-    fn place(&mut self, key: &[u8]) -> Place {
+    pub(crate) fn place(&mut self, key: &[u8]) -> Place {
         // An empty key has no bytes of its own, so its address says nothing.
         if key.is_empty() {
             return self.keyspace.place(key);
@@ -222,12 +234,19 @@ impl<'a> Keys<'a> {
     #[inline]
     fn live(&mut self, key: &[u8], place: Place) -> (Option<EntryMut<'_, Object>>, &mut Effects) {
         let shard_index = place.shard as usize;
-        let Shard { tables, watched, .. } = self.locked.shard(shard_index);
+        if self.locked.shard(shard_index).fields[self.db].is_due(self.now) {
+            self.expire_fields(key, place);
+        }
+        let Shard { tables, watched, waiting, fields, .. } = self.locked.shard(shard_index);
         let entry = match probe(&mut tables[self.db], key, place.hash, self.now) {
             Ok(entry) => Some(entry),
             Err(None) => None,
-            Err(Some(deleted)) => {
+            Err(Some((deleted, bound))) => {
+                fields[self.db].forget(key, bound);
                 watched.touch(self.db, key);
+                if waiting.is_awaited(self.db, key) {
+                    self.effects.ready.push(ReadyKey { db: self.db, key: key.into() });
+                }
                 self.effects.touched.insert(shard_index);
                 self.effects.notice(self.db, key, Event::EXPIRED);
                 self.keyspace.bury(shard_index, deleted.into_object());
@@ -237,8 +256,8 @@ impl<'a> Keys<'a> {
         (entry, self.effects)
     }
 
-    fn free(&mut self, removed: Option<Deleted<Object>>) {
-        if let Some(object) = removed.and_then(Deleted::into_object) {
+    fn free(&mut self, removed: Deleted<Object>) {
+        if let Some(object) = removed.into_object() {
             self.keyspace.reclaimer().reclaim(object);
         }
     }
@@ -318,16 +337,22 @@ impl<'a> Keys<'a> {
     /// Deletes a key, without telling; the caller says why with [`Keys::wrote`].
     pub fn remove(&mut self, key: &[u8]) -> bool {
         let place = self.place(key);
-        let removed = self.live(key, place).0.map(EntryMut::delete);
-        let is_removed = removed.is_some();
+        let Some(entry) = self.live(key, place).0 else { return false };
+        let bound = bound_of_entry(&entry);
+        let removed = entry.delete();
+        self.reschedule(key, (bound, None));
         self.free(removed);
-        is_removed
+        true
     }
 
     /// Deletes a key and gives its value to the caller: RENAME, MOVE, GETDEL.
     pub fn take(&mut self, key: &[u8]) -> Option<Removed<Object>> {
         let place = self.place(key);
-        self.live(key, place).0.map(EntryMut::remove)
+        let entry = self.live(key, place).0?;
+        let bound = bound_of_entry(&entry);
+        let removed = entry.remove();
+        self.reschedule(key, (bound, None));
+        Some(removed)
     }
 
     /// Puts a value under a key, whatever was there before: the old value is gone, and so is its
@@ -338,9 +363,14 @@ impl<'a> Keys<'a> {
         let expiry = expiry.map(|at| at.0);
         let now = self.now.0;
         let (mut replaced, mut has_expired) = (None, false);
+        let (mut bound, new_bound) = (None, bound_of_new(&value));
+        if self.locked.shard(place.shard as usize).fields[self.db].is_due(self.now) {
+            self.expire_fields(key, place);
+        }
         match self.table(place.shard).entry(key, place.hash) {
             Slot::Occupied(mut entry) => {
                 has_expired = entry.expiry().is_some_and(|at| at <= now);
+                bound = bound_of_entry(&entry);
                 replaced = entry.take_object();
                 entry.set_with_expiry(value, expiry);
                 entry.set_access(clock);
@@ -350,6 +380,7 @@ impl<'a> Keys<'a> {
                 self.notice(key, Event::NEW);
             }
         }
+        self.reschedule(key, (bound, new_bound));
         if has_expired {
             // Nobody saw the old value any more, so it went before the new one came.
             self.keyspace.count_expired(place.shard as usize);
@@ -415,6 +446,17 @@ impl<'a> Keys<'a> {
     pub fn changed(&mut self, key: &[u8]) {
         self.effects.dirty += 1;
         self.touch(key);
+    }
+
+    /// As [`Keys::wrote`], for changes beside the data, such as who has read what of a stream:
+    /// WATCH is not told of them, nor are those who wait.
+    pub fn wrote_beside(&mut self, key: &[u8], changes: u64, event: Option<Event>) {
+        let place = self.place(key);
+        self.effects.touched.insert(place.shard as usize);
+        self.effects.dirty += changes;
+        if let Some(event) = event {
+            self.notice(key, event);
+        }
     }
 
     /// As [`Keys::wrote`], for a further key of a change that was told already and counts as one.

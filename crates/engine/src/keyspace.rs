@@ -2,7 +2,8 @@
 //! shard by shard.
 
 use crate::event::{Event, EventClasses, Notice};
-use crate::keys::{Effects, Keys};
+use crate::field_expiry::bound_of_gone;
+use crate::keys::{Effects, Keys, ReadyKey};
 use crate::reclaim::Reclaimer;
 use crate::shard::{Shard, ShardGauges};
 use crate::store::raw::lock::{Locked, Locks, Wait, Wake};
@@ -69,6 +70,11 @@ impl Keyspace {
 
     pub fn databases(&self) -> usize {
         self.databases
+    }
+
+    /// What keys are hashed with, and the members of large collections.
+    pub fn hasher(&self) -> KeyHasher {
+        self.hasher
     }
 
     pub fn all_shards(&self) -> ShardSet {
@@ -178,8 +184,8 @@ impl Keyspace {
         self.notify.store(classes.0, Ordering::Relaxed);
     }
 
-    /// Removes up to about `budget` expired keys of one shard. Says what happened to them, and
-    /// whether more are due. Skips a busy shard: it will be visited again.
+    /// Removes up to about `budget` expired keys, and as many fields, of one shard. Says what
+    /// happened to them, and whether more are due. Skips a busy shard: it will be visited again.
     pub fn expire_shard(
         &self,
         shard: usize,
@@ -198,10 +204,15 @@ impl Keyspace {
                 continue;
             }
             let mut count = 0;
-            let Shard { tables, watched, .. } = held;
-            more |= tables[db].expire_step(now.0, budget, &mut |key, value| {
+            let Shard { tables, watched, waiting, fields, .. } = held;
+            more |= tables[db].expire_step(now.0, budget, &mut |gone, value| {
+                let key = gone.key;
+                fields[db].forget(key, bound_of_gone(&gone, value.object()));
                 count += 1;
                 watched.touch(db, key);
+                if waiting.is_awaited(db, key) {
+                    waiting.owe(&ReadyKey { db, key: key.into() });
+                }
                 if wants_notice {
                     notices.push(Notice { db, event: Event::EXPIRED, key: key.into() });
                 }
@@ -214,6 +225,8 @@ impl Keyspace {
                 self.gauges[shard].publish(held, db);
             }
         }
+        let held = (shard, locked.shard(shard));
+        more |= self.expire_fields_step(held, (now, budget), &mut notices);
         (notices, more)
     }
 

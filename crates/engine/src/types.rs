@@ -4,10 +4,14 @@
 pub mod bits;
 pub mod blob;
 pub mod bloom;
+pub mod cells;
 pub mod element;
+pub mod geo;
 pub mod hash;
+pub mod hyperloglog;
 pub mod lcs;
 pub mod list;
+mod murmur;
 pub mod set;
 pub mod stream;
 pub mod string;

@@ -31,15 +31,33 @@ pub fn read(client: &mut Client) -> Result<Dump, String> {
             let kind = call(client, &[b"TYPE", key])?;
             let read: &[&[u8]] = match kind.text() {
                 Some(b"list") => &[b"LRANGE", key, b"0", b"-1"],
+                Some(b"zset") => &[b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"],
+                Some(b"hash") => &[b"HGETALL", key],
+                Some(b"set") => &[b"SMEMBERS", key],
+                Some(b"stream") => &[b"XRANGE", key, b"-", b"+"],
                 _ => &[b"GET", key],
             };
             let requests: [&[&[u8]]; 3] = [read, &[b"PTTL", key], &[b"OBJECT", b"ENCODING", key]];
-            let [value, ttl_ms, encoding] = pipelined(client, requests)?;
+            let [mut value, ttl_ms, encoding] = pipelined(client, requests)?;
+            if kind.text() == Some(b"hash") {
+                value = in_order(value);
+            }
+            if let (Some(b"set"), Reply::Array(members)) = (kind.text(), &mut value) {
+                members.sort_by(|a, b| a.text().cmp(&b.text()));
+            }
             let entry = Entry { kind, value, ttl_ms, encoding };
             dump.insert(((*database).to_owned(), key.to_vec()), entry);
         }
     }
     Ok(dump)
+}
+
+/// The pairs of a hash, sorted: a hash table has its own order.
+fn in_order(reply: Reply) -> Reply {
+    let Reply::Array(items) = reply else { return reply };
+    let mut pairs: Vec<&[Reply]> = items.chunks(2).collect();
+    pairs.sort_by_key(|pair| pair[0].text().map(<[u8]>::to_vec));
+    Reply::Array(pairs.concat())
 }
 
 pub fn call(client: &mut Client, words: &[&[u8]]) -> Result<Reply, String> {

@@ -67,7 +67,7 @@ impl<'a> Words<'a> {
         }
         let count = usize::try_from(count)
             .map_err(|_| Refusal::text("ERR Number of keys can't be negative"))?;
-        Ok(Words { all: args, keys: words.upto(count), rest: words.from(count) })
+        Ok(Words { all: args, keys: words.first(count), rest: words.from(count) })
     }
 }
 

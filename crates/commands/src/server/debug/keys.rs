@@ -7,8 +7,11 @@ use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_base::{Args, num};
 use russet_engine::store::raw::table::{Cursor, EntryRef, View};
+use russet_engine::types::hash;
 use russet_engine::types::list::ListRef;
+use russet_engine::types::set::{self, SetRef};
 use russet_engine::types::string::{self, Text};
+use russet_engine::types::zset;
 use russet_engine::value::{self, Object, PackedTag};
 
 const NO_TABLE: &str =
@@ -71,6 +74,19 @@ fn serialized_len(entry: &EntryRef<'_, Object>) -> usize {
     if let Some(list) = list_of(entry) {
         return list.size().bytes + list.len();
     }
+    if let Ok(zset) = zset::stored::zset(entry) {
+        return zset.size_bytes();
+    }
+    if let Ok(hash) = hash::stored::hash(entry) {
+        let mut bytes = 0;
+        hash.for_each(|field| {
+            bytes += field.name.with_bytes(<[u8]>::len) + field.value.with_bytes(<[u8]>::len) + 2;
+        });
+        return bytes;
+    }
+    if let Ok(set) = set::stored::set(entry) {
+        return set_len(set);
+    }
     match string::text(entry) {
         Ok(Text::Int(value)) if i8::try_from(value).is_ok() => 2,
         Ok(Text::Int(value)) if i16::try_from(value).is_ok() => 3,
@@ -84,11 +100,18 @@ fn serialized_len(entry: &EntryRef<'_, Object>) -> usize {
     }
 }
 
+fn set_len(set: SetRef<'_>) -> usize {
+    let mut bytes = 0;
+    set.for_each(&mut |member| bytes += member.with_bytes(<[u8]>::len) + 1);
+    bytes
+}
+
 fn digest(ctx: &mut Ctx) -> Outcome {
     let mut sum = Signature::default();
     for db in 0..ctx.keys.keyspace().databases() {
         ctx.keys.in_db(db, |keys| {
             for shard in keys.held().iter() {
+                keys.expire_fields_of(shard);
                 let mut cursor = Cursor::START;
                 loop {
                     let mut add = |entry: EntryRef<'_, Object>| {
