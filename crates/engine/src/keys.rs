@@ -50,18 +50,32 @@ impl Effects {
     }
 }
 
-/// A key's entry in one probe, or what is left of it if it has expired.
+/// A key's entry in one probe.
+enum Probe<'t> {
+    Absent,
+    Live(EntryMut<'t, Object>),
+    Expired(Deleted<Object>),
+    /// Expired, but not to be removed now: see [`Keyspace::may_expire`].
+    Kept,
+}
+
 #[inline]
 fn probe<'t>(
     table: &'t mut Table<Object>,
     key: &[u8],
     hash: u64,
-    now: UnixMillis,
-) -> Result<EntryMut<'t, Object>, Option<Deleted<Object>>> {
+    (now, keyspace): (UnixMillis, &Keyspace),
+) -> Probe<'t> {
     match table.find_mut(key, hash) {
-        None => Err(None),
-        Some(entry) if entry.expiry().is_some_and(|at| at <= now.0) => Err(Some(entry.delete())),
-        Some(entry) => Ok(entry),
+        None => Probe::Absent,
+        Some(entry) if entry.expiry().is_some_and(|at| at <= now.0) => {
+            if keyspace.may_expire() {
+                Probe::Expired(entry.delete())
+            } else {
+                Probe::Kept
+            }
+        }
+        Some(entry) => Probe::Live(entry),
     }
 }
 
@@ -162,16 +176,21 @@ impl<'a> Keys<'a> {
     }
 
     /// The key's entry, and beside it what there is to tell of the look-up. An expired entry is
-    /// deleted, with its event.
+    /// deleted, with its event, or at least not shown.
     #[inline]
     fn live(&mut self, key: &[u8], place: Place) -> (Option<EntryMut<'_, Object>>, &mut Effects) {
         let shard_index = place.shard as usize;
         let Shard { tables, watched, .. } = self.locked.shard(shard_index);
-        let entry = match probe(&mut tables[self.db], key, place.hash, self.now) {
-            Ok(entry) => Some(entry),
-            Err(None) => None,
-            Err(Some(deleted)) => {
-                watched.touch(self.db, key);
+        let circumstances = (self.now, self.keyspace);
+        let entry = match probe(&mut tables[self.db], key, place.hash, circumstances) {
+            Probe::Live(entry) => Some(entry),
+            Probe::Absent => None,
+            Probe::Kept => {
+                watched.expire(self.db, key);
+                None
+            }
+            Probe::Expired(deleted) => {
+                watched.expire(self.db, key);
                 self.effects.touched.insert(shard_index);
                 self.effects.notice(self.db, key, Event::EXPIRED);
                 self.keyspace.bury(shard_index, deleted.into_object());
@@ -219,9 +238,11 @@ impl<'a> Keys<'a> {
             self.read(key);
         }
         let (locked, keyspace, db) = (&self.locked, self.keyspace, self.db);
+        let now_ms = self.now.0;
         let find = |key| {
             let place = keyspace.place(key);
-            locked.shared(place.shard as usize).tables[db].find(key, place.hash)
+            let found = locked.shared(place.shard as usize).tables[db].find(key, place.hash);
+            found.filter(|entry| entry.expiry().is_none_or(|at| at > now_ms))
         };
         keys.map(find).collect()
     }

@@ -13,7 +13,7 @@ use russet_base::clock::UnixMillis;
 use russet_base::hash::{KeyHasher, hash_tag};
 use russet_base::limits::SHARDS_MAX;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Where a key lives: its shard, and its hash inside the shard's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,7 @@ pub struct Keyspace {
     pool: Arc<PagePool>,
     reclaimer: Reclaimer,
     notify: AtomicU32,
+    is_expiry_held: AtomicBool,
     draws: AtomicU64,
 }
 
@@ -51,6 +52,7 @@ impl Keyspace {
             pool,
             reclaimer: Reclaimer::start(),
             notify: AtomicU32::new(0),
+            is_expiry_held: AtomicBool::new(false),
             draws: AtomicU64::new(0),
         }
     }
@@ -169,6 +171,18 @@ impl Keyspace {
         self.notify.store(classes.0, Ordering::Relaxed);
     }
 
+    /// Whether what has expired may be removed now: keys, and parts of values. While it may not,
+    /// nobody sees what has expired, but it stays where it is and nothing is told of it.
+    #[inline]
+    pub fn may_expire(&self) -> bool {
+        !self.is_expiry_held.load(Ordering::Relaxed)
+    }
+
+    /// Holds expiry back, or no longer: while writes are paused, nothing may change.
+    pub fn hold_expiry(&self, is_held: bool) {
+        self.is_expiry_held.store(is_held, Ordering::Relaxed);
+    }
+
     /// Removes up to about `budget` expired keys of one shard. Says what happened to them, and
     /// whether more are due. Skips a busy shard: it will be visited again.
     pub fn expire_shard(
@@ -178,7 +192,7 @@ impl Keyspace {
         budget: usize,
     ) -> (Vec<Notice>, bool) {
         let mut notices = Vec::new();
-        let Some(mut locked) = self.locks.try_lock_now(shard) else {
+        let Some(mut locked) = self.locks.try_lock_now(shard).filter(|_| self.may_expire()) else {
             return (notices, false);
         };
         let wants_notice = self.notify_classes().has_any(EventClasses::EXPIRED);
@@ -192,7 +206,7 @@ impl Keyspace {
             let Shard { tables, watched, .. } = held;
             more |= tables[db].expire_step(now.0, budget, &mut |key, value| {
                 count += 1;
-                watched.touch(db, key);
+                watched.expire(db, key);
                 if wants_notice {
                     notices.push(Notice { db, event: Event::EXPIRED, key: key.into() });
                 }
