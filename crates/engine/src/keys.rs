@@ -1,6 +1,7 @@
 //! What a handler sees of the keyspace: the keys of its own locked shards, never an expired one.
 //! Every write is told once, through [`Keys::wrote`]; all that follows from a write starts there.
 
+use crate::access::AccessClock;
 use crate::event::{Event, EventClasses, Notice};
 use crate::keyspace::{Keyspace, Place};
 use crate::shard::Shard;
@@ -84,8 +85,8 @@ pub struct Keys<'a> {
     pub(crate) locked: Locked<'a, Shard>,
     pub db: usize,
     pub now: UnixMillis,
-    /// What entries are stamped with; see [`Keys::access_clock`].
-    clock: u32,
+    /// What entries that are used are stamped with.
+    clock: AccessClock,
     /// Reads leave no trace in the access clock (CLIENT NO-TOUCH, OBJECT, ...).
     pub is_silent: bool,
     known: &'a [(usize, Place)],
@@ -107,7 +108,7 @@ impl<'a> Keys<'a> {
             locked,
             db,
             now,
-            clock: (now.0 / 1000) as u32 & 0x00ff_ffff,
+            clock: keyspace.access_clock(now),
             is_silent: false,
             known: &[],
             next_known: 0,
@@ -214,7 +215,7 @@ impl<'a> Keys<'a> {
     /// The key's entry for a command that reads it: counts as a hit or a miss, marks the access.
     #[inline]
     pub fn read(&mut self, key: &[u8]) -> Option<EntryRef<'_, Object>> {
-        let (place, clock) = (self.place(key), self.access_clock());
+        let (place, clock, keyspace) = (self.place(key), self.clock, self.keyspace);
         let (db, is_silent) = (self.db, self.is_silent);
         let (entry, effects) = self.live(key, place);
         let Some(mut entry) = entry else {
@@ -223,8 +224,8 @@ impl<'a> Keys<'a> {
             return None;
         };
         effects.hits += 1;
-        if !is_silent && entry.access() != clock {
-            entry.set_access(clock);
+        if !is_silent && !clock.is_stamped(entry.access()) {
+            entry.set_access(keyspace.next_stamp(clock, entry.access()));
         }
         Some(entry.into_ref())
     }
@@ -274,9 +275,9 @@ impl<'a> Keys<'a> {
     /// The key's entry for a command that changes it. Say what was done with [`Keys::wrote`].
     #[inline]
     pub fn write(&mut self, key: &[u8]) -> Option<EntryMut<'_, Object>> {
-        let (place, clock) = (self.place(key), self.access_clock());
+        let (place, clock, keyspace) = (self.place(key), self.clock, self.keyspace);
         let mut entry = self.live(key, place).0?;
-        entry.set_access(clock);
+        entry.set_access(keyspace.next_stamp(clock, entry.access()));
         Some(entry)
     }
 
@@ -299,7 +300,7 @@ impl<'a> Keys<'a> {
     /// expiry, unless it is given again.
     #[inline]
     pub fn put(&mut self, key: &[u8], value: NewValue<'_, Object>, expiry: Option<UnixMillis>) {
-        let (place, clock) = (self.place(key), self.access_clock());
+        let (place, clock, keyspace) = (self.place(key), self.clock, self.keyspace);
         let expiry = expiry.map(|at| at.0);
         let now = self.now.0;
         let (mut replaced, mut has_expired) = (None, false);
@@ -307,11 +308,12 @@ impl<'a> Keys<'a> {
             Slot::Occupied(mut entry) => {
                 has_expired = entry.expiry().is_some_and(|at| at <= now);
                 replaced = entry.take_object();
+                let access = keyspace.next_stamp(clock, entry.access());
                 entry.set_with_expiry(value, expiry);
-                entry.set_access(clock);
+                entry.set_access(access);
             }
             Slot::Vacant(vacant) => {
-                vacant.insert(key, value, expiry).set_access(clock);
+                vacant.insert(key, value, expiry).set_access(clock.new_stamp());
                 self.notice(key, Event::NEW);
             }
         }
@@ -407,12 +409,6 @@ impl<'a> Keys<'a> {
 
     pub fn shard(&mut self, index: usize) -> &mut Shard {
         self.locked.shard(index)
-    }
-
-    /// The clock that entries are stamped with: seconds, 24 bits, as Redis keeps it.
-    #[inline]
-    pub fn access_clock(&self) -> u32 {
-        self.clock
     }
 
     /// Runs `action` with another database selected: COPY, MOVE.

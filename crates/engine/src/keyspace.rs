@@ -1,6 +1,7 @@
 //! All the shards together: which shard a key lives in, locking, and the housekeeping that walks
 //! shard by shard.
 
+use crate::access::AccessPolicy;
 use crate::event::{Event, EventClasses, Notice};
 use crate::keys::{Effects, Keys};
 use crate::reclaim::Reclaimer;
@@ -35,6 +36,7 @@ pub struct Keyspace {
     reclaimer: Reclaimer,
     notify: AtomicU32,
     is_expiry_held: AtomicBool,
+    pub(crate) access: AccessPolicy,
     draws: AtomicU64,
 }
 
@@ -53,6 +55,7 @@ impl Keyspace {
             reclaimer: Reclaimer::start(),
             notify: AtomicU32::new(0),
             is_expiry_held: AtomicBool::new(false),
+            access: AccessPolicy::default(),
             draws: AtomicU64::new(0),
         }
     }
@@ -82,6 +85,11 @@ impl Keyspace {
     #[inline]
     pub fn try_lock(&self, wanted: ShardSet) -> Result<Locked<'_, Shard>, usize> {
         self.locks.try_lock(wanted)
+    }
+
+    /// One shard's lock if it is free and nobody waits for it: for work that can be put off.
+    pub(crate) fn try_lock_now(&self, shard: usize) -> Option<Locked<'_, Shard>> {
+        self.locks.try_lock_now(shard)
     }
 
     /// A wait for busy shards; `wake` is told when to poll again.

@@ -1,5 +1,6 @@
 //! One shard: a table for each database, and who waits for or watches its keys.
 
+use crate::lifetime::MeanExpiry;
 use crate::store::raw::table::{PagePool, Table};
 use crate::value::Object;
 use crate::waiting::Waiting;
@@ -40,6 +41,7 @@ pub struct ShardGauges {
     pub expires: Vec<AtomicU64>,
     bytes: Vec<AtomicU64>,
     pub expired: AtomicU64,
+    pub(crate) mean_expiry: Vec<MeanExpiry>,
 }
 
 impl ShardGauges {
@@ -49,6 +51,7 @@ impl ShardGauges {
             expires: (0..databases).map(|_| AtomicU64::new(0)).collect(),
             bytes: (0..databases).map(|_| AtomicU64::new(0)).collect(),
             expired: AtomicU64::new(0),
+            mean_expiry: (0..databases).map(|_| MeanExpiry::default()).collect(),
         }
     }
 

@@ -110,10 +110,16 @@ impl<S: Service> EventLoop<S> {
                 let Some(slot) = state.ready.pop_front() else { break };
                 match self.turn(state, slot, thread, own) {
                     Some(back) => state = back,
-                    None => return false,
+                    None => {
+                        let micros = started.elapsed().as_micros() as u64;
+                        thread.service.end_round(&mut thread.worker, micros);
+                        return false;
+                    }
                 }
             }
-            self.note_round(started);
+            let micros = started.elapsed().as_micros() as u64;
+            self.note_round(micros);
+            thread.service.end_round(&mut thread.worker, micros);
             if let Err(error) = self.poll(&mut state, fleet, thread) {
                 // Without its poller a loop can do nothing: better to end than to pretend.
                 eprintln!("event loop {}: the poller failed: {error}", self.index);
@@ -128,8 +134,7 @@ impl<S: Service> EventLoop<S> {
         self.round_micros.store(average - average / 4, Ordering::Relaxed);
     }
 
-    fn note_round(&self, started: Instant) {
-        let micros = started.elapsed().as_micros() as u64;
+    fn note_round(&self, micros: u64) {
         let average = self.round_micros.load(Ordering::Relaxed);
         let next = (average * (ROUNDS_AVERAGED - 1) + micros) / ROUNDS_AVERAGED;
         self.round_micros.store(next, Ordering::Relaxed);

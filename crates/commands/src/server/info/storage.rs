@@ -136,7 +136,8 @@ pub(super) fn keyspace(report: &mut Report) {
             expires += gauges.expires[db].load(Ordering::Relaxed);
         }
         if keys > 0 {
-            let figures = format!("keys={keys},expires={expires},avg_ttl=0,subexpiry=0");
+            let ttl_ms = keyspace.mean_ttl_ms(db, report.node.clock.now());
+            let figures = format!("keys={keys},expires={expires},avg_ttl={ttl_ms},subexpiry=0");
             report.line(&format!("db{db}"), figures);
         }
     }
