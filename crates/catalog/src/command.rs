@@ -161,6 +161,25 @@ commands! {
         Blmovem = BLMOVEM,
     }
     set {
+        Sadd = SADD,
+        Srem = SREM,
+        Sismember = SISMEMBER,
+        Smismember = SMISMEMBER,
+        Scard = SCARD,
+        Smembers = SMEMBERS,
+        Spop = SPOP,
+        Srandmember = SRANDMEMBER,
+        Smove = SMOVE,
+        Sscan = SSCAN,
+        Sinter = SINTER,
+        Sunion = SUNION,
+        Sdiff = SDIFF,
+        Sinterstore = SINTERSTORE,
+        Sunionstore = SUNIONSTORE,
+        Sdiffstore = SDIFFSTORE,
+        Sintercard = SINTERCARD,
+        Sunioncard = SUNIONCARD,
+        Sdiffcard = SDIFFCARD,
     }
     zset {
     }

@@ -4,7 +4,7 @@
 use crate::connection::{client, command, tracking};
 use crate::ctx::Handler;
 use crate::pubsub::{inspect, publish, subscribe};
-use crate::{bitmap, connection, generic, help, list, server, string, transactions};
+use crate::{bitmap, connection, generic, help, list, server, set, string, transactions};
 use russet_catalog::Command;
 
 pub(crate) const fn of(call: Command) -> Handler {
@@ -127,7 +127,25 @@ pub(crate) const fn of(call: Command) -> Handler {
         Command::Blmpop => list::blmpop,
         Command::Blmovem => list::blmovem,
         // set
-        // (set commands here)
+        Command::Sadd => set::sadd,
+        Command::Srem => set::srem,
+        Command::Sismember => set::sismember,
+        Command::Smismember => set::smismember,
+        Command::Scard => set::scard,
+        Command::Smembers => set::smembers,
+        Command::Spop => set::spop,
+        Command::Srandmember => set::srandmember,
+        Command::Smove => set::smove,
+        Command::Sscan => set::sscan,
+        Command::Sinter => set::sinter,
+        Command::Sunion => set::sunion,
+        Command::Sdiff => set::sdiff,
+        Command::Sinterstore => set::sinterstore,
+        Command::Sunionstore => set::sunionstore,
+        Command::Sdiffstore => set::sdiffstore,
+        Command::Sintercard => set::sintercard,
+        Command::Sunioncard => set::sunioncard,
+        Command::Sdiffcard => set::sdiffcard,
         // sorted set
         // (sorted set commands here)
         // hash

@@ -54,6 +54,10 @@ impl Event {
         Event { class: EventClasses::LIST, name }
     }
 
+    pub const fn set(name: &'static str) -> Self {
+        Event { class: EventClasses::SET, name }
+    }
+
     pub const EXPIRED: Event = Event { class: EventClasses::EXPIRED, name: "expired" };
     pub const KEY_MISS: Event = Event { class: EventClasses::KEY_MISS, name: "keymiss" };
     pub const NEW: Event = Event { class: EventClasses::NEW, name: "new" };
