@@ -102,8 +102,8 @@ pub struct Node {
     pub is_housekeeping_paused: AtomicBool,
 }
 
-/// Of about ten ticks in a second, every how many-th looks at the memory in use and at how long keys
-/// have to live.
+/// Of about ten ticks in a second, every how many-th looks at the memory in use and at how long
+/// keys have to live.
 const TICKS_PER_MEMORY_NOTE: u64 = 10;
 
 /// Directives whose values are kept elsewhere, too.

@@ -123,7 +123,7 @@ fn value(arg: &Arg, source: &mut Source) -> Vec<u8> {
         ArgKind::Integer | ArgKind::UnixTime if arg.name == "numkeys" => &["1", "2", "1", "3", "0"],
         ArgKind::Integer | ArgKind::UnixTime => INTEGERS,
         ArgKind::Double => FLOATS,
-        ArgKind::Pattern => PATTERNS,
+        ArgKind::Pattern | ArgKind::KeyPattern(_) => PATTERNS,
         _ if source.one_in(16) => return vec![b'v'; source.below(LONG_BYTES)],
         _ if source.one_in(16) => return source.take(24).to_vec(),
         _ => STRINGS,

@@ -161,11 +161,6 @@ fn crossed(grammar: &Grammar, random: &mut Random) -> Vec<Step> {
             }
             _ => grammar.plain(random),
         };
-        // DIFFERS: an LTRIM that leaves everything touches WATCH as in Redis; in Valkey 9.1 it does
-        // not.
-        if words[0].eq_ignore_ascii_case(b"LTRIM") {
-            continue;
-        }
         steps.push(Step { connection, words });
     }
     steps
