@@ -50,6 +50,11 @@ impl<'a> Args<'a> {
         Args { buffer: self.buffer, spans: self.spans.get(start..).unwrap_or(&[]) }
     }
 
+    /// At most `count` words, the first ones.
+    pub fn first(self, count: usize) -> Args<'a> {
+        Args { buffer: self.buffer, spans: &self.spans[..count.min(self.spans.len())] }
+    }
+
     /// Bytes from the first word to the end of the last, what stands between them included.
     #[inline]
     pub fn extent_bytes(self) -> usize {

@@ -186,6 +186,34 @@ commands! {
     zset {
     }
     hash {
+        Hset = HSET,
+        Hmset = HMSET,
+        Hsetnx = HSETNX,
+        Hget = HGET,
+        Hmget = HMGET,
+        Hgetall = HGETALL,
+        Hkeys = HKEYS,
+        Hvals = HVALS,
+        Hlen = HLEN,
+        Hstrlen = HSTRLEN,
+        Hexists = HEXISTS,
+        Hdel = HDEL,
+        Hincrby = HINCRBY,
+        Hincrbyfloat = HINCRBYFLOAT,
+        Hrandfield = HRANDFIELD,
+        Hscan = HSCAN,
+        Hgetdel = HGETDEL,
+        Hgetex = HGETEX,
+        Hsetex = HSETEX,
+        Hexpire = HEXPIRE,
+        Hpexpire = HPEXPIRE,
+        Hexpireat = HEXPIREAT,
+        Hpexpireat = HPEXPIREAT,
+        Httl = HTTL,
+        Hpttl = HPTTL,
+        Hexpiretime = HEXPIRETIME,
+        Hpexpiretime = HPEXPIRETIME,
+        Hpersist = HPERSIST,
     }
     stream {
     }

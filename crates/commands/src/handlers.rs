@@ -4,7 +4,7 @@
 use crate::connection::{client, command, tracking};
 use crate::ctx::Handler;
 use crate::pubsub::{inspect, publish, subscribe};
-use crate::{bitmap, connection, generic, help, list, server, set, string, transactions};
+use crate::{bitmap, connection, generic, hash, help, list, server, set, string, transactions};
 use russet_catalog::Command;
 
 pub(crate) const fn of(call: Command) -> Handler {
@@ -151,7 +151,34 @@ pub(crate) const fn of(call: Command) -> Handler {
         // sorted set
         // (sorted set commands here)
         // hash
-        // (hash commands here)
+        Command::Hset => hash::hset,
+        Command::Hmset => hash::hmset,
+        Command::Hsetnx => hash::hsetnx,
+        Command::Hget => hash::hget,
+        Command::Hmget => hash::hmget,
+        Command::Hgetall => hash::hgetall,
+        Command::Hkeys => hash::hkeys,
+        Command::Hvals => hash::hvals,
+        Command::Hlen => hash::hlen,
+        Command::Hstrlen => hash::hstrlen,
+        Command::Hexists => hash::hexists,
+        Command::Hdel => hash::hdel,
+        Command::Hincrby => hash::hincrby,
+        Command::Hincrbyfloat => hash::hincrbyfloat,
+        Command::Hrandfield => hash::hrandfield,
+        Command::Hscan => hash::hscan,
+        Command::Hgetdel => hash::hgetdel,
+        Command::Hgetex => hash::hgetex,
+        Command::Hsetex => hash::hsetex,
+        Command::Hexpire => hash::hexpire,
+        Command::Hpexpire => hash::hpexpire,
+        Command::Hexpireat => hash::hexpireat,
+        Command::Hpexpireat => hash::hpexpireat,
+        Command::Httl => hash::httl,
+        Command::Hpttl => hash::hpttl,
+        Command::Hexpiretime => hash::hexpiretime,
+        Command::Hpexpiretime => hash::hpexpiretime,
+        Command::Hpersist => hash::hpersist,
         // stream
         // (stream commands here)
         // geo

@@ -54,6 +54,10 @@ impl Event {
         Event { class: EventClasses::LIST, name }
     }
 
+    pub const fn hash(name: &'static str) -> Self {
+        Event { class: EventClasses::HASH, name }
+    }
+
     pub const fn set(name: &'static str) -> Self {
         Event { class: EventClasses::SET, name }
     }

@@ -3,6 +3,7 @@
 
 use crate::access::AccessClock;
 use crate::event::{Event, EventClasses, Notice};
+use crate::field_expiry::{bound_of_entry, bound_of_new};
 use crate::keyspace::{Keyspace, Place};
 use crate::shard::Shard;
 use crate::store::raw::lock::Locked;
@@ -43,6 +44,11 @@ impl Effects {
         self.touched.is_empty() && self.notices.is_empty() && self.ready.is_empty()
     }
 
+    /// Notes that the gauges of a shard are out of date.
+    pub(crate) fn mark_touched(&mut self, shard: usize) {
+        self.touched.insert(shard);
+    }
+
     #[inline]
     fn notice(&mut self, db: usize, key: &[u8], event: Event) {
         if self.wanted.has_any(event.class) {
@@ -55,7 +61,8 @@ impl Effects {
 enum Probe<'t> {
     Absent,
     Live(EntryMut<'t, Object>),
-    Expired(Deleted<Object>),
+    /// What is left of it, and the bound of its fields' deadlines.
+    Expired(Deleted<Object>, Option<i64>),
     /// Expired, but not to be removed now: see [`Keyspace::may_expire`].
     Kept,
 }
@@ -70,11 +77,11 @@ fn probe<'t>(
     match table.find_mut(key, hash) {
         None => Probe::Absent,
         Some(entry) if entry.expiry().is_some_and(|at| at <= now.0) => {
-            if keyspace.may_expire() {
-                Probe::Expired(entry.delete())
-            } else {
-                Probe::Kept
+            if !keyspace.may_expire() {
+                return Probe::Kept;
             }
+            let bound = bound_of_entry(&entry);
+            Probe::Expired(entry.delete(), bound)
         }
         Some(entry) => Probe::Live(entry),
     }
@@ -146,7 +153,7 @@ impl<'a> Keys<'a> {
     /// Planning has hashed the command's keys already. Only those are known by their address: they
     /// stay where they are while the command runs, other bytes may come to lie where some were.
     #[inline]
-    fn place(&mut self, key: &[u8]) -> Place {
+    pub(crate) fn place(&mut self, key: &[u8]) -> Place {
         // An empty key has no bytes of its own, so its address says nothing.
         if key.is_empty() {
             return self.keyspace.place(key);
@@ -181,7 +188,10 @@ impl<'a> Keys<'a> {
     #[inline]
     fn live(&mut self, key: &[u8], place: Place) -> (Option<EntryMut<'_, Object>>, &mut Effects) {
         let shard_index = place.shard as usize;
-        let Shard { tables, watched, .. } = self.locked.shard(shard_index);
+        if self.locked.shard(shard_index).fields[self.db].is_due(self.now) {
+            self.expire_fields(key, place);
+        }
+        let Shard { tables, watched, fields, .. } = self.locked.shard(shard_index);
         let circumstances = (self.now, self.keyspace);
         let entry = match probe(&mut tables[self.db], key, place.hash, circumstances) {
             Probe::Live(entry) => Some(entry),
@@ -190,7 +200,8 @@ impl<'a> Keys<'a> {
                 watched.expire(self.db, key);
                 None
             }
-            Probe::Expired(deleted) => {
+            Probe::Expired(deleted, bound) => {
+                fields[self.db].forget(key, bound);
                 watched.expire(self.db, key);
                 self.effects.touched.insert(shard_index);
                 self.effects.notice(self.db, key, Event::EXPIRED);
@@ -201,8 +212,8 @@ impl<'a> Keys<'a> {
         (entry, self.effects)
     }
 
-    fn free(&mut self, removed: Option<Deleted<Object>>) {
-        if let Some(object) = removed.and_then(Deleted::into_object) {
+    fn free(&mut self, removed: Deleted<Object>) {
+        if let Some(object) = removed.into_object() {
             self.keyspace.reclaimer().reclaim(object);
         }
     }
@@ -284,16 +295,22 @@ impl<'a> Keys<'a> {
     /// Deletes a key, without telling; the caller says why with [`Keys::wrote`].
     pub fn remove(&mut self, key: &[u8]) -> bool {
         let place = self.place(key);
-        let removed = self.live(key, place).0.map(EntryMut::delete);
-        let is_removed = removed.is_some();
+        let Some(entry) = self.live(key, place).0 else { return false };
+        let bound = bound_of_entry(&entry);
+        let removed = entry.delete();
+        self.reschedule(key, (bound, None));
         self.free(removed);
-        is_removed
+        true
     }
 
     /// Deletes a key and gives its value to the caller: RENAME, MOVE, GETDEL.
     pub fn take(&mut self, key: &[u8]) -> Option<Removed<Object>> {
         let place = self.place(key);
-        self.live(key, place).0.map(EntryMut::remove)
+        let entry = self.live(key, place).0?;
+        let bound = bound_of_entry(&entry);
+        let removed = entry.remove();
+        self.reschedule(key, (bound, None));
+        Some(removed)
     }
 
     /// Puts a value under a key, whatever was there before: the old value is gone, and so is its
@@ -304,9 +321,14 @@ impl<'a> Keys<'a> {
         let expiry = expiry.map(|at| at.0);
         let now = self.now.0;
         let (mut replaced, mut has_expired) = (None, false);
+        let (mut bound, new_bound) = (None, bound_of_new(&value));
+        if self.locked.shard(place.shard as usize).fields[self.db].is_due(self.now) {
+            self.expire_fields(key, place);
+        }
         match self.table(place.shard).entry(key, place.hash) {
             Slot::Occupied(mut entry) => {
                 has_expired = entry.expiry().is_some_and(|at| at <= now);
+                bound = bound_of_entry(&entry);
                 replaced = entry.take_object();
                 let access = keyspace.next_stamp(clock, entry.access());
                 entry.set_with_expiry(value, expiry);
@@ -317,6 +339,7 @@ impl<'a> Keys<'a> {
                 self.notice(key, Event::NEW);
             }
         }
+        self.reschedule(key, (bound, new_bound));
         if has_expired {
             // Nobody saw the old value any more, so it went before the new one came.
             self.keyspace.count_expired(place.shard as usize);

@@ -3,6 +3,7 @@
 
 use crate::access::AccessPolicy;
 use crate::event::{Event, EventClasses, Notice};
+use crate::field_expiry::bound_of_gone;
 use crate::keys::{Effects, Keys};
 use crate::reclaim::Reclaimer;
 use crate::shard::{Shard, ShardGauges};
@@ -196,7 +197,8 @@ impl Keyspace {
         self.is_expiry_held.store(is_held, Ordering::Relaxed);
     }
 
-    /// Removes up to about `budget` expired keys of one shard. Says what happened to them, and
+    /// Removes up to about `budget` expired keys, and as many fields, of one shard. Says what
+    /// happened to them, and
     /// whether more are due. Skips a busy shard: it will be visited again.
     pub fn expire_shard(
         &self,
@@ -216,8 +218,10 @@ impl Keyspace {
                 continue;
             }
             let mut count = 0;
-            let Shard { tables, watched, .. } = held;
-            more |= tables[db].expire_step(now.0, budget, &mut |key, value| {
+            let Shard { tables, watched, fields, .. } = held;
+            more |= tables[db].expire_step(now.0, budget, &mut |gone, value| {
+                let key = gone.key;
+                fields[db].forget(key, bound_of_gone(&gone, value.object()));
                 count += 1;
                 watched.expire(db, key);
                 if wants_notice {
@@ -232,6 +236,8 @@ impl Keyspace {
                 self.gauges[shard].publish(held, db);
             }
         }
+        let held = (shard, locked.shard(shard));
+        more |= self.expire_fields_step(held, (now, budget), &mut notices);
         (notices, more)
     }
 

@@ -3,6 +3,7 @@
 //! waiters. It knows no protocol, no sockets and no clock but the time that it is given.
 pub mod access;
 pub mod event;
+mod field_expiry;
 pub mod keys;
 pub mod keyspace;
 mod lifetime;

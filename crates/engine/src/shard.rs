@@ -1,5 +1,6 @@
 //! One shard: a table for each database, and who waits for or watches its keys.
 
+use crate::field_expiry::FieldSchedule;
 use crate::lifetime::MeanExpiry;
 use crate::store::raw::table::{PagePool, Table};
 use crate::value::Object;
@@ -12,6 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// What is behind one shard's lock.
 pub struct Shard {
     pub(crate) tables: Vec<Table<Object>>,
+    /// By database: the hashes some of whose fields expire.
+    pub(crate) fields: Vec<FieldSchedule>,
     pub watched: Watched,
     pub waiting: Waiting,
 }
@@ -19,7 +22,8 @@ pub struct Shard {
 impl Shard {
     pub(crate) fn new(databases: usize, pool: &Arc<PagePool>, hasher: KeyHasher) -> Self {
         let tables = (0..databases).map(|_| Table::new(pool.clone(), hasher)).collect();
-        Shard { tables, watched: Watched::default(), waiting: Waiting::default() }
+        let fields = (0..databases).map(|_| FieldSchedule::default()).collect();
+        Shard { tables, fields, watched: Watched::default(), waiting: Waiting::default() }
     }
 
     pub fn table(&self, db: usize) -> &Table<Object> {
@@ -39,9 +43,12 @@ impl Shard {
 pub struct ShardGauges {
     pub keys: Vec<AtomicU64>,
     pub expires: Vec<AtomicU64>,
+    /// Hashes some of whose fields expire.
+    pub volatile: Vec<AtomicU64>,
     bytes: Vec<AtomicU64>,
     pub expired: AtomicU64,
     pub(crate) mean_expiry: Vec<MeanExpiry>,
+    pub expired_fields: AtomicU64,
 }
 
 impl ShardGauges {
@@ -49,9 +56,11 @@ impl ShardGauges {
         ShardGauges {
             keys: (0..databases).map(|_| AtomicU64::new(0)).collect(),
             expires: (0..databases).map(|_| AtomicU64::new(0)).collect(),
+            volatile: (0..databases).map(|_| AtomicU64::new(0)).collect(),
             bytes: (0..databases).map(|_| AtomicU64::new(0)).collect(),
             expired: AtomicU64::new(0),
             mean_expiry: (0..databases).map(|_| MeanExpiry::default()).collect(),
+            expired_fields: AtomicU64::new(0),
         }
     }
 
@@ -59,6 +68,7 @@ impl ShardGauges {
         let table = &shard.tables[db];
         self.keys[db].store(table.len() as u64, Ordering::Relaxed);
         self.expires[db].store(table.expires_len() as u64, Ordering::Relaxed);
+        self.publish_volatile(db, shard.fields[db].len());
         self.bytes[db].store(table.memory_bytes() as u64, Ordering::Relaxed);
     }
 
@@ -70,5 +80,14 @@ impl ShardGauges {
     pub(crate) fn count_expired(&self, count: u64) {
         let before = self.expired.load(Ordering::Relaxed);
         self.expired.store(before + count, Ordering::Relaxed);
+    }
+
+    pub(crate) fn publish_volatile(&self, db: usize, count: usize) {
+        self.volatile[db].store(count as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_expired_fields(&self, count: u64) {
+        let before = self.expired_fields.load(Ordering::Relaxed);
+        self.expired_fields.store(before + count, Ordering::Relaxed);
     }
 }

@@ -35,6 +35,7 @@ impl<'a> Keys<'a> {
         visit: &mut dyn FnMut(EntryRef<'_, Object>),
     ) -> Cursor {
         let (db, now_ms) = (self.db, self.now.0);
+        self.expire_fields_of(shard);
         let table = self.shard(shard).table(db);
         if table.expires_len() == 0 {
             return table.scan(cursor, visit);
@@ -66,8 +67,12 @@ impl<'a> Keys<'a> {
         let keyspace = self.keyspace;
         for _ in 0..RANDOM_PICKS_MAX {
             let shard = self.random_shard()?;
+            self.expire_fields_of(shard);
             let now_ms = self.now.0;
-            let entry = self.shard(shard).table(db).random(&mut || keyspace.draw_u64())?;
+            let Some(entry) = self.shard(shard).table(db).random(&mut || keyspace.draw_u64())
+            else {
+                continue;
+            };
             if is_live(&entry, now_ms) {
                 return Some(show(entry.key()));
             }
@@ -117,14 +122,14 @@ impl<'a> Keys<'a> {
         let mut emptied = Vec::new();
         for index in self.held().iter() {
             for db in databases.clone() {
-                let Shard { tables, watched, .. } = self.locked.shard(index);
+                let Shard { tables, fields, watched, .. } = self.locked.shard(index);
                 let table = &mut tables[db];
                 if table.is_empty() {
                     continue;
                 }
                 watched.touch_all(db, |key| holds_key(keyspace, table, key));
                 self.effects.dirty += table.len() as u64;
-                emptied.push(table.take());
+                emptied.push((table.take(), std::mem::take(&mut fields[db])));
                 keyspace.publish_gauges(index, &mut self.locked, db);
             }
         }
@@ -142,13 +147,14 @@ impl<'a> Keys<'a> {
         let keyspace = self.keyspace;
         for index in self.held().iter() {
             self.expire_watched(index, (one, other));
-            let Shard { tables, watched, waiting } = self.locked.shard(index);
+            let Shard { tables, fields, watched, waiting } = self.locked.shard(index);
             for db in [one, other] {
                 watched.touch_all(db, |key| {
                     [one, other].iter().any(|&of| holds_key(keyspace, &tables[of], key))
                 });
             }
             tables.swap(one, other);
+            fields.swap(one, other);
             for db in [one, other] {
                 for key in waiting.keys_of_db(db) {
                     if holds_key(keyspace, &tables[db], &key) {

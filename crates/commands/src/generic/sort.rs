@@ -22,7 +22,7 @@ use russet_engine::types::list::{End, Extent, ListRef};
 use russet_engine::types::set::SetRef;
 use russet_engine::types::string::{self, Text};
 use russet_engine::types::zset::{Direction, ZsetRef};
-use russet_engine::types::{list, set, zset};
+use russet_engine::types::{hash, list, set, zset};
 use russet_engine::value::{Object, Type, WrongType, type_of};
 use std::ops::{ControlFlow, Range};
 
@@ -188,7 +188,15 @@ fn look_up(
     let found = keys.read(key);
     match field {
         None => tell(found.and_then(|entry| string::text(&entry).ok())),
-        Some(_field) => tell(None),
+        Some(field) => tell(found.and_then(|entry| field_of(&entry, field))),
+    }
+}
+
+/// The value of a field, if there is a hash that has it.
+fn field_of<'a>(entry: &EntryRef<'a, Object>, field: &[u8]) -> Option<Text<'a>> {
+    match hash::stored::hash(entry).ok()?.value(field)? {
+        Element::Int(value) => Some(Text::Int(value)),
+        Element::Bytes(bytes) => Some(Text::Bytes(bytes)),
     }
 }
 
