@@ -4,7 +4,9 @@
 use crate::connection::{client, command, tracking};
 use crate::ctx::Handler;
 use crate::pubsub::{inspect, publish, subscribe};
-use crate::{bitmap, connection, generic, hash, help, list, server, set, string, transactions};
+use crate::{
+    bitmap, connection, generic, hash, help, list, server, set, string, transactions, zset,
+};
 use russet_catalog::Command;
 
 pub(crate) const fn of(call: Command) -> Handler {
@@ -149,7 +151,41 @@ pub(crate) const fn of(call: Command) -> Handler {
         Command::Sunioncard => set::sunioncard,
         Command::Sdiffcard => set::sdiffcard,
         // sorted set
-        // (sorted set commands here)
+        Command::Zadd => zset::zadd,
+        Command::Zincrby => zset::zincrby,
+        Command::Zrem => zset::zrem,
+        Command::Zremrangebyrank => zset::zremrangebyrank,
+        Command::Zremrangebyscore => zset::zremrangebyscore,
+        Command::Zremrangebylex => zset::zremrangebylex,
+        Command::Zcard => zset::zcard,
+        Command::Zscore => zset::zscore,
+        Command::Zmscore => zset::zmscore,
+        Command::Zrank => zset::zrank,
+        Command::Zrevrank => zset::zrevrank,
+        Command::Zcount => zset::zcount,
+        Command::Zlexcount => zset::zlexcount,
+        Command::Zrange => zset::zrange,
+        Command::Zrevrange => zset::zrevrange,
+        Command::Zrangebyscore => zset::zrangebyscore,
+        Command::Zrevrangebyscore => zset::zrevrangebyscore,
+        Command::Zrangebylex => zset::zrangebylex,
+        Command::Zrevrangebylex => zset::zrevrangebylex,
+        Command::Zrangestore => zset::zrangestore,
+        Command::Zpopmin => zset::zpopmin,
+        Command::Zpopmax => zset::zpopmax,
+        Command::Zmpop => zset::zmpop,
+        Command::Bzpopmin => zset::bzpopmin,
+        Command::Bzpopmax => zset::bzpopmax,
+        Command::Bzmpop => zset::bzmpop,
+        Command::Zunion => zset::zunion,
+        Command::Zunionstore => zset::zunionstore,
+        Command::Zinter => zset::zinter,
+        Command::Zinterstore => zset::zinterstore,
+        Command::Zintercard => zset::zintercard,
+        Command::Zdiff => zset::zdiff,
+        Command::Zdiffstore => zset::zdiffstore,
+        Command::Zrandmember => zset::zrandmember,
+        Command::Zscan => zset::zscan,
         // hash
         Command::Hset => hash::hset,
         Command::Hmset => hash::hmset,

@@ -31,6 +31,7 @@ pub fn read(client: &mut Client) -> Result<Dump, String> {
             let kind = call(client, &[b"TYPE", key])?;
             let read: &[&[u8]] = match kind.text() {
                 Some(b"list") => &[b"LRANGE", key, b"0", b"-1"],
+                Some(b"zset") => &[b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"],
                 _ => &[b"GET", key],
             };
             let requests: [&[&[u8]]; 3] = [read, &[b"PTTL", key], &[b"OBJECT", b"ENCODING", key]];

@@ -72,6 +72,14 @@ impl<'a> ZsetRef<'a> {
         if self.is_listpack() { "listpack" } else { "skiplist" }
     }
 
+    /// About how many bytes its members and scores take.
+    pub fn size_bytes(self) -> usize {
+        match self {
+            ZsetRef::Packed(bytes) => bytes.len(),
+            ZsetRef::Large(zset) => zset.memory_bytes(),
+        }
+    }
+
     #[inline]
     pub fn score(self, member: &[u8]) -> Option<f64> {
         self.score_of(Element::parse(member))

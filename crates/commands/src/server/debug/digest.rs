@@ -4,6 +4,7 @@ use russet_base::hash::KeyHasher;
 use russet_engine::store::raw::table::{EntryRef, View};
 use russet_engine::types::list::{Element, ListRef};
 use russet_engine::types::string;
+use russet_engine::types::zset::{Direction, ZsetRef};
 use russet_engine::value::{Object, PackedTag, type_of};
 
 const SEEDS: [u64; 3] = [0x5275_7373_6574, 0x6469_6765_7374, 0x7369_676e];
@@ -24,6 +25,10 @@ impl Signature {
                 list(&mut bytes, ListRef::Packed(packed));
             }
             View::Object(Object::List(large)) => list(&mut bytes, ListRef::Large(large)),
+            View::Packed(tag, packed) if PackedTag::from_u8(tag) == PackedTag::Zset => {
+                zset(&mut bytes, ZsetRef::Packed(packed));
+            }
+            View::Object(Object::Zset(large)) => zset(&mut bytes, ZsetRef::Large(large)),
             _ => {
                 if let Ok(text) = string::text(entry) {
                     text.with_bytes(|text| part(&mut bytes, text));
@@ -64,5 +69,12 @@ fn part(bytes: &mut Vec<u8>, content: &[u8]) {
 fn list(bytes: &mut Vec<u8>, list: ListRef<'_>) {
     list.for_each_in(0..list.len(), |element: Element<'_>| {
         element.with_bytes(|text| part(bytes, text));
+    });
+}
+
+fn zset(bytes: &mut Vec<u8>, zset: ZsetRef<'_>) {
+    zset.for_each(0..zset.len(), Direction::Forward, |pair| {
+        pair.member.with_bytes(|text| part(bytes, text));
+        part(bytes, &(pair.score + 0.0).to_le_bytes());
     });
 }

@@ -10,6 +10,7 @@ use russet_engine::access::idle_seconds;
 use russet_engine::store::raw::table::{Cursor, EntryRef, View};
 use russet_engine::types::list::ListRef;
 use russet_engine::types::string::{self, Text};
+use russet_engine::types::zset;
 use russet_engine::value::{self, Object, PackedTag};
 
 const NO_TABLE: &str =
@@ -71,6 +72,9 @@ fn list_of<'a>(entry: &EntryRef<'a, Object>) -> Option<ListRef<'a>> {
 fn serialized_len(entry: &EntryRef<'_, Object>) -> usize {
     if let Some(list) = list_of(entry) {
         return list.size().bytes + list.len();
+    }
+    if let Ok(zset) = zset::stored::zset(entry) {
+        return zset.size_bytes();
     }
     match string::text(entry) {
         Ok(Text::Int(value)) if i8::try_from(value).is_ok() => 2,

@@ -1,7 +1,7 @@
 //! Sorted sets where they are stored: packed inside a table entry, or an object of their own. Moves
 //! one from the packed form to the other when it outgrows it; none goes back, as in Redis.
 
-use super::combine::Scored;
+use super::combine::{Members, Scored};
 use super::limits::SCORE_GROWTH_BYTES_MAX;
 use super::{
     Element, Extent, LargeZset, PACKED_BYTES_MAX, Pair, Upsert, ZsetLimits, ZsetMut, ZsetRef,
@@ -233,28 +233,44 @@ impl Draft {
     }
 }
 
-/// A sorted set of pairs that are in order, each member once, handed to `put` as a value. There is
-/// at least one.
-pub fn build(pairs: &[Scored<'_>], limits: ZsetLimits, put: impl FnOnce(NewValue<'_, Object>)) {
-    let text_bytes = |scored: &Scored<'_>| scored.pair.member.with_bytes(<[u8]>::len);
-    let member_bytes_max = pairs.iter().map(text_bytes).max().unwrap_or(0);
-    let is_listpack = limits.allow(Extent { count: pairs.len(), member_bytes_max });
-    let bytes_total = || {
-        let bytes = |scored: &Scored<'_>| entry::Entry::new(scored.pair).bytes();
-        packed::HEADER_BYTES + pairs.iter().map(bytes).sum::<usize>()
-    };
-    if is_listpack && bytes_total() <= PACKED_BYTES_MAX {
-        let bytes = packed::build(pairs.iter().map(|scored| scored.pair.as_in_listpack()));
-        put(NewValue::Packed(PackedTag::Zset as u8, &bytes));
-        return;
+/// A whole new sorted set: what a STORE command makes of its operands before it lets go of them.
+pub enum Built {
+    Packed(SmallVec<[u8; 256]>),
+    Large(Box<Object>),
+}
+
+impl Built {
+    /// Of pairs that are in order, each member once. There is at least one.
+    pub fn new(pairs: &[Scored<'_>], limits: ZsetLimits) -> Self {
+        let text_bytes = |scored: &Scored<'_>| scored.pair.member.with_bytes(<[u8]>::len);
+        let member_bytes_max = pairs.iter().map(text_bytes).max().unwrap_or(0);
+        if !limits.allow(Extent { count: pairs.len(), member_bytes_max }) {
+            let pairs = pairs.iter().map(|scored| (scored.pair, scored.hash));
+            return Built::Large(Box::new(Object::Zset(LargeZset::build(pairs, false))));
+        }
+        let normal = |scored: &Scored<'_>| scored.pair.score + 0.0;
+        let entry_bytes = |scored: &Scored<'_>| entry::Entry::new(scored.pair).bytes();
+        let bytes_total = pairs.iter().map(entry_bytes).sum::<usize>() + packed::HEADER_BYTES;
+        let pairs =
+            pairs.iter().map(|scored| (Pair { score: normal(scored), ..scored.pair }, scored.hash));
+        if bytes_total > PACKED_BYTES_MAX {
+            return Built::Large(Box::new(Object::Zset(LargeZset::build(pairs, true))));
+        }
+        Built::Packed(packed::build(pairs.map(|(pair, _)| pair)))
     }
-    let large = if is_listpack {
-        let pairs = pairs.iter().map(|scored| (scored.pair.as_in_listpack(), scored.hash));
-        LargeZset::build(pairs, is_listpack)
-    } else {
-        LargeZset::build(pairs.iter().map(|scored| (scored.pair, scored.hash)), is_listpack)
-    };
-    put(NewValue::Object(Box::new(Object::Zset(large))));
+
+    /// Hands it over as a value.
+    pub fn put(self, put: impl FnOnce(NewValue<'_, Object>)) {
+        match self {
+            Built::Packed(bytes) => put(NewValue::Packed(PackedTag::Zset as u8, &bytes)),
+            Built::Large(object) => put(NewValue::Object(object)),
+        }
+    }
+}
+
+/// The members of a set or a sorted set.
+pub fn members<'a>(entry: &EntryRef<'a, Object>) -> Result<Members<'a>, WrongType> {
+    zset(entry).map(Members::Zset)
 }
 
 /// Bytes of a new packed sorted set, on the stack.

@@ -1,0 +1,1 @@
+//! What wire files cannot show of sorted sets.
