@@ -102,6 +102,7 @@ fn rule(request: &Request) -> Rule {
 }
 
 /// What can be sorted.
+/// DIFFERS: a sorted set stays encoded as it is; peers make a skiplist of a small one.
 enum Source<'a> {
     List(ListRef<'a>),
     Set(SetRef<'a>),
