@@ -320,11 +320,13 @@ impl<S: Service> EventLoop<S> {
 
     fn run_timers(&self, state: &mut LoopState<S>, thread: &mut Thread<S>) {
         let now = thread.service.round_ms(&thread.worker);
-        while let Some(&(std::cmp::Reverse(at), slot, generation)) = state.timers.peek() {
-            if at > now {
-                break;
-            }
-            state.timers.pop();
+        let mut due = Vec::new();
+        while state.timers.peek().is_some_and(|(std::cmp::Reverse(at), ..)| *at <= now) {
+            due.extend(state.timers.pop());
+        }
+        // A client that was served in its last moment is due again at once: it must not be looked
+        // at again before its mail is.
+        for (_, slot, generation) in due {
             if state.slots[slot].generation == generation {
                 self.tick(state, slot, thread);
             }
