@@ -13,6 +13,7 @@ use crate::types::string;
 use crate::value::Object;
 use russet_base::clock::UnixMillis;
 use smallvec::SmallVec;
+use std::ops::Range;
 
 /// A key that someone waits for and that was touched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +39,12 @@ pub struct Effects {
 }
 
 impl Effects {
+    /// Somebody must hear of what was done before the next command.
+    #[inline]
+    pub fn has_told(&self) -> bool {
+        !self.notices.is_empty() || !self.ready.is_empty()
+    }
+
     /// Nothing is left to do before the shards are unlocked.
     #[inline]
     pub fn is_settled(&self) -> bool {
@@ -55,6 +62,16 @@ impl Effects {
             self.notices.push(Notice { db, event, key: key.into() });
         }
     }
+}
+
+/// What a key seems to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// Nothing, or what lies inside its entry.
+    Small,
+    /// A collection of any size.
+    Collection,
+    LongString,
 }
 
 /// A key's entry in one probe.
@@ -139,6 +156,45 @@ impl<'a> Keys<'a> {
         }
         for &(_, place) in self.known {
             self.table(place.shard).prefetch_entry(place.hash);
+        }
+    }
+
+    /// Locks the shards of some of the known keys if that takes no waiting, and hints at the keys'
+    /// places in their tables.
+    pub fn hold_known_now(&mut self, range: Range<usize>) -> bool {
+        self.known[range].iter().all(|&(_, place)| {
+            let is_held = self.locked.try_add_now(place.shard as usize);
+            if is_held {
+                self.table(place.shard).prefetch_bucket(place.hash);
+            }
+            is_held
+        })
+    }
+
+    /// Hints that the known keys in locked shards will be needed soon; see
+    /// [`Keys::hold_known_now`].
+    pub fn prefetch_held(&mut self) {
+        for &(_, place) in self.known {
+            if self.locked.held().contains(place.shard as usize) {
+                self.table(place.shard).prefetch_entry(place.hash);
+            }
+        }
+    }
+
+    /// The next command's keys begin at this one of the known places.
+    #[inline]
+    pub fn skip_to(&mut self, known: usize) {
+        self.next_known = known;
+    }
+
+    /// How much work a command on a key may be, without looking closely: what is weighed may be
+    /// another key of the same fingerprint.
+    #[inline]
+    pub fn weigh(&mut self, place: Place) -> Weight {
+        match self.table(place.shard).likely_object(place.hash) {
+            None => Weight::Small,
+            Some(Object::String(_)) => Weight::LongString,
+            Some(_) => Weight::Collection,
         }
     }
 

@@ -98,6 +98,17 @@ impl Keyspace {
         self.locks.try_lock_now(shard)
     }
 
+    /// Nothing locked, to be added to with [`Keys::hold_known_now`].
+    pub fn lock_none(&self) -> Locked<'_, Shard> {
+        self.locks.lock_none()
+    }
+
+    /// Hints that a key's shard will be locked soon.
+    #[inline]
+    pub fn prefetch_lock(&self, place: Place) {
+        self.locks.prefetch(place.shard as usize);
+    }
+
     /// A wait for busy shards; `wake` is told when to poll again.
     pub fn wait(&self, wake: Arc<dyn Wake>) -> KeyspaceWait {
         Wait::new(self.locks.clone(), wake)
@@ -126,21 +137,6 @@ impl Keyspace {
             }
             std::thread::park();
         }
-    }
-
-    /// Hints that the key's bucket, then its entry, will be needed soon. Skips a busy shard.
-    #[inline]
-    pub fn prefetch_bucket(&self, place: Place, db: usize) {
-        self.locks.peek_now(place.shard as usize, |shard| {
-            shard.tables[db].prefetch_bucket(place.hash);
-        });
-    }
-
-    #[inline]
-    pub fn prefetch_entry(&self, place: Place, db: usize) {
-        self.locks.peek_now(place.shard as usize, |shard| {
-            shard.tables[db].prefetch_entry(place.hash);
-        });
     }
 
     pub fn gauges(&self) -> &[ShardGauges] {

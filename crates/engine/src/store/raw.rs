@@ -4,5 +4,6 @@ pub mod lock;
 #[cfg(test)]
 mod lock_model;
 pub mod popcount;
+mod prefetch;
 mod sync;
 pub mod table;
