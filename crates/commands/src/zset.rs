@@ -53,8 +53,14 @@ fn float(word: &[u8], refusal: Refusal) -> Result<f64, Refusal> {
     // Whole numbers are most of what comes, and are read faster.
     match num::parse_i64(word) {
         Some(value) => Ok(value as f64),
-        None => num::parse_f64(word).ok_or(refusal),
+        None => decimal(word).ok_or(refusal),
     }
+}
+
+/// COMPAT: no hexadecimal digits here, as in Redis 8 and Valkey 9; tests/wire/zset/zadd.wire.
+fn decimal(word: &[u8]) -> Option<f64> {
+    let is_hexadecimal = word.iter().any(|byte| matches!(byte, b'x' | b'X'));
+    num::parse_f64(word).filter(|_| !is_hexadecimal)
 }
 
 /// A count of one or more, or else this text.

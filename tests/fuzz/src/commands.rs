@@ -122,6 +122,17 @@ fn look_at(stage: &mut Stage, key: &[u8]) {
                 assert_eq!(usize::try_from(found).ok(), Some(rank), "ZRANK against ZRANGE");
             }
         }
+        "+set" => {
+            let length = integer(stage.ask(&[b"SCARD", key]));
+            let members = strings(stage.ask(&[b"SMEMBERS", key]));
+            assert!(length > 0, "an empty set is no set");
+            assert_eq!(usize::try_from(length).ok(), Some(members.len()), "SCARD against SMEMBERS");
+            let names: BTreeSet<&Vec<u8>> = members.iter().collect();
+            assert_eq!(names.len(), members.len(), "SMEMBERS names a member once");
+            for member in &members {
+                assert_eq!(integer(stage.ask(&[b"SISMEMBER", key, member])), 1);
+            }
+        }
         other => panic!("a type that nobody looks at yet: {other}"),
     }
 }

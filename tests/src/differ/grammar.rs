@@ -30,6 +30,8 @@ const LEFT_OUT: &[&str] = &[
     "discard",
     "watch",
     "unwatch",
+    // Takes what chance says, and leaves the two sides with different data.
+    "spop",
     "object|help",
     "pubsub|help",
 ];
@@ -59,8 +61,17 @@ impl Grammar {
             }
             let list = match spec.group {
                 Group::PubSub => &mut pubsub,
-                Group::String | Group::Bitmap | Group::List | Group::Generic => {
-                    if spec.flags.has(Flags::BLOCKING) { &mut blocking } else { &mut plain }
+                Group::String
+                | Group::Bitmap
+                | Group::List
+                | Group::Set
+                | Group::SortedSet
+                | Group::Generic => {
+                    if spec.flags.has(Flags::BLOCKING) {
+                        &mut blocking
+                    } else {
+                        &mut plain
+                    }
                 }
                 _ if is_taken_too(spec.full_name) => &mut plain,
                 _ => continue,

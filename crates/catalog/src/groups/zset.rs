@@ -254,7 +254,6 @@ pub const ZREVRANGEBYSCORE: Spec = Spec::new(Group::SortedSet, "zrevrangebyscore
     .keys(&[KeySpec::at(1, READS)])
     .args(&[arg::key("key"), arg::double("max"), arg::double("min"), WITH_SCORES, LIMIT.optional()])
     .reply(Shape::Array)
-    .history(&[change("2.1.6", "The ends may be left out.")])
     .deprecated(Deprecation { since: "6.2.0", replaced_by: "ZRANGE with REV and BYSCORE" });
 
 pub const ZRANGEBYLEX: Spec = Spec::new(Group::SortedSet, "zrangebylex")

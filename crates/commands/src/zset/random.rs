@@ -12,7 +12,7 @@ use russet_protocol::Sink;
 use std::collections::HashSet;
 
 /// DIFFERS: more members, drawn with repetition, are refused: such a reply fits in no memory.
-const DRAWS_MAX: u64 = 1 << 24;
+const DRAWS_MAX: u64 = 1 << 26;
 /// From this share of all members on, walking through them is cheaper than drawing.
 const WALK_SHARE: usize = 3;
 

@@ -98,16 +98,24 @@ impl<'a> Query<'a> {
         if matches!(self.bounded, Bounded::Ranks(_)) {
             return ranks;
         }
-        self.limit.apply(ranks, self.direction)
+        self.limit.apply(zset, ranks, self.direction)
     }
 }
 
 impl Limit {
-    /// COMPAT: a negative offset leaves nothing, a negative count everything;
-    /// tests/wire/zset/zrangebyscore.wire.
-    fn apply(self, ranks: Range<usize>, direction: Direction) -> Range<usize> {
-        let offset = usize::try_from(self.offset).unwrap_or(usize::MAX).min(ranks.len());
-        let count = usize::try_from(self.count).unwrap_or(usize::MAX).min(ranks.len() - offset);
+    /// COMPAT: a negative count is no limit. A negative offset leaves nothing of a listpack; a
+    /// skiplist is entered that far from the other end of the range. tests/wire/zset/zrange.wire.
+    fn apply(self, zset: ZsetRef<'_>, ranks: Range<usize>, direction: Direction) -> Range<usize> {
+        let len = ranks.len();
+        let offset = match usize::try_from(self.offset) {
+            Ok(offset) => offset.min(len),
+            Err(_) if zset.is_listpack() => len,
+            Err(_) => {
+                let back = usize::try_from(self.offset.unsigned_abs()).unwrap_or(usize::MAX);
+                len.checked_sub(back).unwrap_or(len)
+            }
+        };
+        let count = usize::try_from(self.count).unwrap_or(usize::MAX).min(len - offset);
         match direction {
             Direction::Forward => ranks.start + offset..ranks.start + offset + count,
             Direction::Reverse => ranks.end - offset - count..ranks.end - offset,

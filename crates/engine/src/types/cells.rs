@@ -338,9 +338,10 @@ impl<P: Payload, H: HashElement> Cells<P, H> {
         while self.deepest == 0 && self.directory.len() >= SLOTS_PER_CELL_MAX * self.pool.len() {
             self.directory = self.directory.iter().step_by(2).copied().collect();
             self.depth -= 1;
-            let depth = self.depth;
-            let deepest = self.pool.iter().filter(|cell| cell.span.depth() == depth);
-            self.deepest = deepest.count() as u32;
+            // Two slots of one cell are next to each other; those of others are its own.
+            let (pairs, only) = self.directory.as_chunks::<2>();
+            let apart = pairs.iter().filter(|[lower, upper]| lower != upper);
+            self.deepest = (2 * apart.count() + only.len()) as u32;
         }
     }
 }

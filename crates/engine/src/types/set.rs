@@ -15,6 +15,7 @@ pub mod stored;
 mod tests;
 
 use crate::types::blob::Blob;
+use crate::types::cells::Cells;
 use crate::types::element::{Element, HEAD_BYTES_MAX, Stored};
 use russet_base::hash::KeyHasher;
 use smallvec::SmallVec;
@@ -25,6 +26,9 @@ pub use sample::Draw;
 
 /// Longest packed set of integers: as many as an intset has by default, of the widest.
 const INTS_BYTES_MAX: usize = 512 * 8 + 1;
+
+/// Most members that room is made for at once: some of those to come may be equal.
+const ROOM_MAX: usize = 4096;
 
 /// As OBJECT ENCODING names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +142,17 @@ impl<'a> SetRef<'a> {
             SetRef::Ints(bytes) => ints::iter(bytes).for_each(|value| visit(Element::Int(value))),
             SetRef::Packed(bytes) => packed::iter(bytes).for_each(visit),
             SetRef::Large(set) => set.cells.for_each(|member, _| visit(member)),
+        }
+    }
+
+    /// As `try_for_each`, with members that may be kept for as long as the set is borrowed.
+    pub fn each(self, mut visit: impl FnMut(Element<'a>) -> ControlFlow<()>) -> ControlFlow<()> {
+        match self {
+            SetRef::Ints(bytes) => {
+                ints::iter(bytes).try_for_each(|value| visit(Element::Int(value)))
+            }
+            SetRef::Packed(bytes) => packed::iter(bytes).try_for_each(visit),
+            SetRef::Large(set) => set.cells.iter().try_for_each(|(member, _)| visit(member)),
         }
     }
 
@@ -283,7 +298,7 @@ impl NewSet {
             Encoding::Intset => NewSet::Ints(ShortBytes::default()),
             Encoding::Listpack => NewSet::Packed(ShortBytes::default()),
             Encoding::Hashtable => {
-                let cells = crate::types::cells::Cells::with_room_for(rules.hasher, room);
+                let cells = Cells::with_room_for(rules.hasher, room.min(ROOM_MAX));
                 NewSet::Large(LargeSet { cells, encoding })
             }
         }

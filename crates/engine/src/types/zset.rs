@@ -156,15 +156,16 @@ impl<'a> ZsetRef<'a> {
         let _ = self.each(0..len, direction, |pair| {
             let (behind, ahead) =
                 (range.min.is_behind(pair.member), range.max.is_ahead(pair.member));
-            let has_begun = match direction {
-                Direction::Forward => !behind,
-                Direction::Reverse => ahead,
+            // Once inside, only the far end is looked at.
+            let (is_before, is_behind) = match direction {
+                Direction::Forward => (behind, !ahead),
+                Direction::Reverse => (!ahead, behind),
             };
-            if count == 0 && !has_begun {
+            if count == 0 && is_before {
                 start += 1;
                 return ControlFlow::Continue(());
             }
-            if behind || !ahead {
+            if is_behind {
                 return ControlFlow::Break(());
             }
             count += 1;

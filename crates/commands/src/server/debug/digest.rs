@@ -3,6 +3,7 @@
 use russet_base::hash::KeyHasher;
 use russet_engine::store::raw::table::{EntryRef, View};
 use russet_engine::types::list::{Element, ListRef};
+use russet_engine::types::set::{self, SetRef};
 use russet_engine::types::string;
 use russet_engine::types::zset::{Direction, ZsetRef};
 use russet_engine::value::{Object, PackedTag, type_of};
@@ -30,6 +31,9 @@ impl Signature {
             }
             View::Object(Object::Zset(large)) => zset(&mut bytes, ZsetRef::Large(large)),
             _ => {
+                if let Ok(members) = set::stored::set(entry) {
+                    part(&mut bytes, &set_sum(members).0.map(u64::to_le_bytes).concat());
+                }
                 if let Ok(text) = string::text(entry) {
                     text.with_bytes(|text| part(&mut bytes, text));
                 }
@@ -77,4 +81,11 @@ fn zset(bytes: &mut Vec<u8>, zset: ZsetRef<'_>) {
         pair.member.with_bytes(|text| part(bytes, text));
         part(bytes, &(pair.score + 0.0).to_le_bytes());
     });
+}
+
+/// The members have no order, so their signatures are added up.
+fn set_sum(set: SetRef<'_>) -> Signature {
+    let mut sum = Signature::default();
+    set.for_each(&mut |member| sum.add(member.with_bytes(Signature::of_bytes)));
+    sum
 }

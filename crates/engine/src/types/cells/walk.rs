@@ -2,6 +2,7 @@
 //! scan, or some at random.
 
 use super::cell::{Cell, Found};
+use super::span::Span;
 use super::{Cells, HashElement, Payload, parts};
 use crate::types::element::Element;
 use russet_base::random::Random;
@@ -61,10 +62,7 @@ impl<P: Payload, H: HashElement> Cells<P, H> {
             let (key, payload) = parts(record);
             visit(key, payload);
         }
-        match cell.span.end() {
-            end if end > u64::from(u32::MAX) => 0,
-            end => end,
-        }
+        cursor_behind(cell.span)
     }
 
     /// A record, each as likely as the other; none if there are none.
@@ -95,5 +93,13 @@ impl<P: Payload, H: HashElement> Cells<P, H> {
         let index = spot.index as usize;
         let at = self.pool[spot.cell].offset::<P>(index);
         self.remove_found(spot.cell, Found { index, at });
+    }
+}
+
+/// The cursor of the cell that comes after this span; 0 after the last.
+pub(super) fn cursor_behind(span: Span) -> u64 {
+    match span.end() {
+        end if end > u64::from(u32::MAX) => 0,
+        end => end,
     }
 }

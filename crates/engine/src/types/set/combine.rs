@@ -194,7 +194,7 @@ impl<'a> Combination<'a> {
             let tables: SmallVec<[&Table; 8]> = tables.iter().map(|table| &**table).collect();
             return in_cells(*first, rules).selected(&tables, self.wanted());
         }
-        let mut cells = Cells::with_room_for(rules.hasher, first.len());
+        let mut cells = Cells::new(rules.hasher);
         let _ = self.try_for_each(rules, &mut |member| {
             cells.add(member, &[]);
             ControlFlow::Continue(())

@@ -3,6 +3,7 @@
 
 use super::entry::{compare_scores, prefix};
 use super::{Direction, Element, Pair, ZsetRef, large};
+use crate::types::set::SetRef;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
@@ -42,13 +43,18 @@ pub enum Members<'a> {
     /// No key.
     None,
     Zset(ZsetRef<'a>),
+    /// Each member has the score 1.
+    Set(SetRef<'a>),
 }
+
+const SET_SCORE: f64 = 1.0;
 
 impl<'a> Members<'a> {
     pub fn len(self) -> usize {
         match self {
             Members::None => 0,
             Members::Zset(zset) => zset.len(),
+            Members::Set(set) => set.len(),
         }
     }
 
@@ -60,6 +66,7 @@ impl<'a> Members<'a> {
         match self {
             Members::None => ControlFlow::Continue(()),
             Members::Zset(zset) => zset.each(0..zset.len(), Direction::Forward, &mut visit),
+            Members::Set(set) => set.each(|member| visit(Pair { score: SET_SCORE, member })),
         }
     }
 
@@ -67,6 +74,7 @@ impl<'a> Members<'a> {
         match self {
             Members::None => None,
             Members::Zset(zset) => zset.score_hashed(member, hash),
+            Members::Set(set) => set.contains(member).then_some(SET_SCORE),
         }
     }
 }

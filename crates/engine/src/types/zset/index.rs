@@ -51,7 +51,7 @@ impl Segment {
         let links = &self.links[..];
         // Hashes are spread evenly, so the place follows from the bits that choose no segment.
         let rest = u64::from(hash) << self.depth & 0xffff_ffff;
-        let guess = (rest * links.len() as u64 >> 32) as usize;
+        let guess = ((rest * links.len() as u64) >> 32) as usize;
         let (low, high) = (guess.saturating_sub(GUESS_REACH), guess + GUESS_REACH);
         let starts_before = low == 0 || links[low - 1].hash() < hash;
         let ends_behind = high >= links.len() || links[high].hash() >= hash;

@@ -102,8 +102,8 @@ pub fn entries(bytes: &[u8]) -> Entries<'_> {
 }
 
 /// A packed set of pairs that come in order.
-pub fn build<'p>(pairs: impl Iterator<Item = Pair<'p>>) -> SmallVec<[u8; 256]> {
-    let mut bytes = SmallVec::from_slice(&[0; HEADER_BYTES]);
+pub fn build<'p>(pairs: impl Iterator<Item = Pair<'p>>) -> Vec<u8> {
+    let mut bytes = vec![0; HEADER_BYTES];
     let mut count = 0;
     for pair in pairs {
         Entry::new(pair).append_to(&mut bytes);

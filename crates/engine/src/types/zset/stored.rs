@@ -10,6 +10,7 @@ use super::{
 use crate::store::raw::table::{BlobMut, EntryMut, EntryRef, NewValue, View};
 use crate::types::blob::Blob;
 use crate::types::element::Stored;
+use crate::types::set;
 use crate::value::{Object, PackedTag, WrongType};
 use smallvec::SmallVec;
 
@@ -51,7 +52,7 @@ pub fn edit<R>(
 
 /// Prepares for members of this extent.
 /// COMPAT: many or long members turn a listpack into a skiplist even if none of them is added;
-/// test `the_words_of_zadd_decide_the_encoding`.
+/// tests/wire/zset/encoding.wire.
 #[inline]
 pub fn expect(
     entry: &mut EntryMut<'_, Object>,
@@ -186,6 +187,7 @@ fn upsert_large(
 }
 
 /// A new sorted set before it is put under its key.
+#[expect(clippy::large_enum_variant, reason = "a new small one is made without an allocation")]
 pub enum Draft {
     Packed(ShortBytes),
     Large(Box<LargeZset>),
@@ -235,7 +237,7 @@ impl Draft {
 
 /// A whole new sorted set: what a STORE command makes of its operands before it lets go of them.
 pub enum Built {
-    Packed(SmallVec<[u8; 256]>),
+    Packed(Vec<u8>),
     Large(Box<Object>),
 }
 
@@ -270,7 +272,7 @@ impl Built {
 
 /// The members of a set or a sorted set.
 pub fn members<'a>(entry: &EntryRef<'a, Object>) -> Result<Members<'a>, WrongType> {
-    zset(entry).map(Members::Zset)
+    zset(entry).map(Members::Zset).or_else(|_| set::stored::set(entry).map(Members::Set))
 }
 
 /// Bytes of a new packed sorted set, on the stack.

@@ -172,6 +172,7 @@ impl Inner {
 /// All inner nodes of a tree, by number.
 #[derive(Clone, Default)]
 pub struct Inners {
+    #[expect(clippy::vec_box, reason = "growth moves pointers, not nodes of two kilobytes")]
     nodes: Vec<Box<Inner>>,
     free: Vec<u32>,
 }
