@@ -232,10 +232,23 @@ impl Node {
         gauges.map(|gauges| gauges.expired.load(Ordering::Relaxed)).sum()
     }
 
+    /// Fields of hashes that expired since the start or the last CONFIG RESETSTAT.
+    pub fn expired_fields(&self) -> u64 {
+        let before = self.stats.expired_fields_before.load(Ordering::Relaxed);
+        self.expired_fields_ever().saturating_sub(before)
+    }
+
+    fn expired_fields_ever(&self) -> u64 {
+        let gauges = self.keyspace.gauges().iter();
+        gauges.map(|gauges| gauges.expired_fields.load(Ordering::Relaxed)).sum()
+    }
+
     /// CONFIG RESETSTAT.
     pub fn reset_stats(&self) {
         self.stats.reset();
         self.stats.expired_before.store(self.expired_ever(), Ordering::Relaxed);
+        let fields = self.expired_fields_ever();
+        self.stats.expired_fields_before.store(fields, Ordering::Relaxed);
         self.keyspace.reclaimer().reset_counts();
     }
 

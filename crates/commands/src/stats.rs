@@ -219,6 +219,8 @@ pub struct Stats {
     /// The shards' counts of expired keys when the statistics were last reset: they are only ever
     /// written by who holds a shard.
     pub expired_before: AtomicU64,
+    /// The same for fields of hashes.
+    pub expired_fields_before: AtomicU64,
     pub housekeeping_turns: AtomicU64,
     pub housekeeping_micros: AtomicU64,
     samples: Mutex<Samples>,
@@ -241,6 +243,7 @@ impl Default for Stats {
             errors: Mutex::default(),
             error_replies: AtomicU64::new(0),
             expired_before: AtomicU64::new(0),
+            expired_fields_before: AtomicU64::new(0),
             housekeeping_turns: AtomicU64::new(0),
             housekeeping_micros: AtomicU64::new(0),
             samples: Mutex::default(),

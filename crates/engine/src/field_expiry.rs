@@ -6,6 +6,9 @@
 //! no field of the shard is over, and a look-up costs one comparison more. When one is due, whoever
 //! looks the key up removes what is over first; housekeeping does so for the keys that nobody
 //! looks up.
+//!
+//! DIFFERS: Valkey leaves such fields in place until its own housekeeping comes across them, so
+//! that HLEN counts them and EXISTS sees a key of nothing else.
 
 use crate::event::{Event, Notice};
 use crate::keys::Keys;
@@ -68,6 +71,14 @@ impl FieldSchedule {
         }
     }
 
+    /// Drops a record that led nowhere, for it must not keep the others waiting: its key is over as
+    /// a whole and will be removed as such.
+    fn drop_idle(&mut self, key: &[u8], (at_ms, loss): (i64, Loss)) {
+        if loss.fields == 0 {
+            self.change(key, (Some(at_ms), None));
+        }
+    }
+
     /// The first record, if it is due.
     fn first_due(&self, now: UnixMillis) -> Option<(i64, Box<[u8]>)> {
         if !self.is_due(now) {
@@ -89,8 +100,6 @@ struct Step {
 struct Loss {
     fields: usize,
     is_key_gone: bool,
-    /// The key had expired as a whole, so that nobody needs to hear of its fields.
-    is_silent: bool,
 }
 
 impl Shard {
@@ -99,10 +108,12 @@ impl Shard {
         let (key, hash) = key;
         let Some(mut entry) = self.tables[db].find_mut(key, hash) else { return Loss::default() };
         let before = stored::bound_of(&entry.value());
-        if before.is_none_or(|bound| bound > step.now.0) {
+        let is_due = before.is_some_and(|bound| bound <= step.now.0);
+        // A key that is over as a whole takes its fields along, and nobody hears of them.
+        let is_dead = entry.expiry().is_some_and(|at_ms| at_ms <= step.now.0);
+        if !is_due || is_dead {
             return Loss::default();
         }
-        let is_silent = entry.expiry().is_some_and(|at_ms| at_ms <= step.now.0);
         let Purged { fields, is_empty } = stored::purge(&mut entry, step.now.0, step.fields_max);
         let after = stored::bound_of(&entry.value());
         if is_empty {
@@ -112,14 +123,14 @@ impl Shard {
         if fields > 0 {
             self.watched.touch(db, key);
         }
-        Loss { fields, is_key_gone: is_empty, is_silent }
+        Loss { fields, is_key_gone: is_empty }
     }
 }
 
 fn events_of(loss: Loss) -> impl Iterator<Item = Event> {
     let expired = (loss.fields > 0).then_some(Event::hash("hexpired"));
     let deleted = loss.is_key_gone.then_some(Event::DEL);
-    expired.into_iter().chain(deleted).filter(move |_| !loss.is_silent)
+    expired.into_iter().chain(deleted)
 }
 
 impl Keyspace {
@@ -131,37 +142,29 @@ impl Keyspace {
         notices: &mut Vec<Notice>,
     ) -> bool {
         let wanted = self.notify_classes();
-        let mut left = budget;
+        let (mut left, mut has_more) = (budget, false);
         for db in 0..self.databases() {
-            let mut has_changed = false;
+            if !shard.fields[db].is_due(now) {
+                continue;
+            }
+            let mut fields = 0;
             while let Some((at_ms, key)) = shard.fields[db].first_due(now) {
-                if left == 0 {
-                    self.count_expired_fields(index, (db, shard), 0);
-                    return true;
+                has_more = left == 0;
+                if has_more {
+                    break;
                 }
                 let step = Step { now, fields_max: left };
                 let loss = shard.expire_fields(db, (&key, self.place(&key).hash), step);
-                // A record that led nowhere goes: nothing of the key is due.
-                if loss.fields == 0 && shard.fields[db].records.contains(&(at_ms, key.clone())) {
-                    shard.fields[db].change(&key, (Some(at_ms), None));
-                }
+                shard.fields[db].drop_idle(&key, (at_ms, loss));
                 left = left.saturating_sub(loss.fields.max(1));
+                fields += loss.fields;
                 let events = events_of(loss).filter(|event| wanted.has_any(event.class));
                 notices.extend(events.map(|event| Notice { db, event, key: key.clone() }));
-                self.count_expired_fields(index, (db, shard), loss.fields);
-                has_changed = true;
             }
-            if has_changed {
-                self.gauges()[index].publish(shard, db);
-            }
+            self.gauges()[index].count_expired_fields(fields as u64);
+            self.gauges()[index].publish(shard, db);
         }
-        false
-    }
-
-    fn count_expired_fields(&self, index: usize, (db, shard): (usize, &Shard), fields: usize) {
-        let gauges = &self.gauges()[index];
-        gauges.count_expired_fields(fields as u64);
-        gauges.publish_volatile(db, shard.fields[db].len());
+        has_more
     }
 }
 
@@ -222,15 +225,22 @@ impl Keys<'_> {
     /// shard are.
     #[cold]
     pub(crate) fn expire_fields(&mut self, key: &[u8], place: Place) {
+        self.expire_fields_at(key, place);
+    }
+
+    fn expire_fields_at(&mut self, key: &[u8], place: Place) -> Loss {
         let (db, index) = (self.db, usize::from(place.shard));
         let step = Step { now: self.now, fields_max: usize::MAX };
         let shard = self.locked.shard(index);
         let loss = shard.expire_fields(db, (key, place.hash), step);
         if loss.fields > 0 {
-            self.keyspace.count_expired_fields(index, (db, shard), loss.fields);
+            let gauges = &self.keyspace.gauges()[index];
+            gauges.count_expired_fields(loss.fields as u64);
+            gauges.publish_volatile(db, shard.fields[db].len());
             self.effects.mark_touched(index);
         }
         events_of(loss).for_each(|event| self.also(key, event));
+        loss
     }
 
     /// Removes all the fields of a held shard that are over, for those who look at all its keys.
@@ -247,11 +257,8 @@ impl Keys<'_> {
         let (db, now) = (self.db, self.now);
         while let Some((at_ms, key)) = self.shard(index).fields[db].first_due(now) {
             let place = self.keyspace.place(&key);
-            self.expire_fields(&key, place);
-            let schedule = &mut self.shard(index).fields[db];
-            if schedule.records.contains(&(at_ms, key.clone())) {
-                schedule.change(&key, (Some(at_ms), None));
-            }
+            let loss = self.expire_fields_at(&key, place);
+            self.shard(index).fields[db].drop_idle(&key, (at_ms, loss));
         }
     }
 }

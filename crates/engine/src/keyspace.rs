@@ -194,8 +194,7 @@ impl Keyspace {
     }
 
     /// Removes up to about `budget` expired keys, and as many fields, of one shard. Says what
-    /// happened to them, and
-    /// whether more are due. Skips a busy shard: it will be visited again.
+    /// happened to them, and whether more are due. Skips a busy shard: it will be visited again.
     pub fn expire_shard(
         &self,
         shard: usize,

@@ -122,6 +122,7 @@ fn look_at(stage: &mut Stage, key: &[u8]) {
                 assert_eq!(usize::try_from(found).ok(), Some(rank), "ZRANK against ZRANGE");
             }
         }
+        "+hash" => look_at_hash(stage, key),
         "+set" => {
             let length = integer(stage.ask(&[b"SCARD", key]));
             let members = strings(stage.ask(&[b"SMEMBERS", key]));
@@ -134,6 +135,24 @@ fn look_at(stage: &mut Stage, key: &[u8]) {
             }
         }
         other => panic!("a type that nobody looks at yet: {other}"),
+    }
+}
+
+fn look_at_hash(stage: &mut Stage, key: &[u8]) {
+    let length = integer(stage.ask(&[b"HLEN", key]));
+    let names = strings(stage.ask(&[b"HKEYS", key]));
+    let values = strings(stage.ask(&[b"HVALS", key]));
+    assert!(length > 0, "an empty hash is no hash");
+    assert_eq!(usize::try_from(length).ok(), Some(names.len()), "HLEN against HKEYS");
+    assert_eq!(names.len(), values.len(), "HKEYS against HVALS");
+    let distinct: BTreeSet<&[u8]> = names.iter().map(Vec::as_slice).collect();
+    assert_eq!(distinct.len(), names.len(), "each field once");
+    for (name, value) in names.iter().zip(&values) {
+        assert_eq!(&string(stage.ask(&[b"HGET", key, name])), value, "HGET against HVALS");
+        let Value::Array(ttl) = stage.ask(&[b"HPTTL", key, b"FIELDS", b"1", name]) else {
+            panic!("HPTTL answers an array");
+        };
+        assert!(ttl.iter().all(|ttl| matches!(ttl, Value::Integer(-1 | 1..))), "HPTTL: {ttl:?}");
     }
 }
 

@@ -120,7 +120,9 @@ fn write(arg: &Arg, source: &mut Source, words: &mut Vec<Vec<u8>>, depth: usize)
 fn value(arg: &Arg, source: &mut Source) -> Vec<u8> {
     let choices = match arg.kind {
         ArgKind::Key(_) => KEYS,
-        ArgKind::Integer | ArgKind::UnixTime if arg.name == "numkeys" => &["1", "2", "1", "3", "0"],
+        ArgKind::Integer | ArgKind::UnixTime if matches!(arg.name, "numkeys" | "numfields") => {
+            &["1", "2", "1", "3", "0"]
+        }
         ArgKind::Integer | ArgKind::UnixTime => INTEGERS,
         ArgKind::Double => FLOATS,
         ArgKind::Pattern | ArgKind::KeyPattern(_) => PATTERNS,

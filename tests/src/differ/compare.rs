@@ -19,9 +19,14 @@ pub fn is_same(words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
         "TTL" | "EXPIRETIME" => is_near(russet, peer, TTL_APART_MS / 1_000),
         "PTTL" | "PEXPIRETIME" => is_near(russet, peer, TTL_APART_MS),
         // Each server has its own hash order.
-        "KEYS" => sorted(russet) == sorted(peer),
+        "KEYS" | "HKEYS" | "HVALS" => sorted(russet) == sorted(peer),
         "SCAN" => is_same_page(words, russet, peer),
         "SSCAN" | "ZSCAN" => is_same_page(&words[1..], russet, peer),
+        "HGETALL" => pairs(russet).is_some() && pairs(russet) == pairs(peer),
+        "HSCAN" => is_same_page(&words[1..], russet, peer),
+        "HRANDFIELD" => is_same_choice(russet, peer),
+        "HTTL" | "HEXPIRETIME" => are_near(russet, peer, TTL_APART_MS / 1_000),
+        "HPTTL" | "HPEXPIRETIME" => are_near(russet, peer, TTL_APART_MS),
         "SMEMBERS" | "SINTER" | "SUNION" | "SDIFF" => sorted(russet) == sorted(peer),
         "SRANDMEMBER" => is_same_sample(russet, peer),
         "ZRANDMEMBER" => match (russet, peer) {
@@ -78,6 +83,37 @@ fn is_near(a: &Reply, b: &Reply, apart: i64) -> bool {
 
 fn is_nothing(reply: &Reply) -> bool {
     matches!(reply, Reply::Null | Reply::NullBulk | Reply::NullArray)
+}
+
+/// As `is_near` for each of several, where -1 and -2 are answers, too.
+fn are_near(a: &Reply, b: &Reply, apart: i64) -> bool {
+    let (Reply::Array(a), Reply::Array(b)) = (a, b) else { return false };
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b || is_near(a, b, apart))
+}
+
+/// Something, and as much of it: which it is, is drawn by each server for itself.
+fn is_same_choice(russet: &Reply, peer: &Reply) -> bool {
+    match (russet, peer) {
+        (Reply::Array(ours), Reply::Array(theirs)) => ours.len() == theirs.len(),
+        _ => is_nothing(russet) == is_nothing(peer) && !russet.is_error() && !peer.is_error(),
+    }
+}
+
+/// The pairs of a map in an order of their own.
+fn pairs(reply: &Reply) -> Option<Vec<Vec<Vec<u8>>>> {
+    let texts = |items: &[Reply]| -> Option<Vec<Vec<u8>>> {
+        items.iter().map(|item| item.text().map(<[u8]>::to_vec)).collect()
+    };
+    let mut pairs: Vec<Vec<Vec<u8>>> = match reply {
+        Reply::Array(items) => items.chunks(2).map(texts).collect::<Option<_>>()?,
+        Reply::Map(items) => items
+            .iter()
+            .map(|(name, value)| texts(&[name.clone(), value.clone()]))
+            .collect::<Option<_>>()?,
+        _ => return None,
+    };
+    pairs.sort();
+    Some(pairs)
 }
 
 /// What was drawn is chance; how many were is not.

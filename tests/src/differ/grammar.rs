@@ -66,6 +66,7 @@ impl Grammar {
                 | Group::List
                 | Group::Set
                 | Group::SortedSet
+                | Group::Hash
                 | Group::Generic => {
                     if spec.flags.has(Flags::BLOCKING) {
                         &mut blocking
@@ -156,7 +157,7 @@ impl Verb {
         let (fixed, options) = args.split_at(split);
         let mut at = 0;
         while at < fixed.len() {
-            if fixed[at].name == "numkeys" && at + 1 < fixed.len() {
+            if matches!(fixed[at].name, "numkeys" | "numfields") && at + 1 < fixed.len() {
                 self.counted(random, &fixed[at + 1], words);
                 at += 2;
             } else {

@@ -14,7 +14,7 @@ const NOT_MET: i64 = 0;
 const CHANGED: i64 = 1;
 const DELETED: i64 = 2;
 
-/// NX, XX, GT, LT.
+/// NX, XX, GT, LT. DIFFERS: Redis takes one of them only, Valkey XX with GT or LT as well.
 #[derive(Clone, Copy, Default)]
 struct Conditions {
     if_none: bool,

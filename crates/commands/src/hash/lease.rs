@@ -120,7 +120,8 @@ fn set_fields(ctx: &mut Ctx, target: (&[u8], Args), lease: Lease) -> Result<(), 
     Ok(())
 }
 
-/// Fields that would be over at once: as if they had been set and then had expired.
+/// Fields that would be over at once. DIFFERS: as in Valkey it is as if they had been set and then
+/// had expired; Redis tells of their deletion.
 fn drop_fields(ctx: &mut Ctx, key: &[u8], words: Args) -> Result<(), Refusal> {
     let limits = limits(ctx);
     let edited = ctx.keys.edit_hash(key, limits, |hash| {

@@ -33,7 +33,8 @@ impl<'a> Call<'a> {
     /// Finds the fields, each of `width` words, behind the first `start` words. `take` is shown an
     /// option and the word behind it, and says how many words it has.
     ///
-    /// Options may stand before the fields, as in Valkey, or behind them, as Redis allows, too.
+    /// DIFFERS: options may stand before the fields, as in Valkey, or behind them, as Redis 8.4
+    /// allows, too.
     pub fn parse(
         args: Args<'a>,
         (start, width): (usize, usize),

@@ -138,7 +138,8 @@ impl<'a> HashRef<'a> {
         }
     }
 
-    /// As OBJECT ENCODING names it. A hash that was given a deadline is no listpack from then on.
+    /// As OBJECT ENCODING names it. DIFFERS: as in Valkey a hash that was given a deadline is no
+    /// listpack from then on; Redis has a name of its own for it.
     pub fn encoding(self) -> &'static str {
         let is_listpack = match self {
             HashRef::Packed(bytes, Form::Plain) => !packed::is_marked(bytes),

@@ -2,6 +2,7 @@
 
 use russet_base::hash::KeyHasher;
 use russet_engine::store::raw::table::{EntryRef, View};
+use russet_engine::types::hash::{self, HashRef};
 use russet_engine::types::list::{Element, ListRef};
 use russet_engine::types::set::{self, SetRef};
 use russet_engine::types::string;
@@ -31,10 +32,11 @@ impl Signature {
             }
             View::Object(Object::Zset(large)) => zset(&mut bytes, ZsetRef::Large(large)),
             _ => {
-                if let Ok(members) = set::stored::set(entry) {
+                if let Ok(hash) = hash::stored::hash(entry) {
+                    fields(&mut bytes, hash);
+                } else if let Ok(members) = set::stored::set(entry) {
                     part(&mut bytes, &set_sum(members).0.map(u64::to_le_bytes).concat());
-                }
-                if let Ok(text) = string::text(entry) {
+                } else if let Ok(text) = string::text(entry) {
                     text.with_bytes(|text| part(&mut bytes, text));
                 }
             }
@@ -68,6 +70,19 @@ impl Signature {
 fn part(bytes: &mut Vec<u8>, content: &[u8]) {
     bytes.extend_from_slice(&(content.len() as u64).to_le_bytes());
     bytes.extend_from_slice(content);
+}
+
+/// Fields have no order: their signatures are added up.
+fn fields(bytes: &mut Vec<u8>, hash: HashRef<'_>) {
+    let mut sum = Signature::default();
+    hash.for_each(|field| {
+        let mut one = Vec::new();
+        field.name.with_bytes(|name| part(&mut one, name));
+        field.value.with_bytes(|value| part(&mut one, value));
+        field.deadline_ms.into_iter().for_each(|at_ms| part(&mut one, &at_ms.to_le_bytes()));
+        sum.add(Signature::of_bytes(&one));
+    });
+    sum.0.iter().for_each(|word| part(bytes, &word.to_le_bytes()));
 }
 
 fn list(bytes: &mut Vec<u8>, list: ListRef<'_>) {

@@ -8,6 +8,7 @@ use crate::error::Refusal;
 use russet_base::{Args, num};
 use russet_engine::access::idle_seconds;
 use russet_engine::store::raw::table::{Cursor, EntryRef, View};
+use russet_engine::types::hash;
 use russet_engine::types::list::ListRef;
 use russet_engine::types::set::{self, SetRef};
 use russet_engine::types::string::{self, Text};
@@ -76,6 +77,13 @@ fn serialized_len(entry: &EntryRef<'_, Object>) -> usize {
     }
     if let Ok(zset) = zset::stored::zset(entry) {
         return zset.size_bytes();
+    }
+    if let Ok(hash) = hash::stored::hash(entry) {
+        let mut bytes = 0;
+        hash.for_each(|field| {
+            bytes += field.name.with_bytes(<[u8]>::len) + field.value.with_bytes(<[u8]>::len) + 2;
+        });
+        return bytes;
     }
     if let Ok(set) = set::stored::set(entry) {
         return set_len(set);

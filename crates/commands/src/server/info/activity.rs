@@ -118,10 +118,11 @@ fn keys(report: &mut Report) {
     let node = report.node;
     let stats = &node.stats;
     report.lines(&[
-        ("expired_subkeys", &0),
+        ("expired_subkeys", &node.expired_fields()),
         ("expired_keys", &node.expired_keys()),
-        ("expired_fields", &0),
+        ("expired_fields", &node.expired_fields()),
         ("expired_stale_perc", &"0.00"),
+        ("expired_keys_with_volatile_items_stale_perc", &"0.00"),
         ("expired_time_cap_reached_count", &0),
         ("expire_cycle_cpu_milliseconds", &(load(&stats.housekeeping_micros) / 1000)),
         ("evicted_keys", &0),
