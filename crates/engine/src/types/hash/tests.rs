@@ -50,7 +50,7 @@ impl Pair {
         match self.random.below(4) {
             0 => self.random.below(of).to_string().into_bytes(),
             1 => format!("-{}", self.random.below(of) * 1_000_003).into_bytes(),
-            2 => vec![b'a' + self.random.below(26) as u8; self.random.index(60)],
+            2 => vec![b'a' + self.random.below(26) as u8; self.random.index(150)],
             _ => format!("field:{}", self.random.below(of)).into_bytes(),
         }
     }
