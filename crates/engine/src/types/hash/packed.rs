@@ -4,11 +4,12 @@
 //!
 //! | plain header | |
 //! |---|---|
-//! | 2 bytes | fields, 15 bits; the top bit says that Redis would call it a hashtable |
+//! | nothing | to Redis it is a listpack |
+//! | `0xfa` | to Redis it is a hashtable |
 //!
 //! | expiring header | |
 //! |---|---|
-//! | 2 bytes | fields, as above |
+//! | 2 bytes | fields |
 //! | 2 bytes | fields that have a deadline, at least one |
 //! | 8 bytes | the bound: no field expires before it |
 //!
@@ -17,7 +18,7 @@
 //! | `0xf8` + 6 bytes | milliseconds since the epoch, little-endian |
 //! | `0xf9` + 8 bytes | the same, for moments beyond the year 10,000 |
 //!
-//! Heads of elements end at `0xf4`, so a deadline can't be taken for a field.
+//! Heads of elements end at `0xf4`, so neither mark nor deadline can be taken for a field.
 
 use super::Lease;
 use crate::types::blob::Blob;
@@ -29,7 +30,8 @@ use smallvec::SmallVec;
 /// fields, which are found as fast as Redis finds them in a listpack, and take less than in cells.
 pub(super) const PACKED_BYTES_MAX: usize = 4096;
 
-const HASHTABLE_MARK: u16 = 1 << 15;
+const HASHTABLE_MARK: u8 = 0xfa;
+const EXPIRING_HEADER_BYTES: usize = 12;
 const VOLATILE_AT: usize = 2;
 const BOUND_AT: usize = 4;
 const DEADLINE_SHORT: u8 = 0xf8;
@@ -66,11 +68,12 @@ impl Form {
         }
     }
 
+    /// Bytes of the header of a hash of this form.
     #[inline]
-    pub(super) const fn header_bytes(self) -> usize {
+    fn header_bytes(self, bytes: &[u8]) -> usize {
         match self {
-            Form::Plain => 2,
-            Form::Expiring => 12,
+            Form::Plain => usize::from(is_marked(bytes)),
+            Form::Expiring => EXPIRING_HEADER_BYTES,
         }
     }
 }
@@ -82,19 +85,45 @@ fn u16_at(bytes: &[u8], at: usize) -> u16 {
     }
 }
 
+/// How many fields there are. In a plain hash they are counted: a stored number would cost every
+/// small hash more than it saves those who ask.
 #[inline]
-pub(super) fn len(bytes: &[u8]) -> usize {
-    usize::from(u16_at(bytes, 0) & !HASHTABLE_MARK)
+pub(super) fn len(bytes: &[u8], form: Form) -> usize {
+    if form == Form::Expiring {
+        return usize::from(u16_at(bytes, 0));
+    }
+    let (mut at, mut count) = (form.header_bytes(bytes), 0);
+    while at < bytes.len() {
+        at = end_of(bytes, end_of(bytes, at));
+        count += 1;
+    }
+    count
 }
 
-/// Whether Redis would no longer call it a listpack, apart from its deadlines.
+/// Whether there are no fields.
+#[inline]
+pub(super) fn is_empty(bytes: &[u8], form: Form) -> bool {
+    bytes.len() <= form.header_bytes(bytes)
+}
+
+/// Whether there are more fields than `max`.
+#[inline]
+pub(super) fn has_more_than(max: usize, bytes: &[u8], form: Form) -> bool {
+    // No field is shorter than two bytes.
+    bytes.len() / 2 > max && len(bytes, form) > max
+}
+
+/// Whether Redis would no longer call a plain hash a listpack.
+#[inline]
 pub(super) fn is_marked(bytes: &[u8]) -> bool {
-    u16_at(bytes, 0) & HASHTABLE_MARK != 0
+    bytes.first() == Some(&HASHTABLE_MARK)
 }
 
-pub(super) fn mark(blob: &mut impl Blob) {
-    let count = u16_at(blob.bytes(), 0) | HASHTABLE_MARK;
-    blob.overwrite(0, &count.to_le_bytes());
+/// Notes that Redis would call it a hashtable, which it does anyway if fields expire.
+pub(super) fn mark(blob: &mut impl Blob, form: Form) {
+    if form == Form::Plain && !is_marked(blob.bytes()) {
+        blob.splice(0, 0, &[&[HASHTABLE_MARK]]);
+    }
 }
 
 /// Fields with a deadline, of an expiring hash.
@@ -106,11 +135,6 @@ pub(super) fn volatile_len(bytes: &[u8]) -> usize {
 pub(super) fn bound(bytes: &[u8]) -> i64 {
     let bytes = bytes.get(BOUND_AT..).and_then(|rest| rest.first_chunk());
     bytes.map_or(i64::MAX, |bytes| i64::from_le_bytes(*bytes))
-}
-
-/// An empty hash.
-pub(super) fn empty() -> Scratch {
-    SmallVec::from_slice(&[0; Form::Plain.header_bytes()])
 }
 
 /// A deadline's form.
@@ -184,7 +208,7 @@ fn record_at(bytes: &[u8], start: usize, form: Form) -> Record {
 fn find(bytes: &[u8], field: &Stored<'_>, form: Form) -> Option<Record> {
     let [head, payload] = field.pieces();
     let first = head[0];
-    let mut at = form.header_bytes();
+    let mut at = form.header_bytes(bytes);
     while at < bytes.len() {
         let record = record_at(bytes, at, form);
         if bytes[record.name] == first && is_named(&bytes[record.name..record.value], head, payload)
@@ -235,7 +259,7 @@ pub struct Fields<'a> {
 impl<'a> Fields<'a> {
     #[inline]
     pub(super) fn new(bytes: &'a [u8], form: Form) -> Self {
-        Fields { bytes, at: form.header_bytes(), form }
+        Fields { bytes, at: form.header_bytes(bytes), form }
     }
 }
 
@@ -280,7 +304,7 @@ pub(super) fn set(
 ) -> bool {
     let (name, value) = (Stored::new(name), Stored::new(value));
     let Some(record) = find(blob.bytes(), &name, form) else {
-        append(blob, (&name, &value), lease);
+        append(blob, form, (&name, &value), lease);
         return true;
     };
     let [head, payload] = value.pieces();
@@ -300,10 +324,17 @@ pub(super) fn set(
 }
 
 #[inline]
-fn append(blob: &mut impl Blob, (name, value): (&Stored<'_>, &Stored<'_>), lease: Lease) {
+fn append(
+    blob: &mut impl Blob,
+    form: Form,
+    (name, value): (&Stored<'_>, &Stored<'_>),
+    lease: Lease,
+) {
     let ([name_head, name_payload], [head, payload]) = (name.pieces(), value.pieces());
     let at = blob.bytes().len();
-    add_count(blob, 0, 1);
+    if form == Form::Expiring {
+        add_count(blob, 0, 1);
+    }
     if let Lease::Until(at_ms) = lease {
         let deadline = Deadline::new(at_ms);
         let pieces = [deadline.as_bytes(), name_head, name_payload, head, payload];
@@ -353,7 +384,9 @@ pub(super) fn remove(blob: &mut impl Blob, form: Form, name: Element<'_>) -> boo
     let Some(record) = find(blob.bytes(), &Stored::new(name), form) else {
         return false;
     };
-    add_count(blob, 0, -1);
+    if form == Form::Expiring {
+        add_count(blob, 0, -1);
+    }
     if record.deadline_ms.is_some() {
         add_count(blob, VOLATILE_AT, -1);
     }
@@ -364,27 +397,26 @@ pub(super) fn remove(blob: &mut impl Blob, form: Form, name: Element<'_>) -> boo
 /// The same hash in the expiring form, without any deadline yet.
 pub(super) fn to_expiring(bytes: &[u8]) -> Scratch {
     let mut expiring = Scratch::new();
-    let count = u16_at(bytes, 0) | HASHTABLE_MARK;
-    expiring.extend_from_slice(&count.to_le_bytes());
+    expiring.extend_from_slice(&(len(bytes, Form::Plain) as u16).to_le_bytes());
     expiring.extend_from_slice(&0u16.to_le_bytes());
     expiring.extend_from_slice(&i64::MAX.to_le_bytes());
-    expiring.extend_from_slice(&bytes[Form::Plain.header_bytes()..]);
+    expiring.extend_from_slice(&bytes[Form::Plain.header_bytes(bytes)..]);
     expiring
 }
 
 /// An expiring hash whose last deadline is gone, in the plain form.
 pub(super) fn to_plain(bytes: &[u8]) -> Scratch {
     debug_assert_eq!(volatile_len(bytes), 0, "a plain hash has no deadlines");
-    let mut plain = Scratch::from_slice(&bytes[..Form::Plain.header_bytes()]);
-    plain.extend_from_slice(&bytes[Form::Expiring.header_bytes()..]);
+    let mut plain = Scratch::from_slice(&[HASHTABLE_MARK]);
+    plain.extend_from_slice(&bytes[EXPIRING_HEADER_BYTES..]);
     plain
 }
 
 /// An expiring hash without the fields that are over at `now_ms`, its bound exact again.
 pub(super) fn without_expired(bytes: &[u8], now_ms: i64) -> Scratch {
-    let mut kept = Scratch::from_slice(&bytes[..Form::Expiring.header_bytes()]);
+    let mut kept = Scratch::from_slice(&bytes[..EXPIRING_HEADER_BYTES]);
     let (mut count, mut volatile, mut bound) = (0u16, 0u16, i64::MAX);
-    let mut at = Form::Expiring.header_bytes();
+    let mut at = EXPIRING_HEADER_BYTES;
     while at < bytes.len() {
         let record = record_at(bytes, at, Form::Expiring);
         at = record.end;
@@ -398,8 +430,7 @@ pub(super) fn without_expired(bytes: &[u8], now_ms: i64) -> Scratch {
         count += 1;
         kept.extend_from_slice(&bytes[record.start..record.end]);
     }
-    let mark = u16_at(bytes, 0) & HASHTABLE_MARK;
-    kept[..2].copy_from_slice(&(count | mark).to_le_bytes());
+    kept[..2].copy_from_slice(&count.to_le_bytes());
     kept[VOLATILE_AT..BOUND_AT].copy_from_slice(&volatile.to_le_bytes());
     kept[BOUND_AT..BOUND_AT + 8].copy_from_slice(&bound.to_le_bytes());
     kept
