@@ -145,8 +145,15 @@ impl Client {
 
     fn run(&mut self, batch: &[OwnedArgs]) {
         self.worker.begin_batch();
-        self.worker.prefetch(0, batch.iter().map(OwnedArgs::as_args));
-        for words in batch {
+        let mut rest = batch;
+        while let Some((words, after)) = rest.split_first() {
+            let commands = rest.iter().map(OwnedArgs::as_args);
+            let ran = self.worker.run_together(&mut self.session, commands, &mut self.out);
+            if ran > 0 {
+                rest = &rest[ran..];
+                continue;
+            }
+            rest = after;
             loop {
                 let mut sink = RespWriter::new(&mut self.out, Resp::V2);
                 match self.worker.run(&mut self.session, words.as_args(), &mut sink) {

@@ -42,12 +42,14 @@ impl Service for Floor {
 
     fn end_turn(&self, _worker: &mut (), _client: &mut ()) {}
 
-    fn prefetch<'a>(
+    fn run_together<'a>(
         &self,
         _worker: &mut (),
-        _client: &(),
+        _client: &mut (),
         _commands: impl Iterator<Item = Args<'a>>,
-    ) {
+        _out: &mut Vec<u8>,
+    ) -> usize {
+        0
     }
 
     fn run(&self, _worker: &mut (), _client: &mut (), _args: Args, out: &mut Vec<u8>) -> Progress {

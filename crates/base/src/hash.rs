@@ -27,24 +27,41 @@ pub fn hash_tag(key: &[u8]) -> &[u8] {
     if is_surely_untagged(key) { key } else { tag_within(key) }
 }
 
-/// Whether a key of usual length holds no `{`. Two pieces of fixed size, which overlap, are looked
-/// through in a few instructions; only to choose how to search costs a general search more.
+/// Whether a key of usual length holds no `{`. Words of eight bytes, the last of which may overlap
+/// the one before, are looked through in a few instructions; only to choose how to search costs a
+/// general search more.
 #[inline]
 fn is_surely_untagged(key: &[u8]) -> bool {
-    fn has_brace<const LEN: usize>(piece: &[u8; LEN]) -> bool {
-        // Without an early exit, so that it becomes one comparison of vectors.
-        piece.iter().fold(false, |has, byte| has | (*byte == b'{'))
-    }
-    if let (Some(first), Some(last)) = (key.first_chunk::<16>(), key.last_chunk::<16>()) {
-        key.len() <= 32 && !has_brace(first) && !has_brace(last)
-    } else if let (Some(first), Some(last)) = (key.first_chunk::<8>(), key.last_chunk::<8>()) {
-        !has_brace(first) && !has_brace(last)
+    if let (Some(first), Some(last)) = (key.first_chunk::<8>(), key.last_chunk::<8>()) {
+        if key.len() > 32 {
+            return false;
+        }
+        let mut braces = braces(u64::from_ne_bytes(*first)) | braces(u64::from_ne_bytes(*last));
+        if key.len() > 16 {
+            let middle = |at: usize| {
+                let word = key[at..].first_chunk().copied();
+                word.map_or(0, u64::from_ne_bytes)
+            };
+            braces |= self::braces(middle(8)) | self::braces(middle(key.len() - 16));
+        }
+        braces == 0
     } else if let (Some(first), Some(last)) = (key.first_chunk::<4>(), key.last_chunk::<4>()) {
-        !has_brace(first) && !has_brace(last)
+        let [first, last] = [*first, *last].map(u32::from_ne_bytes).map(u64::from);
+        braces(first | last << 32) == 0
     } else {
         // In three bytes a tag that is not empty has its brace in front.
         key.first() != Some(&b'{')
     }
+}
+
+/// Not zero if, and only if, one of the eight bytes is `{`: those become zero, and only a zero (or
+/// a byte above one) borrows into its own high bit when one is taken from each.
+#[inline]
+fn braces(word: u64) -> u64 {
+    const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
+    const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
+    let word = word ^ u64::from_ne_bytes([b'{'; 8]);
+    word.wrapping_sub(ONES) & !word & HIGHS
 }
 
 #[inline(never)]

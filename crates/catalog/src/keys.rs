@@ -126,12 +126,43 @@ pub fn keys<'a>(
 ) -> Result<(), KeysError> {
     let access = match PLANS[command as usize] {
         Plan::None => return Err(KeysError::NoKeys),
+        Plan::Specs if matches!(command, Command::Xread | Command::Xreadgroup) => {
+            return stream_keys(command, args, out);
+        }
         Plan::Specs => return keys_by_spec(command.spec().key_specs, args, out),
         _ if args.len() < 2 => return Err(KeysError::Invalid),
         Plan::First(access) => access,
         Plan::FirstVarying => varying_access(command, args),
     };
     out(KeyAt { index: 1, access });
+    Ok(())
+}
+
+/// The keys of XREAD and XREADGROUP. The keyword alone does not tell: a group, or a consumer, may
+/// be called STREAMS.
+fn stream_keys(
+    command: Command,
+    args: Args<'_>,
+    out: &mut impl FnMut(KeyAt),
+) -> Result<(), KeysError> {
+    let mut at = 1;
+    while let Some(word) = args.get(at) {
+        let named = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+        if named("streams") {
+            break;
+        }
+        let has_value = ["block", "count", "maxcount", "maxsize", "claim"].into_iter().any(named);
+        at += match () {
+            () if has_value => 2,
+            () if named("group") => 3,
+            () if named("noack") => 1,
+            () => return Err(KeysError::Invalid),
+        };
+    }
+    let words = args.len().checked_sub(at + 1).filter(|words| words % 2 == 0 && *words > 0);
+    let streams = words.ok_or(KeysError::Invalid)? / 2;
+    let access = command.spec().key_specs[0].access;
+    (at + 1..=at + streams).for_each(|index| out(KeyAt { index, access }));
     Ok(())
 }
 
@@ -337,6 +368,15 @@ mod tests {
             assert_eq!(found(call), Err(KeysError::NoKeys), "{call}");
         }
         assert!(has_keys(Command::Get) && has_keys(Command::Lmpop) && !has_keys(Command::Spublish));
+    }
+
+    #[test]
+    fn streams_are_told_from_their_readers() {
+        finds("xread count 1 streams a b 0 0", &[(4, READ), (5, READ)]);
+        finds("xreadgroup noack noack group streams c streams k >", &[(7, READ)]);
+        for broken in ["xread count streams a 0", "xread streams a 0 1", "xread foo streams a 0"] {
+            assert_eq!(found(broken), Err(KeysError::Invalid), "{broken}");
+        }
     }
 
     #[test]

@@ -9,11 +9,12 @@ use crate::handlers;
 use crate::mail::WakeByMail;
 use crate::node::Node;
 use crate::session::{Gate, Session};
-use crate::stats::WorkerStats;
+use crate::stats::{CallCounts, WorkerStats};
+use crate::together::Reach;
 use crate::transactions;
 use russet_base::{Args, UnixMillis};
 use russet_catalog::spec::Flags;
-use russet_catalog::{Command, Unknown, is_first_word_only_key, keys as key_positions, resolve};
+use russet_catalog::{Command, Unknown, keys as key_positions, resolve};
 use russet_engine::keys::{Effects, Keys};
 use russet_engine::keyspace::Place;
 use russet_engine::shard::Shard;
@@ -40,16 +41,14 @@ pub struct Worker {
     pub stats: Arc<WorkerStats>,
     /// The time that commands see: read once for each batch of commands.
     pub now: UnixMillis,
-    places: Vec<(usize, Place)>,
-    /// Places of the next commands' first keys, in their order, from looking ahead.
-    ahead: Vec<(usize, Place)>,
-    ahead_next: usize,
+    pub(crate) places: Vec<(usize, Place)>,
     /// Fast commands of the batch under way, timed together.
-    batch: Vec<Command>,
+    pub(crate) reach: Reach,
+    pub(crate) batch: CallCounts,
     /// The wall clock in microseconds; if it is set back, a batch seems to take no time.
     batch_started: u64,
     is_clock_fresh: bool,
-    effects: Effects,
+    pub(crate) effects: Effects,
 }
 
 impl Worker {
@@ -61,9 +60,8 @@ impl Worker {
             stats,
             now,
             places: Vec::new(),
-            ahead: Vec::new(),
-            ahead_next: 0,
-            batch: Vec::new(),
+            reach: Reach::default(),
+            batch: CallCounts::default(),
             batch_started: 0,
             is_clock_fresh: false,
             effects: Effects::default(),
@@ -73,9 +71,6 @@ impl Worker {
     /// Before the first command of a connection's turn. The turn before ended just now, so the time
     /// that it read will do, unless the thread has slept since.
     pub fn begin_batch(&mut self) {
-        // What was looked at ahead may have moved since.
-        self.ahead.clear();
-        self.ahead_next = 0;
         if !self.is_clock_fresh {
             self.read_clock();
         }
@@ -99,11 +94,7 @@ impl Worker {
         let started = self.batch_started;
         self.read_clock();
         let elapsed = self.batch_started.saturating_sub(started);
-        let count = self.batch.len() as u64;
-        let (share, rest) = (elapsed / count, elapsed % count);
-        for (at, command) in self.batch.drain(..).enumerate() {
-            self.stats.count_call(command, share + u64::from((at as u64) < rest));
-        }
+        self.batch.settle(&self.stats, elapsed);
     }
 
     /// Counts a call that waited and was answered from outside: served by another client's write,
@@ -115,9 +106,7 @@ impl Worker {
         failure: Option<&str>,
     ) {
         let Some(command) = state.command() else { return };
-        self.stats.processed.add(1);
-        let before = session.card.commands.load(Ordering::Relaxed);
-        session.card.commands.store(before + 1, Ordering::Relaxed);
+        self.count_run(session, 1);
         // Its work was done in the time of the client that served it.
         note_call(&self.node, &self.stats, session, (command, state.args.as_args()), 0);
         if let Some(code) = failure {
@@ -139,24 +128,6 @@ impl Worker {
         self.now = self.node.clock.now();
         blocking::tend(&self.node, &mut self.effects, self.now);
         self.count_effects();
-    }
-
-    /// Hints for the commands that come next: first their buckets, then their entries.
-    pub fn prefetch<'a>(&mut self, db: usize, commands: impl Iterator<Item = Args<'a>>) {
-        self.ahead.clear();
-        self.ahead_next = 0;
-        for args in commands {
-            // Nearly every command has its first key in the second word; a wrong guess costs a
-            // hint.
-            if let Some(key) = args.get(1) {
-                let place = self.node.keyspace.place(key);
-                self.node.keyspace.prefetch_bucket(place, db);
-                self.ahead.push((key.as_ptr() as usize, place));
-            }
-        }
-        for &(_, place) in &self.ahead {
-            self.node.keyspace.prefetch_entry(place, db);
-        }
     }
 
     /// Runs one command of a client.
@@ -274,12 +245,16 @@ impl Worker {
         progress
     }
 
-    fn account(&mut self, session: &Session, command: Command, args: Args, started: Option<u64>) {
-        self.stats.processed.add(1);
+    pub(crate) fn count_run(&self, session: &Session, commands: u64) {
+        self.stats.processed.add(commands);
         let before = session.card.commands.load(Ordering::Relaxed);
-        session.card.commands.store(before + 1, Ordering::Relaxed);
+        session.card.commands.store(before + commands, Ordering::Relaxed);
+    }
+
+    fn account(&mut self, session: &Session, command: Command, args: Args, started: Option<u64>) {
+        self.count_run(session, 1);
         match started {
-            None => self.batch.push(command),
+            None => self.batch.add(command),
             Some(started) => {
                 self.read_clock();
                 let micros = self.batch_started.saturating_sub(started);
@@ -293,15 +268,6 @@ impl Worker {
         self.places.clear();
         if command == Command::Exec {
             return transactions::plan(&self.node, session, &mut self.places);
-        }
-        if let (Some(&(address, place)), Some(key)) = (self.ahead.get(self.ahead_next), args.get(1))
-            && address == key.as_ptr() as usize
-        {
-            self.ahead_next += 1;
-            if is_first_word_only_key(command) {
-                self.places.push((address, place));
-                return ShardSet::one(place.shard as usize);
-            }
         }
         let mut shards = ShardSet::EMPTY;
         plan_keys(&self.node, command, args, &mut shards, &mut self.places);

@@ -4,7 +4,10 @@
 use crate::connection::{client, command, tracking};
 use crate::ctx::Handler;
 use crate::pubsub::{inspect, publish, subscribe};
-use crate::{bitmap, connection, generic, hash, help, list, server, set, string, transactions};
+use crate::{
+    bitmap, bloom, connection, generic, geo, hash, help, hyperloglog, list, server, set, stream,
+    string, transactions, zset,
+};
 use russet_catalog::Command;
 
 pub(crate) const fn of(call: Command) -> Handler {
@@ -147,7 +150,41 @@ pub(crate) const fn of(call: Command) -> Handler {
         Command::Sunioncard => set::sunioncard,
         Command::Sdiffcard => set::sdiffcard,
         // sorted set
-        // (sorted set commands here)
+        Command::Zadd => zset::zadd,
+        Command::Zincrby => zset::zincrby,
+        Command::Zrem => zset::zrem,
+        Command::Zremrangebyrank => zset::zremrangebyrank,
+        Command::Zremrangebyscore => zset::zremrangebyscore,
+        Command::Zremrangebylex => zset::zremrangebylex,
+        Command::Zcard => zset::zcard,
+        Command::Zscore => zset::zscore,
+        Command::Zmscore => zset::zmscore,
+        Command::Zrank => zset::zrank,
+        Command::Zrevrank => zset::zrevrank,
+        Command::Zcount => zset::zcount,
+        Command::Zlexcount => zset::zlexcount,
+        Command::Zrange => zset::zrange,
+        Command::Zrevrange => zset::zrevrange,
+        Command::Zrangebyscore => zset::zrangebyscore,
+        Command::Zrevrangebyscore => zset::zrevrangebyscore,
+        Command::Zrangebylex => zset::zrangebylex,
+        Command::Zrevrangebylex => zset::zrevrangebylex,
+        Command::Zrangestore => zset::zrangestore,
+        Command::Zpopmin => zset::zpopmin,
+        Command::Zpopmax => zset::zpopmax,
+        Command::Zmpop => zset::zmpop,
+        Command::Bzpopmin => zset::bzpopmin,
+        Command::Bzpopmax => zset::bzpopmax,
+        Command::Bzmpop => zset::bzmpop,
+        Command::Zunion => zset::zunion,
+        Command::Zunionstore => zset::zunionstore,
+        Command::Zinter => zset::zinter,
+        Command::Zinterstore => zset::zinterstore,
+        Command::Zintercard => zset::zintercard,
+        Command::Zdiff => zset::zdiff,
+        Command::Zdiffstore => zset::zdiffstore,
+        Command::Zrandmember => zset::zrandmember,
+        Command::Zscan => zset::zscan,
         // hash
         Command::Hset => hash::hset,
         Command::Hmset => hash::hmset,
@@ -178,13 +215,61 @@ pub(crate) const fn of(call: Command) -> Handler {
         Command::Hpexpiretime => hash::hpexpiretime,
         Command::Hpersist => hash::hpersist,
         // stream
-        // (stream commands here)
+        Command::Xadd => stream::xadd,
+        Command::Xlen => stream::xlen,
+        Command::Xrange => stream::xrange,
+        Command::Xrevrange => stream::xrevrange,
+        Command::Xread => stream::xread,
+        Command::Xreadgroup => stream::xreadgroup,
+        Command::Xgroup => help::container,
+        Command::XgroupCreate => stream::create,
+        Command::XgroupCreateconsumer => stream::createconsumer,
+        Command::XgroupDelconsumer => stream::delconsumer,
+        Command::XgroupDestroy => stream::destroy,
+        Command::XgroupSetid => stream::setid,
+        Command::XgroupHelp => help::help,
+        Command::Xack => stream::xack,
+        Command::Xackdel => stream::xackdel,
+        Command::Xnack => stream::xnack,
+        Command::Xdel => stream::xdel,
+        Command::Xdelex => stream::xdelex,
+        Command::Xpending => stream::xpending,
+        Command::Xclaim => stream::xclaim,
+        Command::Xautoclaim => stream::xautoclaim,
+        Command::Xtrim => stream::xtrim,
+        Command::Xsetid => stream::xsetid,
+        Command::Xcfgset => stream::xcfgset,
+        Command::Xinfo => help::container,
+        Command::XinfoStream => stream::info_stream,
+        Command::XinfoGroups => stream::info_groups,
+        Command::XinfoConsumers => stream::info_consumers,
+        Command::XinfoHelp => help::help,
         // geo
-        // (geo commands here)
+        Command::Geoadd => geo::geoadd,
+        Command::Geodist => geo::geodist,
+        Command::Geohash => geo::geohash,
+        Command::Geopos => geo::geopos,
+        Command::Geosearch => geo::geosearch,
+        Command::Geosearchstore => geo::geosearchstore,
+        Command::Georadius => geo::georadius,
+        Command::GeoradiusRo => geo::georadius_ro,
+        Command::Georadiusbymember => geo::georadiusbymember,
+        Command::GeoradiusbymemberRo => geo::georadiusbymember_ro,
         // hyperloglog
-        // (hyperloglog commands here)
+        Command::Pfadd => hyperloglog::pfadd,
+        Command::Pfcount => hyperloglog::pfcount,
+        Command::Pfmerge => hyperloglog::pfmerge,
+        Command::Pfdebug => hyperloglog::pfdebug,
+        Command::Pfselftest => hyperloglog::pfselftest,
         // bloom
-        // (bloom commands here)
+        Command::BfReserve => bloom::bf_reserve,
+        Command::BfAdd => bloom::bf_add,
+        Command::BfMadd => bloom::bf_madd,
+        Command::BfInsert => bloom::bf_insert,
+        Command::BfExists => bloom::bf_exists,
+        Command::BfMexists => bloom::bf_mexists,
+        Command::BfCard => bloom::bf_card,
+        Command::BfInfo => bloom::bf_info,
         // transactions
         Command::Multi => transactions::multi,
         Command::Exec => transactions::exec,

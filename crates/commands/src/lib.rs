@@ -35,5 +35,6 @@ mod stream;
 mod string;
 #[cfg(test)]
 mod testing;
+pub mod together;
 pub mod transactions;
 mod zset;

@@ -63,6 +63,41 @@ pub struct CommandReport {
     pub histogram: Histogram,
 }
 
+/// Calls that are timed together, in order.
+#[derive(Debug, Default)]
+pub struct CallCounts {
+    runs: Vec<(Command, u64)>,
+    calls: u64,
+}
+
+impl CallCounts {
+    #[inline]
+    pub fn add(&mut self, command: Command) {
+        self.calls += 1;
+        match self.runs.last_mut() {
+            Some((last, count)) if *last == command => *count += 1,
+            _ => self.runs.push((command, 1)),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.calls == 0
+    }
+
+    /// Counts them all as having taken equal shares of the time, and forgets them.
+    pub fn settle(&mut self, stats: &WorkerStats, micros: u64) {
+        let calls = std::mem::take(&mut self.calls);
+        let Some(share) = micros.checked_div(calls) else { return };
+        let mut rest = micros % calls;
+        for (command, count) in self.runs.drain(..) {
+            let longer = count.min(rest);
+            rest -= longer;
+            stats.count_calls(command, longer, share + 1);
+            stats.count_calls(command, count - longer, share);
+        }
+    }
+}
+
 /// What one worker thread has counted.
 #[derive(Debug)]
 pub struct WorkerStats {
@@ -101,12 +136,21 @@ impl WorkerStats {
 
     #[inline]
     pub fn count_call(&self, command: Command, micros: u64) {
+        self.count_calls(command, 1, micros);
+    }
+
+    /// Counts calls that took `micros` each.
+    #[inline]
+    pub fn count_calls(&self, command: Command, calls: u64, micros: u64) {
+        if calls == 0 {
+            return;
+        }
         let counters = &self.commands[command as usize];
-        counters.calls.add(1);
-        counters.micros.add(micros);
+        counters.calls.add(calls);
+        counters.micros.add(calls * micros);
         if self.is_tracking.load(Ordering::Relaxed) {
             let bits = u64::BITS - micros.saturating_sub(1).leading_zeros();
-            counters.histogram[(bits as usize).min(HISTOGRAM_BUCKETS - 1)].add(1);
+            counters.histogram[(bits as usize).min(HISTOGRAM_BUCKETS - 1)].add(calls);
         }
     }
 

@@ -54,12 +54,20 @@ impl Event {
         Event { class: EventClasses::LIST, name }
     }
 
+    pub const fn zset(name: &'static str) -> Self {
+        Event { class: EventClasses::ZSET, name }
+    }
+
     pub const fn hash(name: &'static str) -> Self {
         Event { class: EventClasses::HASH, name }
     }
 
     pub const fn set(name: &'static str) -> Self {
         Event { class: EventClasses::SET, name }
+    }
+
+    pub const fn stream(name: &'static str) -> Self {
+        Event { class: EventClasses::STREAM, name }
     }
 
     pub const EXPIRED: Event = Event { class: EventClasses::EXPIRED, name: "expired" };

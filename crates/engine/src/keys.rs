@@ -12,6 +12,7 @@ use crate::types::string;
 use crate::value::Object;
 use russet_base::clock::UnixMillis;
 use smallvec::SmallVec;
+use std::ops::Range;
 
 /// A key that someone waits for and that was touched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +38,12 @@ pub struct Effects {
 }
 
 impl Effects {
+    /// Somebody must hear of what was done before the next command.
+    #[inline]
+    pub fn has_told(&self) -> bool {
+        !self.notices.is_empty() || !self.ready.is_empty()
+    }
+
     /// Nothing is left to do before the shards are unlocked.
     #[inline]
     pub fn is_settled(&self) -> bool {
@@ -54,6 +61,16 @@ impl Effects {
             self.notices.push(Notice { db, event, key: key.into() });
         }
     }
+}
+
+/// What a key seems to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// Nothing, or what lies inside its entry.
+    Small,
+    /// A collection of any size.
+    Collection,
+    LongString,
 }
 
 /// What is left of an entry that has expired, and the bound of its fields' deadlines.
@@ -132,6 +149,45 @@ impl<'a> Keys<'a> {
         }
     }
 
+    /// Locks the shards of some of the known keys if that takes no waiting, and hints at the keys'
+    /// places in their tables.
+    pub fn hold_known_now(&mut self, range: Range<usize>) -> bool {
+        self.known[range].iter().all(|&(_, place)| {
+            let is_held = self.locked.try_add_now(place.shard as usize);
+            if is_held {
+                self.table(place.shard).prefetch_bucket(place.hash);
+            }
+            is_held
+        })
+    }
+
+    /// Hints that the known keys in locked shards will be needed soon; see
+    /// [`Keys::hold_known_now`].
+    pub fn prefetch_held(&mut self) {
+        for &(_, place) in self.known {
+            if self.locked.held().contains(place.shard as usize) {
+                self.table(place.shard).prefetch_entry(place.hash);
+            }
+        }
+    }
+
+    /// The next command's keys begin at this one of the known places.
+    #[inline]
+    pub fn skip_to(&mut self, known: usize) {
+        self.next_known = known;
+    }
+
+    /// How much work a command on a key may be, without looking closely: what is weighed may be
+    /// another key of the same fingerprint.
+    #[inline]
+    pub fn weigh(&mut self, place: Place) -> Weight {
+        match self.table(place.shard).likely_object(place.hash) {
+            None => Weight::Small,
+            Some(Object::String(_)) => Weight::LongString,
+            Some(_) => Weight::Collection,
+        }
+    }
+
     pub fn keyspace(&self) -> &'a Keyspace {
         self.keyspace
     }
@@ -181,13 +237,16 @@ impl<'a> Keys<'a> {
         if self.locked.shard(shard_index).fields[self.db].is_due(self.now) {
             self.expire_fields(key, place);
         }
-        let Shard { tables, watched, fields, .. } = self.locked.shard(shard_index);
+        let Shard { tables, watched, waiting, fields, .. } = self.locked.shard(shard_index);
         let entry = match probe(&mut tables[self.db], key, place.hash, self.now) {
             Ok(entry) => Some(entry),
             Err(None) => None,
             Err(Some((deleted, bound))) => {
                 fields[self.db].forget(key, bound);
                 watched.touch(self.db, key);
+                if waiting.is_awaited(self.db, key) {
+                    self.effects.ready.push(ReadyKey { db: self.db, key: key.into() });
+                }
                 self.effects.touched.insert(shard_index);
                 self.effects.notice(self.db, key, Event::EXPIRED);
                 self.keyspace.bury(shard_index, deleted.into_object());
@@ -378,6 +437,17 @@ impl<'a> Keys<'a> {
     pub fn changed(&mut self, key: &[u8]) {
         self.effects.dirty += 1;
         self.touch(key);
+    }
+
+    /// As [`Keys::wrote`], for changes beside the data, such as who has read what of a stream:
+    /// WATCH is not told of them, nor are those who wait.
+    pub fn wrote_beside(&mut self, key: &[u8], changes: u64, event: Option<Event>) {
+        let place = self.place(key);
+        self.effects.touched.insert(place.shard as usize);
+        self.effects.dirty += changes;
+        if let Some(event) = event {
+            self.notice(key, event);
+        }
     }
 
     /// As [`Keys::wrote`], for a further key of a change that was told already and counts as one.

@@ -3,7 +3,7 @@
 
 use crate::event::{Event, EventClasses, Notice};
 use crate::field_expiry::bound_of_gone;
-use crate::keys::{Effects, Keys};
+use crate::keys::{Effects, Keys, ReadyKey};
 use crate::reclaim::Reclaimer;
 use crate::shard::{Shard, ShardGauges};
 use crate::store::raw::lock::{Locked, Locks, Wait, Wake};
@@ -88,6 +88,17 @@ impl Keyspace {
         self.locks.try_lock(wanted)
     }
 
+    /// Nothing locked, to be added to with [`Keys::hold_known_now`].
+    pub fn lock_none(&self) -> Locked<'_, Shard> {
+        self.locks.lock_none()
+    }
+
+    /// Hints that a key's shard will be locked soon.
+    #[inline]
+    pub fn prefetch_lock(&self, place: Place) {
+        self.locks.prefetch(place.shard as usize);
+    }
+
     /// A wait for busy shards; `wake` is told when to poll again.
     pub fn wait(&self, wake: Arc<dyn Wake>) -> KeyspaceWait {
         Wait::new(self.locks.clone(), wake)
@@ -116,21 +127,6 @@ impl Keyspace {
             }
             std::thread::park();
         }
-    }
-
-    /// Hints that the key's bucket, then its entry, will be needed soon. Skips a busy shard.
-    #[inline]
-    pub fn prefetch_bucket(&self, place: Place, db: usize) {
-        self.locks.peek_now(place.shard as usize, |shard| {
-            shard.tables[db].prefetch_bucket(place.hash);
-        });
-    }
-
-    #[inline]
-    pub fn prefetch_entry(&self, place: Place, db: usize) {
-        self.locks.peek_now(place.shard as usize, |shard| {
-            shard.tables[db].prefetch_entry(place.hash);
-        });
     }
 
     pub fn gauges(&self) -> &[ShardGauges] {
@@ -195,12 +191,15 @@ impl Keyspace {
                 continue;
             }
             let mut count = 0;
-            let Shard { tables, watched, fields, .. } = held;
+            let Shard { tables, watched, waiting, fields, .. } = held;
             more |= tables[db].expire_step(now.0, budget, &mut |gone, value| {
                 let key = gone.key;
                 fields[db].forget(key, bound_of_gone(&gone, value.object()));
                 count += 1;
                 watched.touch(db, key);
+                if waiting.is_awaited(db, key) {
+                    waiting.owe(&ReadyKey { db, key: key.into() });
+                }
                 if wants_notice {
                     notices.push(Notice { db, event: Event::EXPIRED, key: key.into() });
                 }

@@ -126,10 +126,15 @@ impl<'a> Keys<'a> {
         let mut emptied = Vec::new();
         for index in self.held().iter() {
             for db in databases.clone() {
-                let Shard { tables, fields, watched, .. } = self.locked.shard(index);
+                let Shard { tables, fields, watched, waiting, .. } = self.locked.shard(index);
                 let table = &mut tables[db];
                 if table.is_empty() {
                     continue;
+                }
+                for key in waiting.keys_of_db(db) {
+                    if holds_key(keyspace, table, &key) {
+                        self.effects.ready.push(ReadyKey { db, key });
+                    }
                 }
                 watched.touch_all(db, |key| holds_key(keyspace, table, key));
                 self.effects.dirty += table.len() as u64;

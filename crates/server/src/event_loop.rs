@@ -70,13 +70,15 @@ pub trait Service: Send + Sync + Sized + 'static {
     /// So many bytes of a client's output were taken by its socket.
     fn sent(&self, _worker: &mut Self::Worker, _client: &mut Self::Client, _output_bytes: usize) {}
 
-    /// Hints at the commands that come next.
-    fn prefetch<'a>(
+    /// Runs as many of the next commands as can be run together; how many that were. The one behind
+    /// them is to be run alone.
+    fn run_together<'a>(
         &self,
         worker: &mut Self::Worker,
-        client: &Self::Client,
+        client: &mut Self::Client,
         commands: impl Iterator<Item = Args<'a>>,
-    );
+        out: &mut Vec<u8>,
+    ) -> usize;
 
     fn run(
         &self,

@@ -89,6 +89,16 @@ impl RussetService {
         self.unblocked(session)
     }
 
+    /// A client that asks for more at once than it may hold is cut off.
+    #[inline]
+    fn check_output(&self, client: &mut Client, output_bytes: usize) {
+        if output_bytes > REPLY_BYTES_FREE && !self.is_within_hard_limit(client, output_bytes) {
+            self.node.stats.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
+            client.is_cut_off = true;
+            client.session.is_closing = true;
+        }
+    }
+
     fn is_within_hard_limit(&self, client: &Client, output_bytes: usize) -> bool {
         let hard_bytes = self.node.config.output_buffer_limit(class_of(client)).hard_bytes;
         output_bytes as u64 <= bounded(hard_bytes)
@@ -222,13 +232,16 @@ impl Service for RussetService {
         total.store(total.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
     }
 
-    fn prefetch<'a>(
+    fn run_together<'a>(
         &self,
         worker: &mut Worker,
-        client: &Client,
+        client: &mut Client,
         commands: impl Iterator<Item = Args<'a>>,
-    ) {
-        worker.prefetch(client.session.db, commands);
+        out: &mut Vec<u8>,
+    ) -> usize {
+        let ran = worker.run_together(&mut client.session, commands, out);
+        self.check_output(client, out.len());
+        ran
     }
 
     fn run(
@@ -239,11 +252,7 @@ impl Service for RussetService {
         out: &mut Vec<u8>,
     ) -> Progress {
         let progress = self.run_in(worker, &mut client.session, args, out);
-        if out.len() > REPLY_BYTES_FREE && !self.is_within_hard_limit(client, out.len()) {
-            self.node.stats.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
-            client.is_cut_off = true;
-            client.session.is_closing = true;
-        }
+        self.check_output(client, out.len());
         if progress == Progress::Blocked {
             client.session.card.set_flag(ClientFlags::BLOCKED, true);
             self.node.stats.blocked_clients.fetch_add(1, Ordering::Relaxed);

@@ -112,6 +112,16 @@ fn look_at(stage: &mut Stage, key: &[u8]) {
             let last = string(stage.ask(&[b"LINDEX", key, b"-1"]));
             assert_eq!(elements.last(), Some(&last), "LINDEX against LRANGE");
         }
+        "+zset" => {
+            let length = integer(stage.ask(&[b"ZCARD", key]));
+            let members = strings(stage.ask(&[b"ZRANGE", key, b"0", b"-1"]));
+            assert!(length > 0, "an empty sorted set is none");
+            assert_eq!(usize::try_from(length).ok(), Some(members.len()), "ZCARD against ZRANGE");
+            for (rank, member) in members.iter().enumerate() {
+                let found = integer(stage.ask(&[b"ZRANK", key, member]));
+                assert_eq!(usize::try_from(found).ok(), Some(rank), "ZRANK against ZRANGE");
+            }
+        }
         "+hash" => look_at_hash(stage, key),
         "+set" => {
             let length = integer(stage.ask(&[b"SCARD", key]));
@@ -123,6 +133,12 @@ fn look_at(stage: &mut Stage, key: &[u8]) {
             for member in &members {
                 assert_eq!(integer(stage.ask(&[b"SISMEMBER", key, member])), 1);
             }
+        }
+        "+stream" => look_at_stream(stage, key),
+        "+MBbloom--" => {
+            let items = integer(stage.ask(&[b"BF.CARD", key]));
+            let capacity = stage.ask(&[b"BF.INFO", key, b"CAPACITY"]).to_string();
+            assert!(items >= 0 && !capacity.starts_with('-'), "{items} items: {capacity}");
         }
         other => panic!("a type that nobody looks at yet: {other}"),
     }
@@ -144,6 +160,40 @@ fn look_at_hash(stage: &mut Stage, key: &[u8]) {
         };
         assert!(ttl.iter().all(|ttl| matches!(ttl, Value::Integer(-1 | 1..))), "HPTTL: {ttl:?}");
     }
+}
+
+/// A stream may be empty. Its entries are in the order of their IDs, and XINFO agrees.
+fn look_at_stream(stage: &mut Stage, key: &[u8]) {
+    let length = integer(stage.ask(&[b"XLEN", key]));
+    let ids = entry_ids(stage.ask(&[b"XRANGE", key, b"-", b"+"]));
+    assert_eq!(usize::try_from(length).ok(), Some(ids.len()), "XLEN against XRANGE");
+    assert!(ids.is_sorted_by(|one, next| one < next), "IDs grow");
+    let mut reversed = entry_ids(stage.ask(&[b"XREVRANGE", key, b"+", b"-"]));
+    reversed.reverse();
+    assert_eq!(ids, reversed, "XREVRANGE against XRANGE");
+    let info = stage.ask(&[b"XINFO", b"STREAM", key, b"FULL", b"COUNT", b"0"]).to_string();
+    assert!(info.contains(&format!("\"length\" {length} ")), "XINFO against XLEN: {info}");
+}
+
+/// The IDs of entries, as numbers.
+fn entry_ids(value: Value) -> Vec<(u64, u64)> {
+    let Value::Array(entries) = value else { panic!("entries were expected: {value}") };
+    let id = |entry: Value| match entry {
+        Value::Array(parts) => match parts.into_iter().next() {
+            Some(Value::Bulk(id)) => String::from_utf8_lossy(&id).into_owned(),
+            other => panic!("an ID was expected: {other:?}"),
+        },
+        other => panic!("an entry was expected: {other}"),
+    };
+    let number = |text: &str| text.parse::<u64>().expect("an ID is two numbers");
+    entries
+        .into_iter()
+        .map(|entry| {
+            let id = id(entry);
+            let (ms, seq) = id.split_once('-').expect("an ID has a dash");
+            (number(ms), number(seq))
+        })
+        .collect()
 }
 
 fn integer(value: Value) -> i64 {

@@ -26,13 +26,22 @@ pub fn is_same(words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
         "HRANDFIELD" => is_same_choice(russet, peer),
         "HTTL" | "HEXPIRETIME" => are_near(russet, peer, TTL_APART_MS / 1_000),
         "HPTTL" | "HPEXPIRETIME" => are_near(russet, peer, TTL_APART_MS),
-        "SSCAN" => is_same_page(&words[1..], russet, peer),
+        "SSCAN" | "ZSCAN" => is_same_page(&words[1..], russet, peer),
         "SMEMBERS" | "SINTER" | "SUNION" | "SDIFF" => sorted(russet) == sorted(peer),
         "SRANDMEMBER" => is_same_sample(russet, peer),
+        "ZRANDMEMBER" => match (russet, peer) {
+            (Reply::Array(ours), Reply::Array(theirs)) => ours.len() == theirs.len(),
+            _ => is_same_sample(russet, peer),
+        },
         "RANDOMKEY" => is_nothing(russet) == is_nothing(peer),
         "OBJECT" => is_same_object(&upper(words, 1), russet, peer),
         // Sizes of our own structures; present or absent is the same.
         "MEMORY" => matches!((russet, peer), (Reply::Int(_), Reply::Int(_))),
+        "XPENDING" => is_same_pending(russet, peer),
+        "XINFO" => is_same_but_moments(russet, peer),
+        // DIFFERS: `+` is the last entry that is there, as in Redis; Valkey looks behind the last
+        // ID that was given out.
+        "XREAD" => words.iter().any(|word| word == b"+"),
         "COMMAND" => has_odd_count(words) && russet.is_error(),
         "PUBSUB" if upper(words, 1).ends_with("CHANNELS") => sorted(russet) == sorted(peer),
         _ => false,
@@ -63,6 +72,38 @@ fn is_same_text(russet: &[u8], peer: &[u8]) -> bool {
     };
     let is_plain = |text: &[u8]| text.iter().all(u8::is_ascii) && !text.contains(&0);
     !(is_plain(russet) && is_plain(peer)) && until_nul(russet) == until_nul(peer)
+}
+
+/// The list of XPENDING: for how long each entry has been idle does not count.
+fn is_same_pending(russet: &Reply, peer: &Reply) -> bool {
+    let (Reply::Array(ours), Reply::Array(theirs)) = (russet, peer) else { return false };
+    let is_same_entry = |pair: (&Reply, &Reply)| match pair {
+        (Reply::Array(a), Reply::Array(b)) if a.len() == 4 && b.len() == 4 => {
+            (&a[0], &a[1], &a[3]) == (&b[0], &b[1], &b[3])
+        }
+        (a, b) => a == b,
+    };
+    ours.len() == theirs.len() && ours.iter().zip(theirs).all(is_same_entry)
+}
+
+/// XINFO STREAM FULL tells when things happened. DIFFERS: a block whose entries are all gone is
+/// gone; peers may keep it as long as its last entry was deleted by name.
+fn is_same_but_moments(russet: &Reply, peer: &Reply) -> bool {
+    const MOMENT_MS_MIN: i64 = 1_000_000_000_000;
+    match (russet, peer) {
+        (Reply::Array(ours), Reply::Array(theirs)) => {
+            let is_emptied = ours.get(1) == Some(&Reply::Int(0));
+            let is_block_count = |at: usize| is_emptied && (at == 3 || at == 5);
+            ours.len() == theirs.len()
+                && ours
+                    .iter()
+                    .zip(theirs)
+                    .enumerate()
+                    .all(|(at, (a, b))| is_block_count(at) || is_same_but_moments(a, b))
+        }
+        (Reply::Int(a), Reply::Int(b)) => a == b || *a.min(b) > MOMENT_MS_MIN,
+        _ => russet == peer,
+    }
 }
 
 fn upper(words: &[Vec<u8>], at: usize) -> String {
@@ -132,8 +173,9 @@ fn sorted(reply: &Reply) -> Option<Vec<Vec<u8>>> {
 /// DIFFERS: COMMAND GETKEYS refuses a number of keys that the command itself would refuse; peers
 /// read the digits at its start.
 fn has_odd_count(words: &[Vec<u8>]) -> bool {
-    let is_counted =
-        ["LMPOP", "BLMPOP", "MSETEX", "SINTERCARD"].contains(&upper(words, 2).as_str());
+    let is_counted = ["LMPOP", "BLMPOP", "MSETEX", "SINTERCARD", "ZMPOP", "BZMPOP", "ZINTERCARD"];
+    let is_counted = is_counted.contains(&upper(words, 2).as_str())
+        || ["ZUNION", "ZINTER", "ZDIFF"].iter().any(|name| upper(words, 2).starts_with(name));
     is_counted
         && words[3..].iter().take(2).any(|word| {
             let text = String::from_utf8_lossy(word);

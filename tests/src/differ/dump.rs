@@ -31,8 +31,10 @@ pub fn read(client: &mut Client) -> Result<Dump, String> {
             let kind = call(client, &[b"TYPE", key])?;
             let read: &[&[u8]] = match kind.text() {
                 Some(b"list") => &[b"LRANGE", key, b"0", b"-1"],
+                Some(b"zset") => &[b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"],
                 Some(b"hash") => &[b"HGETALL", key],
                 Some(b"set") => &[b"SMEMBERS", key],
+                Some(b"stream") => &[b"XRANGE", key, b"-", b"+"],
                 _ => &[b"GET", key],
             };
             let requests: [&[&[u8]]; 3] = [read, &[b"PTTL", key], &[b"OBJECT", b"ENCODING", key]];

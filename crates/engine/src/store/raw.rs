@@ -1,8 +1,11 @@
-//! All the unsafe code of the engine: the locks of the shards, and the table with its slab.
+//! All the unsafe code of the engine: the locks of the shards, the table with its slab, and loops
+//! for wide vectors.
 
 pub mod lock;
 #[cfg(test)]
 mod lock_model;
 pub mod popcount;
+mod prefetch;
 mod sync;
 pub mod table;
+pub mod wide;

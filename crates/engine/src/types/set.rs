@@ -145,6 +145,17 @@ impl<'a> SetRef<'a> {
         }
     }
 
+    /// As `try_for_each`, with members that may be kept for as long as the set is borrowed.
+    pub fn each(self, mut visit: impl FnMut(Element<'a>) -> ControlFlow<()>) -> ControlFlow<()> {
+        match self {
+            SetRef::Ints(bytes) => {
+                ints::iter(bytes).try_for_each(|value| visit(Element::Int(value)))
+            }
+            SetRef::Packed(bytes) => packed::iter(bytes).try_for_each(visit),
+            SetRef::Large(set) => set.cells.iter().try_for_each(|(member, _)| visit(member)),
+        }
+    }
+
     /// As `for_each`, until `visit` breaks off.
     pub fn try_for_each(
         self,
@@ -173,11 +184,6 @@ impl<'a> SetRef<'a> {
                 0
             }
         }
-    }
-
-    /// The member at an index of a packed set.
-    fn index(bytes: &'a [u8], index: usize) -> Element<'a> {
-        crate::types::element::decode(&bytes[packed::place(bytes, index).start..]).0
     }
 }
 

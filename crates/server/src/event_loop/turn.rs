@@ -5,13 +5,14 @@ use super::owner::Ownership;
 use super::{After, Service};
 use russet_commands::dispatch::Progress;
 use russet_commands::mail::Letter;
+use russet_commands::together::TOGETHER_MAX;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
 /// How much is read at once, by every connection of a thread into the same buffer.
 const READ_BYTES: usize = 64 * 1024;
-/// Commands that are parsed, and whose keys are fetched, before the first of them is run.
-const BATCH_COMMANDS_MAX: usize = 16;
+/// Commands that are parsed before the first of them is run.
+const BATCH_COMMANDS_MAX: usize = TOGETHER_MAX;
 /// Reads of one turn: then the other connections get theirs.
 const READS_MAX: usize = 16;
 /// A thread keeps an output buffer of up to this size between turns.
@@ -228,10 +229,6 @@ impl<S: Service> Thread<S> {
                 done += batch.consumed();
                 break Verdict::Keep;
             }
-            if count > 1 {
-                let commands = (0..count).map(|at| batch.command(at, rest));
-                service.prefetch(&mut self.worker, &connection.client, commands);
-            }
             let (ran, stop) = self.run_batch(connection, &batch, rest, own);
             batch.truncate(ran);
             done += batch.consumed();
@@ -255,9 +252,21 @@ impl<S: Service> Thread<S> {
         if !own.beat() {
             return (0, Some(Verdict::Again));
         }
-        for at in 0..batch.len() {
-            let args = batch.command(at, bytes);
+        let mut at = 0;
+        while at < batch.len() {
             let Connection { client, output, .. } = connection;
+            if at + 1 < batch.len() {
+                let commands = (at..batch.len()).map(|next| batch.command(next, bytes));
+                let ran = self.service.run_together(&mut self.worker, client, commands, output);
+                if ran > 0 {
+                    at += ran;
+                    if self.service.is_closing(client) {
+                        return (at, Some(Verdict::Keep));
+                    }
+                    continue;
+                }
+            }
+            let args = batch.command(at, bytes);
             match self.service.run(&mut self.worker, client, args, output) {
                 Progress::Done => {}
                 Progress::Busy => {
@@ -269,8 +278,9 @@ impl<S: Service> Thread<S> {
                     return (at + 1, Some(Verdict::Keep));
                 }
             }
+            at += 1;
             if self.service.is_closing(&connection.client) {
-                return (at + 1, Some(Verdict::Keep));
+                return (at, Some(Verdict::Keep));
             }
         }
         (batch.len(), None)

@@ -5,8 +5,11 @@ use russet_engine::store::raw::table::{EntryRef, View};
 use russet_engine::types::hash::{self, HashRef};
 use russet_engine::types::list::{Element, ListRef};
 use russet_engine::types::set::{self, SetRef};
+use russet_engine::types::stream::{self as streams, IdRange, Order};
 use russet_engine::types::string;
-use russet_engine::value::{Object, PackedTag, type_of};
+use russet_engine::types::zset::{Direction, ZsetRef};
+use russet_engine::value::{Object, PackedTag, Type, type_of};
+use std::ops::ControlFlow;
 
 const SEEDS: [u64; 3] = [0x5275_7373_6574, 0x6469_6765_7374, 0x7369_676e];
 
@@ -26,6 +29,14 @@ impl Signature {
                 list(&mut bytes, ListRef::Packed(packed));
             }
             View::Object(Object::List(large)) => list(&mut bytes, ListRef::Large(large)),
+            View::Object(Object::Bloom(bloom)) => {
+                bloom.layer_bytes().for_each(|layer| part(&mut bytes, layer));
+            }
+            View::Packed(tag, packed) if PackedTag::from_u8(tag) == PackedTag::Zset => {
+                zset(&mut bytes, ZsetRef::Packed(packed));
+            }
+            View::Object(Object::Zset(large)) => zset(&mut bytes, ZsetRef::Large(large)),
+            _ if type_of(entry) == Type::Stream => stream(&mut bytes, entry),
             _ => {
                 if let Ok(hash) = hash::stored::hash(entry) {
                     fields(&mut bytes, hash);
@@ -80,9 +91,28 @@ fn fields(bytes: &mut Vec<u8>, hash: HashRef<'_>) {
     sum.0.iter().for_each(|word| part(bytes, &word.to_le_bytes()));
 }
 
+fn stream(bytes: &mut Vec<u8>, entry: &EntryRef<'_, Object>) {
+    let Ok(stream) = streams::stored::stream(entry) else { return };
+    stream.visit(IdRange::ALL, Order::Forward, |entry| {
+        part(bytes, entry.id.text().as_bytes());
+        entry.for_each_field(|name, value| {
+            name.with_bytes(|text| part(bytes, text));
+            value.with_bytes(|text| part(bytes, text));
+        });
+        ControlFlow::Continue(())
+    });
+}
+
 fn list(bytes: &mut Vec<u8>, list: ListRef<'_>) {
     list.for_each_in(0..list.len(), |element: Element<'_>| {
         element.with_bytes(|text| part(bytes, text));
+    });
+}
+
+fn zset(bytes: &mut Vec<u8>, zset: ZsetRef<'_>) {
+    zset.for_each(0..zset.len(), Direction::Forward, |pair| {
+        pair.member.with_bytes(|text| part(bytes, text));
+        part(bytes, &(pair.score + 0.0).to_le_bytes());
     });
 }
 

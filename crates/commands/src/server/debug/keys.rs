@@ -11,6 +11,7 @@ use russet_engine::types::hash;
 use russet_engine::types::list::ListRef;
 use russet_engine::types::set::{self, SetRef};
 use russet_engine::types::string::{self, Text};
+use russet_engine::types::zset;
 use russet_engine::value::{self, Object, PackedTag};
 
 const NO_TABLE: &str =
@@ -72,6 +73,9 @@ fn list_of<'a>(entry: &EntryRef<'a, Object>) -> Option<ListRef<'a>> {
 fn serialized_len(entry: &EntryRef<'_, Object>) -> usize {
     if let Some(list) = list_of(entry) {
         return list.size().bytes + list.len();
+    }
+    if let Ok(zset) = zset::stored::zset(entry) {
+        return zset.size_bytes();
     }
     if let Ok(hash) = hash::stored::hash(entry) {
         let mut bytes = 0;

@@ -11,6 +11,7 @@
 //! come first served and the number of bypasses is bounded.
 
 use super::sync::{AtomicBool, AtomicU8, AtomicU32, Mutex, Ordering, spin_hint};
+use crate::store::raw::prefetch::prefetch_to_write;
 use crate::store::shard_set::ShardSet;
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
@@ -179,15 +180,14 @@ impl<T> Locks<T> {
         Ok(locked)
     }
 
-    /// Looks at one shard if that takes no waiting at all, and lets go of it at once: for hints.
+    pub fn lock_none(&self) -> Locked<'_, T> {
+        Locked { locks: self, held: ShardSet::EMPTY }
+    }
+
+    /// Hints that a shard will be locked soon: another processor may have used it last.
     #[inline]
-    pub fn peek_now(&self, index: usize, look: impl FnOnce(&T)) {
-        let lock = &self.locks[index];
-        if lock.state.compare_exchange(0, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-            // SAFETY: 1. The lock of `index` is held until after the look.
-            look(unsafe { &*lock.value.get() });
-            lock.unlock();
-        }
+    pub fn prefetch(&self, index: usize) {
+        prefetch_to_write((&raw const self.locks[index]).cast());
     }
 
     /// Locks one shard if that takes no waiting at all: for housekeeping.
@@ -220,6 +220,19 @@ impl<T> Locked<'_, T> {
     pub fn try_add(&mut self, index: usize) -> bool {
         if !self.held.contains(index) {
             if !self.locks.locks[index].try_lock_spinning() {
+                return false;
+            }
+            self.held.insert(index);
+        }
+        true
+    }
+
+    /// As [`Locked::try_add`], without even a short wait.
+    #[inline]
+    pub fn try_add_now(&mut self, index: usize) -> bool {
+        if !self.held.contains(index) {
+            let state = &self.locks.locks[index].state;
+            if state.compare_exchange(0, HELD, Ordering::Acquire, Ordering::Relaxed).is_err() {
                 return false;
             }
             self.held.insert(index);

@@ -6,6 +6,10 @@
 pub fn count_ones(bytes: &[u8]) -> u64 {
     #[cfg(target_arch = "x86_64")]
     {
+        if is_x86_feature_detected!("avx512vpopcntdq") && is_x86_feature_detected!("avx512vl") {
+            // SAFETY: 1. The machine has both, as was just asked.
+            return unsafe { count_avx512(bytes) };
+        }
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt") {
             // SAFETY: 1. The machine has AVX2 and POPCNT, as was just asked.
             return unsafe { count_avx2(bytes) };
@@ -15,6 +19,12 @@ pub fn count_ones(bytes: &[u8]) -> u64 {
             return unsafe { count_popcnt(bytes) };
         }
     }
+    count_words(bytes)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512vl,avx512vpopcntdq,popcnt")]
+fn count_avx512(bytes: &[u8]) -> u64 {
     count_words(bytes)
 }
 

@@ -13,7 +13,6 @@ mod entry;
 mod face;
 mod handle;
 mod pages;
-mod prefetch;
 mod removed;
 mod segment;
 mod slab;

@@ -61,6 +61,12 @@ pub fn push<'e>(
     end: End,
     elements: impl DoubleEndedIterator<Item = Element<'e>>,
 ) {
+    let mut elements = elements;
+    if elements.size_hint() == (1, Some(1))
+        && let Some(element) = elements.next()
+    {
+        return push_one(blob, end, element);
+    }
     let mut encoded = SmallVec::<[u8; 512]>::new();
     let mut added = 0;
     let mut encode = |element| {
@@ -83,6 +89,22 @@ pub fn push<'e>(
         End::Back => {
             blob.overwrite(0, &count);
             blob.splice(total, 0, &[&encoded]);
+        }
+    }
+}
+
+/// As [`push`], for one element, which is not copied first.
+fn push_one(blob: &mut impl Blob, end: End, element: Element<'_>) {
+    let entry = Entry::new(element);
+    let [head, payload, back] = entry.pieces();
+    let count = count_bytes(len(blob.bytes()) + 1);
+    let total = blob.bytes().len();
+    match end {
+        _ if total == 0 => blob.splice(0, 0, &[&count, head, payload, back]),
+        End::Front => blob.splice(0, HEADER_BYTES, &[&count, head, payload, back]),
+        End::Back => {
+            blob.overwrite(0, &count);
+            blob.splice(total, 0, &[head, payload, back]);
         }
     }
 }

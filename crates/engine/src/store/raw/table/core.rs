@@ -137,14 +137,28 @@ impl Core {
         (end < self.directory.len()).then(|| (end as u64) << (64 - self.depth))
     }
 
+    /// Where a key's entry is, and the entry itself.
     #[inline]
-    pub(super) fn find(&self, key: &[u8], hash: u64) -> Option<Place> {
+    pub(super) fn find(&self, key: &[u8], hash: u64) -> Option<(Place, RawEntry)> {
         if self.directory.is_empty() {
             return None;
         }
         let index = self.index_of(hash);
-        let spot = self.segment(index).find(fingerprint_of(hash), key)?;
-        Some(Place { index, spot })
+        let (spot, entry) = self.segment(index).find(fingerprint_of(hash), key)?;
+        Some((Place { index, spot }, entry))
+    }
+
+    #[inline]
+    pub(super) fn has_objects(&self) -> bool {
+        self.objects > 0
+    }
+
+    /// The first entry with this hash's fingerprint in its own bucket.
+    pub(super) fn likely_entry(&self, hash: u64) -> Option<RawEntry> {
+        if self.directory.is_empty() {
+            return None;
+        }
+        self.segment(self.index_of(hash)).likely_entry(fingerprint_of(hash))
     }
 
     #[inline]
@@ -206,7 +220,7 @@ impl Core {
     /// # Safety
     /// 1. The entry was detached from this table. 2. Nobody uses it any more.
     pub(super) unsafe fn release(&mut self, entry: RawEntry) {
-        let bytes = entry.layout().bytes();
+        let bytes = entry.block_bytes();
         let slab = self.slab.as_mut().expect("a table with entries has a slab");
         // SAFETY: 1. An entry's block has the block size of its layout at all times.
         unsafe { slab.release(entry.pointer(), bytes, &self.pool) };
@@ -242,7 +256,7 @@ impl Core {
     pub(super) fn compact(&mut self, place: Place) -> bool {
         let word = self.word(place);
         let old = word.entry();
-        let bytes = old.layout().bytes();
+        let bytes = old.block_bytes();
         let slab = self.slab.as_mut().expect("a table with entries has a slab");
         // SAFETY: 1. The entry is live, and its block has the block size of its layout.
         if !unsafe { slab.is_sparse(old.pointer(), bytes) } {

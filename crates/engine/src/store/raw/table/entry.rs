@@ -1,8 +1,8 @@
 //! The layout of one entry: header, expiry if it has one, key and value in one block.
 //!
 //! ```text
-//! bits of the header   0..2 kind   2 has expiry   3 is extended   4..8 tag of a packed value
-//!                      8..32 access clock   32..48 key length   48..64 value length
+//! bits of the header   0..2 kind   2 has expiry   3 is extended   4..7 tag of a packed value
+//!                      7 is roomy   8..32 access clock   32..48 key length   48..64 value length
 //! then                 key length and value length, 4 bytes each, if extended
 //! then                 expiry in milliseconds, 8 bytes, if it has one
 //! then                 the key, and right behind it the value
@@ -12,7 +12,7 @@
 //! for how long it lives, is decided by the modules above.
 
 use super::pages::PagePool;
-use super::slab::{Slab, block_bytes};
+use super::slab::{SLAB_BLOCK_MAX, Slab, block_bytes};
 use std::ptr::NonNull;
 
 /// Up to this length a string or packed value is better inline; beyond it, in an object.
@@ -27,6 +27,12 @@ const HEADER_BYTES: usize = 8;
 const EXPIRY_BYTES: usize = 8;
 const EXPIRY_FLAG: u64 = 1 << 2;
 const EXTENDED_FLAG: u64 = 1 << 3;
+const ROOMY_FLAG: u64 = 1 << 7;
+/// The blocks of entries that are edited come in steps of this size, so that not every edit needs
+/// another block. The larger step is for blocks from this length on.
+const ROOMY_STEP: usize = 32;
+const ROOMY_STEP_LONG: usize = 64;
+const ROOMY_LONG_MIN: usize = 512;
 const ACCESS_MASK: u64 = 0xFF_FFFF;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,7 +56,7 @@ impl Label {
     pub(super) const OBJECT: Label = Label { kind: Kind::Object, tag: 0 };
 
     pub(super) fn packed(tag: u8) -> Label {
-        assert!(tag < 16, "a packed value's tag has four bits");
+        assert!(tag < 8, "a packed value's tag has three bits");
         Label { kind: Kind::Packed, tag }
     }
 }
@@ -64,6 +70,9 @@ impl Header {
         bits |= (u64::from(access) & ACCESS_MASK) << 8;
         if layout.has_expiry {
             bits |= EXPIRY_FLAG;
+        }
+        if layout.is_roomy {
+            bits |= ROOMY_FLAG;
         }
         if layout.is_extended() {
             bits |= EXTENDED_FLAG;
@@ -81,7 +90,7 @@ impl Header {
             2 => Kind::Packed,
             _ => Kind::Object,
         };
-        Label { kind, tag: (self.0 >> 4) as u8 & 15 }
+        Label { kind, tag: (self.0 >> 4) as u8 & 7 }
     }
 }
 
@@ -91,6 +100,8 @@ pub(super) struct Layout {
     pub(super) key_len: usize,
     pub(super) value_len: usize,
     pub(super) has_expiry: bool,
+    /// Its block has been chosen with edits in mind.
+    pub(super) is_roomy: bool,
 }
 
 impl Layout {
@@ -118,6 +129,25 @@ impl Layout {
     pub(super) fn bytes(self) -> usize {
         self.value_at() + self.value_len
     }
+
+    /// Bytes of the block that holds it.
+    #[inline]
+    pub(super) fn block_bytes(self) -> usize {
+        let bytes = self.bytes();
+        match self.is_roomy {
+            true if bytes <= ROOMY_LONG_MIN => bytes.next_multiple_of(ROOMY_STEP),
+            true if bytes <= SLAB_BLOCK_MAX => bytes.next_multiple_of(ROOMY_STEP_LONG),
+            _ => block_bytes(bytes),
+        }
+    }
+
+    /// Whether an entry can go from this layout to `other` without another block.
+    #[inline]
+    fn shares_block_with(self, other: Layout) -> bool {
+        self.key_at() == other.key_at()
+            && self.expiry_at() == other.expiry_at()
+            && self.block_bytes() == other.block_bytes()
+    }
 }
 
 /// A pointer to an entry. Whoever makes one answers for the entry being alive, and not written by
@@ -143,8 +173,9 @@ impl RawEntry {
         expiry: Option<i64>,
     ) -> RawEntry {
         assert!(key.len() <= KEY_BYTES_MAX && value_len <= VALUE_BYTES_MAX);
-        let layout = Layout { key_len: key.len(), value_len, has_expiry: expiry.is_some() };
-        let block = slab.allocate(layout.bytes(), pool);
+        let has_expiry = expiry.is_some();
+        let layout = Layout { key_len: key.len(), value_len, has_expiry, is_roomy: false };
+        let block = slab.allocate(layout.block_bytes(), pool);
         // SAFETY: 1. The block has `layout.bytes()` bytes at least, so all offsets are inside.
         // 2. It is aligned to 8, and so are the header and the expiry in it.
         unsafe {
@@ -173,14 +204,15 @@ impl RawEntry {
     #[inline]
     pub(super) fn layout(self) -> Layout {
         let bits = self.header().0;
-        let has_expiry = bits & EXPIRY_FLAG != 0;
+        let (has_expiry, is_roomy) = (bits & EXPIRY_FLAG != 0, bits & ROOMY_FLAG != 0);
         if bits & EXTENDED_FLAG == 0 {
             let (key_len, value_len) = ((bits >> 32) as usize & SHORT_MAX, (bits >> 48) as usize);
-            return Layout { key_len, value_len, has_expiry };
+            return Layout { key_len, value_len, has_expiry, is_roomy };
         }
         // SAFETY: 1. An extended entry has two lengths behind its header.
         let [key_len, value_len] = unsafe { self.0.add(HEADER_BYTES).cast::<[u32; 2]>().read() };
-        Layout { key_len: key_len as usize, value_len: value_len as usize, has_expiry }
+        let (key_len, value_len) = (key_len as usize, value_len as usize);
+        Layout { key_len, value_len, has_expiry, is_roomy }
     }
 
     #[inline]
@@ -290,11 +322,16 @@ impl RawEntry {
         let added: usize = change.insert.iter().map(|piece| piece.len()).sum();
         let value_len = old.value_len - change.remove + added;
         assert!(value_len <= VALUE_BYTES_MAX);
-        let new = Layout { value_len, has_expiry: change.expiry.is_some(), ..old };
-        let in_place = old.key_at() == new.key_at()
-            && old.expiry_at() == new.expiry_at()
-            && block_bytes(old.bytes()) == block_bytes(new.bytes());
-        let target = if in_place { self.0 } else { memory.slab.allocate(new.bytes(), memory.pool) };
+        let is_roomy = old.is_roomy && change.keeps_room();
+        let mut new = Layout { value_len, has_expiry: change.expiry.is_some(), is_roomy, ..old };
+        if change.is_edit && !old.shares_block_with(new) {
+            new.is_roomy = true;
+        }
+        let in_place = old.shares_block_with(new);
+        let target = match in_place {
+            true => self.0,
+            false => memory.slab.allocate(new.block_bytes(), memory.pool),
+        };
         let header = Header::new(change.label, self.access(), new);
         let tail_at = change.at + change.remove;
         let tail_len = old.value_len - tail_at;
@@ -329,7 +366,7 @@ impl RawEntry {
 
     /// Bytes of the block.
     pub(super) fn block_bytes(self) -> usize {
-        block_bytes(self.layout().bytes())
+        self.layout().block_bytes()
     }
 }
 
@@ -346,6 +383,15 @@ pub(super) struct Change<'a> {
     pub(super) at: usize,
     pub(super) remove: usize,
     pub(super) insert: &'a [&'a [u8]],
+    /// A part of a packed value or string is changed, and more such changes are likely.
+    pub(super) is_edit: bool,
+}
+
+impl Change<'_> {
+    /// Whether a block with room for edits stays one: the value is edited, or not touched at all.
+    fn keeps_room(&self) -> bool {
+        self.is_edit || (self.remove == 0 && self.insert.is_empty())
+    }
 }
 
 /// # Safety

@@ -2,7 +2,7 @@
 //! by the modules below.
 
 use super::core::{Core, fingerprint_of};
-use super::handle::{EntryMut, EntryRef, NewValue, Slot, VacantEntry};
+use super::handle::{EntryMut, EntryRef, NewValue, Slot, VacantEntry, View};
 use super::pages::PagePool;
 use super::removed::{Deleted, Removed};
 use russet_base::hash::KeyHasher;
@@ -67,16 +67,16 @@ impl<O> Table<O> {
 
     #[inline]
     pub fn find(&self, key: &[u8], hash: u64) -> Option<EntryRef<'_, O>> {
-        let place = self.core.find(key, hash)?;
+        let (_, entry) = self.core.find(key, hash)?;
         // SAFETY: 1. The entry lives in the table, which stays borrowed. 2. Its objects are `O`s.
-        Some(unsafe { EntryRef::new(self.core.entry(place)) })
+        Some(unsafe { EntryRef::new(entry) })
     }
 
     #[inline]
     pub fn find_mut(&mut self, key: &[u8], hash: u64) -> Option<EntryMut<'_, O>> {
-        let place = self.core.find(key, hash)?;
-        // SAFETY: 1. The place was found just now. 2. The table's objects are `O`s.
-        Some(unsafe { EntryMut::new(&mut self.core, place) })
+        let found = self.core.find(key, hash)?;
+        // SAFETY: 1. It was found just now. 2. The table's objects are `O`s.
+        Some(unsafe { EntryMut::new(&mut self.core, found) })
     }
 
     /// Inserts a key that the caller knows to be absent.
@@ -93,8 +93,8 @@ impl<O> Table<O> {
     /// Finds a key or its vacancy with one search.
     pub fn entry(&mut self, key: &[u8], hash: u64) -> Slot<'_, O> {
         match self.core.find(key, hash) {
-            // SAFETY: 1. The place was found just now. 2. The table's objects are `O`s.
-            Some(place) => Slot::Occupied(unsafe { EntryMut::new(&mut self.core, place) }),
+            // SAFETY: 1. It was found just now. 2. The table's objects are `O`s.
+            Some(found) => Slot::Occupied(unsafe { EntryMut::new(&mut self.core, found) }),
             None => Slot::Vacant(self.vacant(hash)),
         }
     }
@@ -127,6 +127,20 @@ impl<O> Table<O> {
     pub fn prefetch_entry(&self, hash: u64) {
         if self.core.directory_len() > 0 {
             self.core.segment(self.core.index_of(hash)).prefetch_entry(fingerprint_of(hash));
+        }
+    }
+
+    /// The object that a search for this hash will most likely find; another key's, rarely.
+    #[inline]
+    pub fn likely_object(&self, hash: u64) -> Option<&O> {
+        if !self.core.has_objects() {
+            return None;
+        }
+        let entry = self.core.likely_entry(hash)?;
+        // SAFETY: 1. The entry lives in the table, which stays borrowed. 2. Its objects are `O`s.
+        match unsafe { EntryRef::new(entry) }.value() {
+            View::Object(object) => Some(object),
+            _ => None,
         }
     }
 

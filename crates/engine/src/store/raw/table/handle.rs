@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 pub enum NewValue<'v, O> {
     Int(i64),
     Bytes(&'v [u8]),
-    /// A packed collection and its tag, 0 to 15.
+    /// A packed collection and its tag, 0 to 7.
     Packed(u8, &'v [u8]),
     Object(Box<O>),
 }
@@ -36,6 +36,7 @@ impl<O> Copy for View<'_, O> {}
 
 /// # Safety
 /// 1. The entry is alive for `'a`, not written meanwhile, and its object, if any, is an `O`.
+#[inline]
 unsafe fn view<'a, O>(entry: RawEntry) -> View<'a, O> {
     let label = entry.label();
     match label.kind {
@@ -109,10 +110,13 @@ pub struct EntryMut<'a, O> {
 
 impl<'a, O> EntryMut<'a, O> {
     /// # Safety
-    /// 1. `place` is a slot in use of `core`. 2. The objects of `core` are `O`s.
+    /// 1. The place is a slot in use of `core`, and the entry is the one in it. 2. The objects of
+    ///    `core` are `O`s.
     #[inline]
-    pub(super) unsafe fn new(core: &'a mut Core, place: Place) -> EntryMut<'a, O> {
-        let entry = core.entry(place);
+    pub(super) unsafe fn new(
+        core: &'a mut Core,
+        (place, entry): (Place, RawEntry),
+    ) -> EntryMut<'a, O> {
         EntryMut { core, place, entry, marker: PhantomData }
     }
 
@@ -175,7 +179,8 @@ impl<'a, O> EntryMut<'a, O> {
         if entry.expiry() == expiry {
             return;
         }
-        let change = Change { label: entry.label(), expiry, at: 0, remove: 0, insert: &[] };
+        let change =
+            Change { label: entry.label(), expiry, at: 0, remove: 0, insert: &[], is_edit: false };
         self.reshape(&change);
     }
 
@@ -234,7 +239,7 @@ impl<'a, O> EntryMut<'a, O> {
             NewValue::Object(_) => (Label::OBJECT, &[0; 8]),
         };
         let remove = self.raw().layout().value_len;
-        let change = Change { label, expiry, at: 0, remove, insert: &[bytes] };
+        let change = Change { label, expiry, at: 0, remove, insert: &[bytes], is_edit: false };
         self.reshape(&change);
         if let NewValue::Object(object) = value {
             self.raw().set_object(Box::into_raw(object));
@@ -301,7 +306,7 @@ impl<'a, O> EntryMut<'a, O> {
     fn replace_value(&mut self, label: Label, bytes: &[u8]) {
         let entry = self.raw();
         let (expiry, remove) = (entry.expiry(), entry.layout().value_len);
-        let change = Change { label, expiry, at: 0, remove, insert: &[bytes] };
+        let change = Change { label, expiry, at: 0, remove, insert: &[bytes], is_edit: false };
         self.reshape(&change);
     }
 
@@ -337,7 +342,7 @@ impl Blob for BlobMut<'_> {
 
     fn splice(&mut self, at: usize, remove: usize, insert: &[&[u8]]) {
         let (label, expiry) = (self.entry.label(), self.entry.expiry());
-        self.core.reshape(self.place, &Change { label, expiry, at, remove, insert });
+        self.core.reshape(self.place, &Change { label, expiry, at, remove, insert, is_edit: true });
         *self.entry = self.core.entry(self.place);
     }
 }
@@ -386,6 +391,6 @@ impl<'a, O> VacantEntry<'a, O> {
             NewValue::Object(object) => entry.set_object(Box::into_raw(object)),
         }
         // SAFETY: 1. Inserted just now. 2. The table that lent the core has `O`s only.
-        unsafe { EntryMut::new(self.core, place) }
+        unsafe { EntryMut::new(self.core, (place, entry)) }
     }
 }

@@ -88,8 +88,8 @@ impl Word {
 
     pub(super) fn prefetch(self) {
         let pointer = self.0.map_addr(|address| address & POINTER_MASK);
-        super::prefetch::prefetch(pointer);
-        super::prefetch::prefetch(pointer.wrapping_add(56));
+        crate::store::raw::prefetch::prefetch(pointer);
+        crate::store::raw::prefetch::prefetch(pointer.wrapping_add(56));
     }
 }
 
@@ -302,7 +302,7 @@ impl Segment {
     #[inline]
     pub(super) fn prefetch(&self, fingerprint: u16) {
         let pointer = self.bucket_pointer(home(fingerprint, self.count()));
-        super::prefetch::prefetch(pointer.cast());
+        crate::store::raw::prefetch::prefetch(pointer.cast());
     }
 
     /// Prefetches the entry that the fingerprint most likely means.
@@ -315,8 +315,17 @@ impl Segment {
         }
     }
 
+    /// The entry that the fingerprint most likely means.
     #[inline]
-    pub(super) fn find(&self, fingerprint: u16, key: &[u8]) -> Option<Spot> {
+    pub(super) fn likely_entry(&self, fingerprint: u16) -> Option<RawEntry> {
+        let bucket = self.bucket(home(fingerprint, self.count()));
+        let found = bucket.matches(fingerprint);
+        let word = bucket.words[found.trailing_zeros() as usize & 7];
+        (found != 0 && !word.is_empty()).then(|| word.entry())
+    }
+
+    #[inline]
+    pub(super) fn find(&self, fingerprint: u16, key: &[u8]) -> Option<(Spot, RawEntry)> {
         let count = self.count();
         let mut index = home(fingerprint, count);
         for _ in 0..count {
@@ -326,7 +335,7 @@ impl Segment {
                 let slot = found.trailing_zeros() as usize & 7;
                 let word = bucket.words[slot];
                 if !word.is_empty() && word.entry().has_key(key) {
-                    return Some(Spot::new(index, slot));
+                    return Some((Spot::new(index, slot), word.entry()));
                 }
                 found &= found - 1;
             }

@@ -9,8 +9,8 @@ use std::ptr::{NonNull, null_mut};
 /// The largest block that lives in a page.
 pub(super) const SLAB_BLOCK_MAX: usize = 1024;
 const FINE_STEP: usize = 8;
-const FINE_MAX: usize = 128;
-const CLASSES: usize = FINE_MAX / FINE_STEP + 3 * 8;
+const FINE_MAX: usize = 256;
+const CLASSES: usize = FINE_MAX / FINE_STEP + 2 * 8;
 
 const HEADER_BYTES: usize = size_of::<PageHeader>();
 
@@ -30,7 +30,7 @@ struct PageHeader {
 
 const _: () = assert!(HEADER_BYTES == 32);
 
-/// Bytes of the block that holds `bytes`: multiples of 8 up to 128, then eight steps per doubling.
+/// Bytes of the block that holds `bytes`: multiples of 8 up to 256, then eight steps per doubling.
 #[inline]
 pub(super) fn block_bytes(bytes: usize) -> usize {
     if bytes <= FINE_MAX {
@@ -47,7 +47,7 @@ fn class_of(block: usize) -> usize {
     }
     let doubling = (block - 1).ilog2();
     let step = ((block - 1) >> (doubling - 3)) & 7;
-    FINE_MAX / FINE_STEP + (doubling as usize - 7) * 8 + step
+    FINE_MAX / FINE_STEP + (doubling as usize - 8) * 8 + step
 }
 
 pub(super) struct Slab {

@@ -61,7 +61,7 @@ impl Pair {
         match self.random.below(4) {
             0 => Plain::Int(self.random.next() as i64),
             1 => Plain::Bytes(bytes),
-            2 => Plain::Packed(self.random.below(16) as u8, bytes),
+            2 => Plain::Packed(self.random.below(8) as u8, bytes),
             _ => Plain::Object(self.random.next()),
         }
     }

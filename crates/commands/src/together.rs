@@ -1,0 +1,237 @@
+//! The small commands of a pipeline, run together under one taking of locks.
+//!
+//! Most commands are small and name a key or two. To lock for each alone, and to wait for memory
+//! key by key, costs more than the commands themselves. So as many of the next commands as are
+//! small are planned, their shards locked and their keys fetched together; then they run one after
+//! the other, each with its own effects. Nothing else changes: to everyone else they are commands
+//! that came one after the other, quickly.
+//!
+//! A command that might take long never runs this way, for it would keep other keys than its own
+//! waiting; and a busy shard ends the run before the command that needs it.
+
+use crate::ctx::{Ctx, Flow};
+use crate::dispatch::{Worker, fail, settle};
+use crate::handlers;
+use crate::node::Node;
+use crate::session::Session;
+use russet_base::Args;
+use russet_catalog::spec::{Flags, Spec};
+use russet_catalog::{Command, is_first_word_only_key, keys as key_positions, resolve};
+use russet_engine::keys::{Keys, Weight};
+use russet_engine::keyspace::Place;
+use russet_protocol::RespWriter;
+use smallvec::SmallVec;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+/// Commands that run together at most. Fetching more keys at once gains nothing: the processor
+/// waits for no more lines of memory than this.
+pub const TOGETHER_MAX: usize = 16;
+/// As few are taken together when shards are found busy time and again.
+const TOGETHER_MIN: usize = 4;
+/// Longer calls run alone: their own work outweighs what this saves.
+const WORDS_MAX: usize = 32;
+const WORDS_BYTES_MAX: usize = 4096;
+/// Keys of one call, and of all calls that run together.
+const KEYS_MAX: usize = 16;
+const KEYS_TOGETHER_MAX: usize = 48;
+
+const _: () = assert!(KEYS_TOGETHER_MAX <= u8::MAX as usize);
+
+/// What never runs with others: it waits, looks at more than its keys, or speaks to the server.
+const ALONE: Flags = Flags::BLOCKING
+    .and(Flags::ADMIN)
+    .and(Flags::PUBSUB)
+    .and(Flags::NOSCRIPT)
+    .and(Flags::MOVABLE_KEYS)
+    .and(Flags::ALL_SHARDS);
+
+/// A command that was looked at ahead.
+struct Planned<'a> {
+    args: Args<'a>,
+    command: Command,
+    /// Which of all the keys' places are its own.
+    places_start: u8,
+    places_end: u8,
+}
+
+/// How many commands are taken together. Each holds its shards until the run is over, so the more
+/// threads do the same, the fewer are worth it: fewer when a shard is found busy, more when none
+/// is.
+#[derive(Debug)]
+pub(crate) struct Reach(usize);
+
+impl Default for Reach {
+    fn default() -> Self {
+        Reach(TOGETHER_MAX)
+    }
+}
+
+impl Reach {
+    fn adjust(&mut self, is_busy: bool) {
+        self.0 = match is_busy {
+            true => (self.0 - self.0 / 4).max(TOGETHER_MIN),
+            false => (self.0 + 1).min(TOGETHER_MAX),
+        };
+    }
+}
+
+impl Planned<'_> {
+    fn places(&self) -> Range<usize> {
+        usize::from(self.places_start)..usize::from(self.places_end)
+    }
+}
+
+impl Worker {
+    /// Runs the first of these commands that can run together; how many were run. None may be: then
+    /// the first is to be run alone.
+    pub fn run_together<'a>(
+        &mut self,
+        session: &mut Session,
+        commands: impl Iterator<Item = Args<'a>>,
+        out: &mut Vec<u8>,
+    ) -> usize {
+        if !may_run_together(&self.node, session) {
+            return 0;
+        }
+        let mut planned = SmallVec::<[Planned; TOGETHER_MAX]>::new();
+        plan(&self.node, &mut self.places, &mut planned, commands.take(self.reach.0));
+        if planned.len() < 2 {
+            return 0;
+        }
+        let node = &*self.node;
+        let none_yet = node.keyspace.lock_none();
+        let mut keys = node
+            .keyspace
+            .keys(none_yet, &mut self.effects, (session.db, self.now))
+            .knowing(&self.places);
+        keys.is_silent = session.is_silent;
+        let is_held = |call: &Planned| keys.hold_known_now(call.places());
+        let held = planned.iter().map(is_held).take_while(|is_held| *is_held).count();
+        self.reach.adjust(held < planned.len());
+        planned.truncate(held);
+        keys.prefetch_held();
+        let mut writer = RespWriter::new(out, session.resp);
+        let mut ran = 0usize;
+        for call in &planned {
+            let places = call.places();
+            if !is_small(&mut keys, call.command.spec(), &self.places[places.clone()]) {
+                break;
+            }
+            let before = writer.bytes_len();
+            keys.skip_to(places.start);
+            let mut ctx = Ctx {
+                keys: &mut keys,
+                reply: &mut writer,
+                session,
+                node,
+                stats: &self.stats,
+                command: call.command,
+                may_block: true,
+            };
+            match handlers::of(call.command)(&mut ctx, call.args) {
+                Ok(Flow::Done) => {}
+                Ok(Flow::Block(_)) => unreachable!("no command that waits is planned here"),
+                Err(refusal) => fail(&mut ctx, &refusal),
+            }
+            if keys.effects.has_told() {
+                settle(&mut keys, node);
+            }
+            let (request, reply) = (call.args.extent_bytes(), writer.bytes_len() - before);
+            node.large_requests.note(node, session, call.args, request as u64);
+            node.large_replies.note(node, session, call.args, reply as u64);
+            self.batch.add(call.command);
+            ran += 1;
+        }
+        keys.publish();
+        drop(keys);
+        if let Some(last) = ran.checked_sub(1) {
+            let last = planned[last].command;
+            session.card.last_command.store(last as u16 + 1, Ordering::Relaxed);
+            self.count_run(session, ran as u64);
+        }
+        ran
+    }
+}
+
+/// Nothing holds this client's commands back or wants to see each by itself.
+fn may_run_together(node: &Node, session: &Session) -> bool {
+    session.gate.is_open()
+        && session.blocked.is_none()
+        && session.wait.is_none()
+        && !node.pause.is_on()
+        && !node.monitors.is_on()
+        && !node.slowlog.is_precise()
+        && !node.latency.is_on()
+}
+
+/// Takes commands as long as they may run with others, and their keys' places, in order.
+fn plan<'a>(
+    node: &Node,
+    places: &mut Vec<(usize, Place)>,
+    planned: &mut SmallVec<[Planned<'a>; TOGETHER_MAX]>,
+    commands: impl Iterator<Item = Args<'a>>,
+) {
+    places.clear();
+    for args in commands {
+        let Ok(command) = resolve(args) else { break };
+        let places_start = places.len();
+        if !is_plain(command, args) || !add_places(node, (command, args), places) {
+            places.truncate(places_start);
+            break;
+        }
+        let (places_start, places_end) = (places_start as u8, places.len() as u8);
+        planned.push(Planned { args, command, places_start, places_end });
+    }
+}
+
+#[inline]
+fn is_plain(command: Command, args: Args) -> bool {
+    let spec = command.spec();
+    !spec.flags.has_any(ALONE)
+        && spec.arity.allows(args.len())
+        && args.len() <= WORDS_MAX
+        && args.extent_bytes() <= WORDS_BYTES_MAX
+}
+
+/// Adds the places of one call's keys. False if it has none, or too many, or can't be told.
+#[inline]
+fn add_places(
+    node: &Node,
+    (command, args): (Command, Args),
+    places: &mut Vec<(usize, Place)>,
+) -> bool {
+    let before = places.len();
+    let mut add = |key: &[u8]| {
+        let place = node.keyspace.place(key);
+        node.keyspace.prefetch_lock(place);
+        places.push((key.as_ptr() as usize, place));
+    };
+    if is_first_word_only_key(command) {
+        let key = args.at(1);
+        // An empty key has no address of its own to be known by.
+        if key.is_empty() {
+            return false;
+        }
+        add(key);
+        return true;
+    }
+    let mut is_known = true;
+    let told = key_positions(command, args, &mut |key| {
+        let key = args.at(key.index);
+        is_known &= !key.is_empty();
+        add(key);
+    });
+    let added = places.len() - before;
+    told.is_ok() && is_known && (1..=KEYS_MAX).contains(&added) && places.len() <= KEYS_TOGETHER_MAX
+}
+
+/// Whether a command is sure to be done soon, by what its keys hold.
+#[inline]
+fn is_small(keys: &mut Keys, spec: &Spec, places: &[(usize, Place)]) -> bool {
+    places.iter().all(|&(_, place)| match keys.weigh(place) {
+        Weight::Small => true,
+        Weight::Collection => spec.flags.has(Flags::FAST),
+        Weight::LongString => false,
+    })
+}
