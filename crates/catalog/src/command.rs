@@ -88,6 +88,8 @@ commands! {
         Expiretime = EXPIRETIME,
         Pexpiretime = PEXPIRETIME,
         Persist = PERSIST,
+        Sort = SORT,
+        SortRo = SORT_RO,
         Object = OBJECT {
             ObjectEncoding = OBJECT_ENCODING,
             ObjectFreq = OBJECT_FREQ,

@@ -144,7 +144,7 @@ fn key_arguments_and_key_specs_point_at_each_other() {
     for (_, spec) in specs() {
         let mut named = HashSet::new();
         for arg in args_of(spec) {
-            if let ArgKind::Key(index) = arg.kind {
+            if let Some(index) = arg.kind.key_spec() {
                 assert!(usize::from(index) < spec.key_specs.len(), "{}", spec.full_name);
                 named.insert(usize::from(index));
             }

@@ -18,6 +18,7 @@ use russet_engine::waiting::Waiter;
 use russet_protocol::{Resp, RespWriter, Sink};
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// What a blocked client wants with the key that feeds it.
 pub trait BlockedCall: Send + Sync {
@@ -115,6 +116,7 @@ pub(crate) fn park(keys: &mut Keys, session: &mut Session, args: Args, request: 
         keys.shard_of(key).waiting.set_alarm(at, target);
     }
     *session.card.waiter() = Arc::downgrade(&waiter);
+    session.card.argument_bytes.store(args.bytes_total() as u64, Ordering::Relaxed);
     session.blocked = Some(BlockedState { waiter, keys: awaited, deadline, args: again });
 }
 

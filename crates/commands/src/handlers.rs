@@ -63,6 +63,8 @@ pub(crate) const fn of(call: Command) -> Handler {
         Command::Expiretime => generic::expiretime,
         Command::Pexpiretime => generic::pexpiretime,
         Command::Persist => generic::persist,
+        Command::Sort => generic::sort,
+        Command::SortRo => generic::sort_ro,
         Command::Object => help::container,
         Command::ObjectEncoding => generic::object_encoding,
         Command::ObjectFreq => generic::object_freq,

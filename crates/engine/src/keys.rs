@@ -1,6 +1,7 @@
 //! What a handler sees of the keyspace: the keys of its own locked shards, never an expired one.
 //! Every write is told once, through [`Keys::wrote`]; all that follows from a write starts there.
 
+use crate::access::AccessClock;
 use crate::event::{Event, EventClasses, Notice};
 use crate::field_expiry::{bound_of_entry, bound_of_new};
 use crate::keyspace::{Keyspace, Place};
@@ -73,24 +74,33 @@ pub enum Weight {
     LongString,
 }
 
-/// What is left of an entry that has expired, and the bound of its fields' deadlines.
-type Expired = (Deleted<Object>, Option<i64>);
+/// A key's entry in one probe.
+enum Probe<'t> {
+    Absent,
+    Live(EntryMut<'t, Object>),
+    /// What is left of it, and the bound of its fields' deadlines.
+    Expired(Deleted<Object>, Option<i64>),
+    /// Expired, but not to be removed now: see [`Keyspace::may_expire`].
+    Kept,
+}
 
-/// A key's entry in one probe, or what is left of it if it has expired.
 #[inline]
 fn probe<'t>(
     table: &'t mut Table<Object>,
     key: &[u8],
     hash: u64,
-    now: UnixMillis,
-) -> Result<EntryMut<'t, Object>, Option<Expired>> {
+    (now, keyspace): (UnixMillis, &Keyspace),
+) -> Probe<'t> {
     match table.find_mut(key, hash) {
-        None => Err(None),
+        None => Probe::Absent,
         Some(entry) if entry.expiry().is_some_and(|at| at <= now.0) => {
+            if !keyspace.may_expire() {
+                return Probe::Kept;
+            }
             let bound = bound_of_entry(&entry);
-            Err(Some((entry.delete(), bound)))
+            Probe::Expired(entry.delete(), bound)
         }
-        Some(entry) => Ok(entry),
+        Some(entry) => Probe::Live(entry),
     }
 }
 
@@ -99,8 +109,8 @@ pub struct Keys<'a> {
     pub(crate) locked: Locked<'a, Shard>,
     pub db: usize,
     pub now: UnixMillis,
-    /// What entries are stamped with; see [`Keys::access_clock`].
-    clock: u32,
+    /// What entries that are used are stamped with.
+    clock: AccessClock,
     /// Reads leave no trace in the access clock (CLIENT NO-TOUCH, OBJECT, ...).
     pub is_silent: bool,
     known: &'a [(usize, Place)],
@@ -122,7 +132,7 @@ impl<'a> Keys<'a> {
             locked,
             db,
             now,
-            clock: (now.0 / 1000) as u32 & 0x00ff_ffff,
+            clock: keyspace.access_clock(now),
             is_silent: false,
             known: &[],
             next_known: 0,
@@ -230,7 +240,7 @@ impl<'a> Keys<'a> {
     }
 
     /// The key's entry, and beside it what there is to tell of the look-up. An expired entry is
-    /// deleted, with its event.
+    /// deleted, with its event, or at least not shown.
     #[inline]
     fn live(&mut self, key: &[u8], place: Place) -> (Option<EntryMut<'_, Object>>, &mut Effects) {
         let shard_index = place.shard as usize;
@@ -238,12 +248,17 @@ impl<'a> Keys<'a> {
             self.expire_fields(key, place);
         }
         let Shard { tables, watched, waiting, fields, .. } = self.locked.shard(shard_index);
-        let entry = match probe(&mut tables[self.db], key, place.hash, self.now) {
-            Ok(entry) => Some(entry),
-            Err(None) => None,
-            Err(Some((deleted, bound))) => {
+        let circumstances = (self.now, self.keyspace);
+        let entry = match probe(&mut tables[self.db], key, place.hash, circumstances) {
+            Probe::Live(entry) => Some(entry),
+            Probe::Absent => None,
+            Probe::Kept => {
+                watched.expire(self.db, key);
+                None
+            }
+            Probe::Expired(deleted, bound) => {
                 fields[self.db].forget(key, bound);
-                watched.touch(self.db, key);
+                watched.expire(self.db, key);
                 if waiting.is_awaited(self.db, key) {
                     self.effects.ready.push(ReadyKey { db: self.db, key: key.into() });
                 }
@@ -270,7 +285,7 @@ impl<'a> Keys<'a> {
     /// The key's entry for a command that reads it: counts as a hit or a miss, marks the access.
     #[inline]
     pub fn read(&mut self, key: &[u8]) -> Option<EntryRef<'_, Object>> {
-        let (place, clock) = (self.place(key), self.access_clock());
+        let (place, clock, keyspace) = (self.place(key), self.clock, self.keyspace);
         let (db, is_silent) = (self.db, self.is_silent);
         let (entry, effects) = self.live(key, place);
         let Some(mut entry) = entry else {
@@ -279,8 +294,8 @@ impl<'a> Keys<'a> {
             return None;
         };
         effects.hits += 1;
-        if !is_silent && entry.access() != clock {
-            entry.set_access(clock);
+        if !is_silent && !clock.is_stamped(entry.access()) {
+            entry.set_access(keyspace.next_stamp(clock, entry.access()));
         }
         Some(entry.into_ref())
     }
@@ -294,9 +309,11 @@ impl<'a> Keys<'a> {
             self.read(key);
         }
         let (locked, keyspace, db) = (&self.locked, self.keyspace, self.db);
+        let now_ms = self.now.0;
         let find = |key| {
             let place = keyspace.place(key);
-            locked.shared(place.shard as usize).tables[db].find(key, place.hash)
+            let found = locked.shared(place.shard as usize).tables[db].find(key, place.hash);
+            found.filter(|entry| entry.expiry().is_none_or(|at| at > now_ms))
         };
         keys.map(find).collect()
     }
@@ -328,9 +345,9 @@ impl<'a> Keys<'a> {
     /// The key's entry for a command that changes it. Say what was done with [`Keys::wrote`].
     #[inline]
     pub fn write(&mut self, key: &[u8]) -> Option<EntryMut<'_, Object>> {
-        let (place, clock) = (self.place(key), self.access_clock());
+        let (place, clock, keyspace) = (self.place(key), self.clock, self.keyspace);
         let mut entry = self.live(key, place).0?;
-        entry.set_access(clock);
+        entry.set_access(keyspace.next_stamp(clock, entry.access()));
         Some(entry)
     }
 
@@ -359,7 +376,7 @@ impl<'a> Keys<'a> {
     /// expiry, unless it is given again.
     #[inline]
     pub fn put(&mut self, key: &[u8], value: NewValue<'_, Object>, expiry: Option<UnixMillis>) {
-        let (place, clock) = (self.place(key), self.access_clock());
+        let (place, clock, keyspace) = (self.place(key), self.clock, self.keyspace);
         let expiry = expiry.map(|at| at.0);
         let now = self.now.0;
         let (mut replaced, mut has_expired) = (None, false);
@@ -372,11 +389,12 @@ impl<'a> Keys<'a> {
                 has_expired = entry.expiry().is_some_and(|at| at <= now);
                 bound = bound_of_entry(&entry);
                 replaced = entry.take_object();
+                let access = keyspace.next_stamp(clock, entry.access());
                 entry.set_with_expiry(value, expiry);
-                entry.set_access(clock);
+                entry.set_access(access);
             }
             Slot::Vacant(vacant) => {
-                vacant.insert(key, value, expiry).set_access(clock);
+                vacant.insert(key, value, expiry).set_access(clock.new_stamp());
                 self.notice(key, Event::NEW);
             }
         }
@@ -493,12 +511,6 @@ impl<'a> Keys<'a> {
 
     pub fn shard(&mut self, index: usize) -> &mut Shard {
         self.locked.shard(index)
-    }
-
-    /// The clock that entries are stamped with: seconds, 24 bits, as Redis keeps it.
-    #[inline]
-    pub fn access_clock(&self) -> u32 {
-        self.clock
     }
 
     /// Runs `action` with another database selected: COPY, MOVE.

@@ -1,6 +1,7 @@
 //! All the shards together: which shard a key lives in, locking, and the housekeeping that walks
 //! shard by shard.
 
+use crate::access::AccessPolicy;
 use crate::event::{Event, EventClasses, Notice};
 use crate::field_expiry::bound_of_gone;
 use crate::keys::{Effects, Keys, ReadyKey};
@@ -14,7 +15,7 @@ use russet_base::clock::UnixMillis;
 use russet_base::hash::{KeyHasher, hash_tag};
 use russet_base::limits::SHARDS_MAX;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Where a key lives: its shard, and its hash inside the shard's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub struct Keyspace {
     pool: Arc<PagePool>,
     reclaimer: Reclaimer,
     notify: AtomicU32,
+    is_expiry_held: AtomicBool,
+    pub(crate) access: AccessPolicy,
     draws: AtomicU64,
 }
 
@@ -60,6 +63,8 @@ impl Keyspace {
             pool,
             reclaimer: Reclaimer::start(),
             notify: AtomicU32::new(0),
+            is_expiry_held: AtomicBool::new(false),
+            access: AccessPolicy::default(),
             draws: AtomicU64::new(0),
         }
     }
@@ -99,6 +104,11 @@ impl Keyspace {
     /// Wakes all who wait for one of these shards; see [`Locks::wake_waiters`].
     pub fn wake_waiters(&self, shards: ShardSet) {
         shards.iter().for_each(|index| self.locks.wake_waiters(index));
+    }
+
+    /// One shard's lock if it is free and nobody waits for it: for work that can be put off.
+    pub(crate) fn try_lock_now(&self, shard: usize) -> Option<Locked<'_, Shard>> {
+        self.locks.try_lock_now(shard)
     }
 
     /// Nothing locked, to be added to with [`Keys::hold_known_now`].
@@ -184,6 +194,18 @@ impl Keyspace {
         self.notify.store(classes.0, Ordering::Relaxed);
     }
 
+    /// Whether what has expired may be removed now: keys, and parts of values. While it may not,
+    /// nobody sees what has expired, but it stays where it is and nothing is told of it.
+    #[inline]
+    pub fn may_expire(&self) -> bool {
+        !self.is_expiry_held.load(Ordering::Relaxed)
+    }
+
+    /// Holds expiry back, or no longer: while writes are paused, nothing may change.
+    pub fn hold_expiry(&self, is_held: bool) {
+        self.is_expiry_held.store(is_held, Ordering::Relaxed);
+    }
+
     /// Removes up to about `budget` expired keys, and as many fields, of one shard. Says what
     /// happened to them, and whether more are due. Skips a busy shard: it will be visited again.
     pub fn expire_shard(
@@ -193,7 +215,7 @@ impl Keyspace {
         budget: usize,
     ) -> (Vec<Notice>, bool) {
         let mut notices = Vec::new();
-        let Some(mut locked) = self.locks.try_lock_now(shard) else {
+        let Some(mut locked) = self.locks.try_lock_now(shard).filter(|_| self.may_expire()) else {
             return (notices, false);
         };
         let wants_notice = self.notify_classes().has_any(EventClasses::EXPIRED);
@@ -209,7 +231,7 @@ impl Keyspace {
                 let key = gone.key;
                 fields[db].forget(key, bound_of_gone(&gone, value.object()));
                 count += 1;
-                watched.touch(db, key);
+                watched.expire(db, key);
                 if waiting.is_awaited(db, key) {
                     waiting.owe(&ReadyKey { db, key: key.into() });
                 }

@@ -1,6 +1,7 @@
 //! One shard: a table for each database, and who waits for or watches its keys.
 
 use crate::field_expiry::FieldSchedule;
+use crate::lifetime::MeanExpiry;
 use crate::once::OnceRecords;
 use crate::store::raw::table::{PagePool, Table};
 use crate::value::Object;
@@ -49,6 +50,7 @@ pub struct ShardGauges {
     pub volatile: Vec<AtomicU64>,
     bytes: Vec<AtomicU64>,
     pub expired: AtomicU64,
+    pub(crate) mean_expiry: Vec<MeanExpiry>,
     pub expired_fields: AtomicU64,
 }
 
@@ -60,6 +62,7 @@ impl ShardGauges {
             volatile: (0..databases).map(|_| AtomicU64::new(0)).collect(),
             bytes: (0..databases).map(|_| AtomicU64::new(0)).collect(),
             expired: AtomicU64::new(0),
+            mean_expiry: (0..databases).map(|_| MeanExpiry::default()).collect(),
             expired_fields: AtomicU64::new(0),
         }
     }

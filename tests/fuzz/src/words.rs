@@ -157,7 +157,7 @@ fn value(arg: &Arg, source: &mut Source) -> Vec<u8> {
         }
         ArgKind::Integer | ArgKind::UnixTime => INTEGERS,
         ArgKind::Double => FLOATS,
-        ArgKind::Pattern => PATTERNS,
+        ArgKind::Pattern | ArgKind::KeyPattern(_) => PATTERNS,
         ArgKind::String if is_stream_word(arg.name) => STREAM_WORDS,
         _ if source.one_in(16) => return vec![b'v'; source.below(LONG_BYTES)],
         _ if source.one_in(16) => return source.take(24).to_vec(),

@@ -43,6 +43,7 @@ pub fn is_same(words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
         // ID that was given out.
         "XREAD" => words.iter().any(|word| word == b"+"),
         "COMMAND" => has_odd_count(words) && russet.is_error(),
+        "SORT" | "SORT_RO" => is_same_sort(words, russet, peer),
         "PUBSUB" if upper(words, 1).ends_with("CHANNELS") => sorted(russet) == sorted(peer),
         _ => false,
     }
@@ -195,6 +196,15 @@ fn is_same_page(words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
     !is_whole || sorted(our_keys) == sorted(their_keys)
 }
 
+/// The order of a set without a sort is each server's own affair, and so is that of elements whose
+/// texts to order by are equal. With LIMIT it decides which of them are shown.
+fn is_same_sort(words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
+    let has = |name: &str| (2..words.len()).any(|at| upper(words, at) == name);
+    let (Reply::Array(ours), Reply::Array(theirs)) = (russet, peer) else { return false };
+    let is_part = has("LIMIT") && ours.len() == theirs.len();
+    has("BY") && (is_part || sorted(russet) == sorted(peer))
+}
+
 fn is_same_object(what: &str, russet: &Reply, peer: &Reply) -> bool {
     match (what, russet, peer) {
         ("IDLETIME", Reply::Int(a), Reply::Int(b)) => a.abs_diff(*b) <= 20,
@@ -206,11 +216,16 @@ fn is_same_object(what: &str, russet: &Reply, peer: &Reply) -> bool {
 }
 
 /// DIFFERS: a list that shrinks is packed again by its total size; peers wait for one node. Valkey
-/// embeds a string by the size of the whole entry, key included; Russet and Redis by its own.
+/// embeds a string by the size of the whole entry, key included; Russet and Redis by its own. A
+/// small sorted set that is read by SORT stays what it was; peers make a skiplist of it.
 pub fn is_same_encoding(russet: &Reply, peer: &Reply) -> bool {
     let pair = (russet.text().unwrap_or_default(), peer.text().unwrap_or_default());
-    let may_differ: [(&[u8], &[u8]); 3] =
-        [(b"listpack", b"quicklist"), (b"raw", b"embstr"), (b"embstr", b"raw")];
+    let may_differ: [(&[u8], &[u8]); 4] = [
+        (b"listpack", b"quicklist"),
+        (b"listpack", b"skiplist"),
+        (b"raw", b"embstr"),
+        (b"embstr", b"raw"),
+    ];
     russet == peer || may_differ.contains(&pair)
 }
 

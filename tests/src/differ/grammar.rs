@@ -141,8 +141,10 @@ impl Verb {
     fn call(&self, random: &mut Random) -> Vec<Vec<u8>> {
         loop {
             let words = self.draw(random);
-            let is_odd =
-                leaves_expired(&words) || draws_without_end(&words) || stores_twice(&words);
+            let is_odd = leaves_expired(&words)
+                || draws_without_end(&words)
+                || stores_twice(&words)
+                || stores_any_order(&words);
             if !is_odd {
                 return words;
             }
@@ -285,6 +287,12 @@ fn draws_without_end(words: &[Vec<u8>]) -> bool {
     let number = |word: &Vec<u8>| String::from_utf8_lossy(word).parse::<i64>();
     words.first().is_some_and(|name| name.to_ascii_uppercase().ends_with(b"RANDMEMBER"))
         && words.get(2).is_some_and(|word| number(word).is_ok_and(|count| count < DRAWS_MIN))
+}
+
+/// SORT that stores elements whose order is not fixed: see `compare`.
+fn stores_any_order(words: &[Vec<u8>]) -> bool {
+    let has = |name: &str| words.iter().any(|word| word.eq_ignore_ascii_case(name.as_bytes()));
+    has("SORT") && has("STORE") && has("BY") && has("ALPHA")
 }
 
 fn cased(random: &mut Random, name: &str) -> Vec<u8> {

@@ -151,6 +151,9 @@ const PATTERNS: &[&[u8]] = &[
     b"*", b"k*", b"k?", b"k[12]", b"k[^1]", b"k[1-2]", b"\\k1", b"{t}*", b"*a", b"", b"k[",
     b"nothing", b"[a-k]1", b"k1", b"b*\0*",
 ];
+/// What SORT makes keys from.
+const KEY_PATTERNS: &[&[u8]] =
+    &[b"*", b"k*", b"#", b"nosort", b"{t}*", b"*{t}", b"k*->a", b"*->", b"k1*", b"", b"k*->b->*"];
 const CHANNELS: &[&[u8]] = &[b"c1", b"c2", b"news.a", b"", b"{t}c"];
 const CHANNEL_PATTERNS: &[&[u8]] = &[b"*", b"c*", b"news.*", b"c[12]", b""];
 const DATABASES: &[&[u8]] = &[b"0", b"0", b"0", b"1", b"1", b"2", b"15", b"16", b"-1", b"abc", b""];
@@ -300,6 +303,7 @@ pub fn word(random: &mut Random, arg: &Arg) -> Vec<u8> {
         "longitude" => return degrees(random, 180.0),
         "latitude" => return degrees(random, 85.051_128_78),
         "radius" | "width" | "height" => return length(random),
+        _ if matches!(arg.kind, ArgKind::KeyPattern(_)) => KEY_PATTERNS,
         "min" | "max" | "start" | "stop" if arg.kind == ArgKind::String => RANGE_ENDS,
         "min" | "max" if arg.kind == ArgKind::Double && random.chance(0.5) => RANGE_ENDS,
         _ if arg.kind == ArgKind::Pattern => PATTERNS,

@@ -51,9 +51,9 @@ pub fn hgetall(ctx: &mut Ctx, args: Args) -> Outcome {
         ctx.reply.map(0);
         return DONE;
     };
-    ctx.reply.map(hash.len());
-    let count = 2 * hash.len();
-    reply_all(ctx.reply, (hash, count), |field, write| {
+    let fields = hash.len();
+    ctx.reply.map(fields);
+    reply_all(ctx.reply, (hash, 2 * fields), |field, write| {
         write(field.name);
         write(field.value);
     });

@@ -66,13 +66,17 @@ impl<'a> HashRef<'a> {
     #[inline]
     pub fn len(self) -> usize {
         match self {
-            HashRef::Packed(bytes, _) => packed::len(bytes),
+            HashRef::Packed(bytes, form) => packed::len(bytes, form),
             HashRef::Large(hash) => hash.len(),
         }
     }
 
+    #[inline]
     pub fn is_empty(self) -> bool {
-        self.len() == 0
+        match self {
+            HashRef::Packed(bytes, form) => packed::is_empty(bytes, form),
+            HashRef::Large(hash) => hash.is_empty(),
+        }
     }
 
     /// The value of a field.
@@ -118,7 +122,7 @@ impl<'a> HashRef<'a> {
     pub fn random(self, random: &mut Random) -> Option<Field<'a>> {
         match self {
             HashRef::Packed(bytes, form) => {
-                Fields::new(bytes, form).nth(random.index(packed::len(bytes)))
+                Fields::new(bytes, form).nth(random.index(packed::len(bytes, form)))
             }
             HashRef::Large(hash) => hash.random(random),
         }

@@ -6,6 +6,7 @@ use crate::config::Directive;
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_base::{Args, num};
+use russet_engine::access::idle_seconds;
 use russet_engine::store::raw::table::{Cursor, EntryRef, View};
 use russet_engine::types::hash;
 use russet_engine::types::list::ListRef;
@@ -42,9 +43,9 @@ fn entry<'k>(ctx: &'k mut Ctx, key: &[u8]) -> Result<EntryRef<'k, Object>, Refus
 }
 
 fn object(ctx: &mut Ctx, key: &[u8], is_fast: bool) -> Outcome {
-    let clock = ctx.keys.access_clock();
+    let now = ctx.keys.now;
     let found = entry(ctx, key)?;
-    let idle = clock.wrapping_sub(found.access()) & 0x00ff_ffff;
+    let idle = idle_seconds(found.access(), now);
     let serialized = match is_fast {
         true => String::new(),
         false => format!(" serializedlength:{}", serialized_len(&found)),

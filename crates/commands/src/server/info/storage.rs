@@ -137,9 +137,10 @@ pub(super) fn keyspace(report: &mut Report) {
             volatile += gauges.volatile[db].load(Ordering::Relaxed);
         }
         if keys > 0 {
+            let ttl_ms = keyspace.mean_ttl_ms(db, report.node.clock.now());
             // Valkey's name and Redis's name for the same figure.
             let figures = format!(
-                "keys={keys},expires={expires},avg_ttl=0,\
+                "keys={keys},expires={expires},avg_ttl={ttl_ms},\
                  keys_with_volatile_items={volatile},subexpiry={volatile}"
             );
             report.line(&format!("db{db}"), figures);

@@ -4,11 +4,12 @@
 //!
 //! | plain header | |
 //! |---|---|
-//! | 2 bytes | fields, 15 bits; the top bit says that Redis would call it a hashtable |
+//! | nothing | to Redis it is a listpack |
+//! | `0xfa` | to Redis it is a hashtable |
 //!
 //! | expiring header | |
 //! |---|---|
-//! | 2 bytes | fields, as above |
+//! | 2 bytes | fields |
 //! | 2 bytes | fields that have a deadline, at least one |
 //! | 8 bytes | the bound: no field expires before it |
 //!
@@ -17,7 +18,7 @@
 //! | `0xf8` + 6 bytes | milliseconds since the epoch, little-endian |
 //! | `0xf9` + 8 bytes | the same, for moments beyond the year 10,000 |
 //!
-//! Heads of elements end at `0xf4`, so a deadline can't be taken for a field.
+//! Heads of elements end at `0xf4`, so neither mark nor deadline can be taken for a field.
 
 use super::Lease;
 use crate::types::blob::Blob;
@@ -25,10 +26,12 @@ use crate::types::element::{Element, HEAD_BYTES_MAX, Stored, decode, stored_byte
 use crate::value::PackedTag;
 use smallvec::SmallVec;
 
-/// The longest hash that stays inside its table entry, header included.
-pub(super) const PACKED_BYTES_MAX: usize = 1024;
+/// The longest hash that stays inside its table entry, header included: some two hundred short
+/// fields, which are found as fast as Redis finds them in a listpack, and take less than in cells.
+pub(super) const PACKED_BYTES_MAX: usize = 4096;
 
-const HASHTABLE_MARK: u16 = 1 << 15;
+const HASHTABLE_MARK: u8 = 0xfa;
+const EXPIRING_HEADER_BYTES: usize = 12;
 const VOLATILE_AT: usize = 2;
 const BOUND_AT: usize = 4;
 const DEADLINE_SHORT: u8 = 0xf8;
@@ -36,7 +39,7 @@ const DEADLINE_LONG: u8 = 0xf9;
 const DEADLINE_BYTES_MAX: usize = 9;
 
 /// Bytes of a packed hash that is being built or rebuilt.
-pub(super) type Scratch = SmallVec<[u8; PACKED_BYTES_MAX]>;
+pub(super) type Scratch = SmallVec<[u8; 512]>;
 
 /// Whether fields of this hash may expire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,11 +68,12 @@ impl Form {
         }
     }
 
+    /// Bytes of the header of a hash of this form.
     #[inline]
-    pub(super) const fn header_bytes(self) -> usize {
+    fn header_bytes(self, bytes: &[u8]) -> usize {
         match self {
-            Form::Plain => 2,
-            Form::Expiring => 12,
+            Form::Plain => usize::from(is_marked(bytes)),
+            Form::Expiring => EXPIRING_HEADER_BYTES,
         }
     }
 }
@@ -81,19 +85,45 @@ fn u16_at(bytes: &[u8], at: usize) -> u16 {
     }
 }
 
+/// How many fields there are. In a plain hash they are counted: a stored number would cost every
+/// small hash more than it saves those who ask.
 #[inline]
-pub(super) fn len(bytes: &[u8]) -> usize {
-    usize::from(u16_at(bytes, 0) & !HASHTABLE_MARK)
+pub(super) fn len(bytes: &[u8], form: Form) -> usize {
+    if form == Form::Expiring {
+        return usize::from(u16_at(bytes, 0));
+    }
+    let (mut at, mut count) = (form.header_bytes(bytes), 0);
+    while at < bytes.len() {
+        at = end_of(bytes, end_of(bytes, at));
+        count += 1;
+    }
+    count
 }
 
-/// Whether Redis would no longer call it a listpack, apart from its deadlines.
+/// Whether there are no fields.
+#[inline]
+pub(super) fn is_empty(bytes: &[u8], form: Form) -> bool {
+    bytes.len() <= form.header_bytes(bytes)
+}
+
+/// Whether there are more fields than `max`.
+#[inline]
+pub(super) fn has_more_than(max: usize, bytes: &[u8], form: Form) -> bool {
+    // No field is shorter than two bytes.
+    bytes.len() / 2 > max && len(bytes, form) > max
+}
+
+/// Whether Redis would no longer call a plain hash a listpack.
+#[inline]
 pub(super) fn is_marked(bytes: &[u8]) -> bool {
-    u16_at(bytes, 0) & HASHTABLE_MARK != 0
+    bytes.first() == Some(&HASHTABLE_MARK)
 }
 
-pub(super) fn mark(blob: &mut impl Blob) {
-    let count = u16_at(blob.bytes(), 0) | HASHTABLE_MARK;
-    blob.overwrite(0, &count.to_le_bytes());
+/// Notes that Redis would call it a hashtable, which it does anyway if fields expire.
+pub(super) fn mark(blob: &mut impl Blob, form: Form) {
+    if form == Form::Plain && !is_marked(blob.bytes()) {
+        blob.splice(0, 0, &[&[HASHTABLE_MARK]]);
+    }
 }
 
 /// Fields with a deadline, of an expiring hash.
@@ -105,11 +135,6 @@ pub(super) fn volatile_len(bytes: &[u8]) -> usize {
 pub(super) fn bound(bytes: &[u8]) -> i64 {
     let bytes = bytes.get(BOUND_AT..).and_then(|rest| rest.first_chunk());
     bytes.map_or(i64::MAX, |bytes| i64::from_le_bytes(*bytes))
-}
-
-/// An empty hash.
-pub(super) fn empty() -> Scratch {
-    SmallVec::from_slice(&[0; Form::Plain.header_bytes()])
 }
 
 /// A deadline's form.
@@ -157,35 +182,51 @@ struct Record {
     end: usize,
 }
 
-#[inline]
+/// Where the element ends that starts at `at`. The usual ones are told apart without a table.
+#[inline(always)]
+fn end_of(bytes: &[u8], at: usize) -> usize {
+    match bytes[at] {
+        0..0x80 => at + 1,
+        tag @ 0x80..0xc0 => at + 1 + usize::from(tag & 0x3f),
+        _ => at + stored_bytes(&bytes[at..]),
+    }
+}
+
+#[inline(always)]
 fn record_at(bytes: &[u8], start: usize, form: Form) -> Record {
     let (deadline_ms, deadline_len) = match form {
         Form::Plain => (None, 0),
         Form::Expiring => read_deadline(&bytes[start..]),
     };
     let name = start + deadline_len;
-    let value = name + stored_bytes(&bytes[name..]);
-    let end = value + stored_bytes(&bytes[value..]);
-    Record { start, deadline_ms, name, value, end }
+    let value = end_of(bytes, name);
+    Record { start, deadline_ms, name, value, end: end_of(bytes, value) }
 }
 
 /// Looks for a field by the bytes of its form: equal elements have equal forms.
 #[inline]
 fn find(bytes: &[u8], field: &Stored<'_>, form: Form) -> Option<Record> {
     let [head, payload] = field.pieces();
-    let mut at = form.header_bytes();
+    let first = head[0];
+    let mut at = form.header_bytes(bytes);
     while at < bytes.len() {
         let record = record_at(bytes, at, form);
-        let name = &bytes[record.name..record.value];
-        if name.len() == field.bytes() && name[0] == head[0] {
-            let (name_head, name_payload) = name.split_at(head.len());
-            if name_head == head && name_payload == payload {
-                return Some(record);
-            }
+        if bytes[record.name] == first && is_named(&bytes[record.name..record.value], head, payload)
+        {
+            return Some(record);
         }
         at = record.end;
     }
     None
+}
+
+/// Whether a name's form is made of these two. Names that differ often do so at their end.
+#[inline(always)]
+fn is_named(name: &[u8], head: &[u8], payload: &[u8]) -> bool {
+    name.len() == head.len() + payload.len()
+        && name.last() == payload.last().or(head.last())
+        && name.starts_with(head)
+        && name[head.len()..] == *payload
 }
 
 /// A field as it is read: its name, its value and its deadline.
@@ -218,7 +259,7 @@ pub struct Fields<'a> {
 impl<'a> Fields<'a> {
     #[inline]
     pub(super) fn new(bytes: &'a [u8], form: Form) -> Self {
-        Fields { bytes, at: form.header_bytes(), form }
+        Fields { bytes, at: form.header_bytes(bytes), form }
     }
 }
 
@@ -263,7 +304,7 @@ pub(super) fn set(
 ) -> bool {
     let (name, value) = (Stored::new(name), Stored::new(value));
     let Some(record) = find(blob.bytes(), &name, form) else {
-        append(blob, (&name, &value), lease);
+        append(blob, form, (&name, &value), lease);
         return true;
     };
     let [head, payload] = value.pieces();
@@ -283,10 +324,17 @@ pub(super) fn set(
 }
 
 #[inline]
-fn append(blob: &mut impl Blob, (name, value): (&Stored<'_>, &Stored<'_>), lease: Lease) {
+fn append(
+    blob: &mut impl Blob,
+    form: Form,
+    (name, value): (&Stored<'_>, &Stored<'_>),
+    lease: Lease,
+) {
     let ([name_head, name_payload], [head, payload]) = (name.pieces(), value.pieces());
     let at = blob.bytes().len();
-    add_count(blob, 0, 1);
+    if form == Form::Expiring {
+        add_count(blob, 0, 1);
+    }
     if let Lease::Until(at_ms) = lease {
         let deadline = Deadline::new(at_ms);
         let pieces = [deadline.as_bytes(), name_head, name_payload, head, payload];
@@ -336,7 +384,9 @@ pub(super) fn remove(blob: &mut impl Blob, form: Form, name: Element<'_>) -> boo
     let Some(record) = find(blob.bytes(), &Stored::new(name), form) else {
         return false;
     };
-    add_count(blob, 0, -1);
+    if form == Form::Expiring {
+        add_count(blob, 0, -1);
+    }
     if record.deadline_ms.is_some() {
         add_count(blob, VOLATILE_AT, -1);
     }
@@ -347,27 +397,26 @@ pub(super) fn remove(blob: &mut impl Blob, form: Form, name: Element<'_>) -> boo
 /// The same hash in the expiring form, without any deadline yet.
 pub(super) fn to_expiring(bytes: &[u8]) -> Scratch {
     let mut expiring = Scratch::new();
-    let count = u16_at(bytes, 0) | HASHTABLE_MARK;
-    expiring.extend_from_slice(&count.to_le_bytes());
+    expiring.extend_from_slice(&(len(bytes, Form::Plain) as u16).to_le_bytes());
     expiring.extend_from_slice(&0u16.to_le_bytes());
     expiring.extend_from_slice(&i64::MAX.to_le_bytes());
-    expiring.extend_from_slice(&bytes[Form::Plain.header_bytes()..]);
+    expiring.extend_from_slice(&bytes[Form::Plain.header_bytes(bytes)..]);
     expiring
 }
 
 /// An expiring hash whose last deadline is gone, in the plain form.
 pub(super) fn to_plain(bytes: &[u8]) -> Scratch {
     debug_assert_eq!(volatile_len(bytes), 0, "a plain hash has no deadlines");
-    let mut plain = Scratch::from_slice(&bytes[..Form::Plain.header_bytes()]);
-    plain.extend_from_slice(&bytes[Form::Expiring.header_bytes()..]);
+    let mut plain = Scratch::from_slice(&[HASHTABLE_MARK]);
+    plain.extend_from_slice(&bytes[EXPIRING_HEADER_BYTES..]);
     plain
 }
 
 /// An expiring hash without the fields that are over at `now_ms`, its bound exact again.
 pub(super) fn without_expired(bytes: &[u8], now_ms: i64) -> Scratch {
-    let mut kept = Scratch::from_slice(&bytes[..Form::Expiring.header_bytes()]);
+    let mut kept = Scratch::from_slice(&bytes[..EXPIRING_HEADER_BYTES]);
     let (mut count, mut volatile, mut bound) = (0u16, 0u16, i64::MAX);
-    let mut at = Form::Expiring.header_bytes();
+    let mut at = EXPIRING_HEADER_BYTES;
     while at < bytes.len() {
         let record = record_at(bytes, at, Form::Expiring);
         at = record.end;
@@ -381,8 +430,7 @@ pub(super) fn without_expired(bytes: &[u8], now_ms: i64) -> Scratch {
         count += 1;
         kept.extend_from_slice(&bytes[record.start..record.end]);
     }
-    let mark = u16_at(bytes, 0) & HASHTABLE_MARK;
-    kept[..2].copy_from_slice(&(count | mark).to_le_bytes());
+    kept[..2].copy_from_slice(&count.to_le_bytes());
     kept[VOLATILE_AT..BOUND_AT].copy_from_slice(&volatile.to_le_bytes());
     kept[BOUND_AT..BOUND_AT + 8].copy_from_slice(&bound.to_le_bytes());
     kept

@@ -79,9 +79,9 @@ pub(crate) fn purge(entry: &mut EntryMut<'_, Object>, now_ms: i64, budget: usize
     if tag != Form::Expiring.tag() {
         return Purged::default();
     }
-    let before = packed::len(bytes);
+    let before = packed::len(bytes, Form::Expiring);
     let kept = packed::without_expired(bytes, now_ms);
-    let left = packed::len(&kept);
+    let left = packed::len(&kept, Form::Expiring);
     if packed::volatile_len(&kept) == 0 {
         entry.set_packed(Form::Plain.tag(), &packed::to_plain(&kept));
     } else {
@@ -118,8 +118,9 @@ impl<'e, 't> HashEntry<'e, 't> {
         self.view().len()
     }
 
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.view().is_empty()
     }
 
     #[inline]
@@ -160,8 +161,8 @@ impl<'e, 't> HashEntry<'e, 't> {
         let entries_max = self.limits.entries;
         let mut blob = self.entry.blob().expect("a packed value is bytes");
         let is_new = packed::set(&mut blob, form, pair, lease);
-        if is_long || packed::len(blob.bytes()) > entries_max {
-            packed::mark(&mut blob);
+        if is_long || packed::has_more_than(entries_max, blob.bytes(), form) {
+            packed::mark(&mut blob, form);
         }
         self.settle(form);
         is_new
@@ -170,7 +171,9 @@ impl<'e, 't> HashEntry<'e, 't> {
     /// Has OBJECT ENCODING call it a hashtable from now on.
     pub fn mark_hashtable(&mut self) {
         match self.form() {
-            Some(_) => packed::mark(&mut self.entry.blob().expect("a packed value is bytes")),
+            Some(form) => {
+                packed::mark(&mut self.entry.blob().expect("a packed value is bytes"), form);
+            }
             None => self.large().note_size(true),
         }
     }
@@ -261,7 +264,7 @@ pub fn build<'p>(
     let bytes_max: usize =
         pairs.clone().map(|(name, value)| packed::growth(name.len(), value.len())).sum();
     let parsed = pairs.map(|(name, value)| (Element::parse(name), Element::parse(value)));
-    if bytes_max + form.header_bytes() > PACKED_BYTES_MAX {
+    if bytes_max > PACKED_BYTES_MAX {
         let mut hash = LargeHash::new(hasher);
         for pair in parsed {
             hash.set(pair, lease);
@@ -271,15 +274,15 @@ pub fn build<'p>(
         put(NewValue::Object(Box::new(Object::Hash(hash))));
         return fields;
     }
-    let mut bytes = packed::empty();
-    if form == Form::Expiring {
-        bytes = packed::to_expiring(&bytes);
-    }
-    let mut scratch = ScratchBlob(bytes);
+    let empty = match form {
+        Form::Plain => Scratch::new(),
+        Form::Expiring => packed::to_expiring(&[]),
+    };
+    let mut scratch = ScratchBlob(empty);
     let mut fields = 0;
     parsed.for_each(|pair| fields += usize::from(packed::set(&mut scratch, form, pair, lease)));
     if is_hashtable {
-        packed::mark(&mut scratch);
+        packed::mark(&mut scratch, form);
     }
     put(NewValue::Packed(form.tag(), &scratch.0));
     fields
