@@ -14,6 +14,7 @@ mod eval;
 pub mod function;
 mod host;
 mod machine;
+mod reach;
 mod reply;
 mod run;
 pub mod running;
@@ -116,15 +117,15 @@ pub(crate) fn runs_wide(node: &Node, command: Command, args: Args) -> bool {
     match command {
         Command::Eval | Command::EvalRo => {
             let script = args.get(1).and_then(|source| eval::find_or_compile(node, source).ok());
-            script.is_some_and(|script| script.is_wide())
+            script.is_some_and(|script| script.is_wide)
         }
         Command::Evalsha | Command::EvalshaRo => {
             let script = args.get(1).and_then(|sha| node.scripts.cache().by_sha(sha));
-            script.is_some_and(|script| script.is_wide())
+            script.is_some_and(|script| script.is_wide)
         }
         Command::Fcall | Command::FcallRo => {
             let found = args.get(1).and_then(|name| node.scripts.libraries().function(name));
-            found.is_some_and(|(library, _)| library.is_wide())
+            found.is_some_and(|(library, index)| library.functions[index].is_wide)
         }
         _ => false,
     }

@@ -77,7 +77,7 @@ fn run_script(ctx: &mut Ctx, script: &Script, words: Words, is_read_only: bool) 
         name: &script.sha,
         words,
         is_read_only: is_read_only || script.flags.no_writes,
-        is_wide: script.is_wide(),
+        is_wide: script.is_wide,
         stats: &script.stats,
     };
     run(ctx, request)

@@ -3,8 +3,10 @@
 use super::{Function, Library};
 use crate::error::Refusal;
 use crate::scripting::api::Api;
+use crate::scripting::cache::RunStats;
 use crate::scripting::host::{absent, raise};
 use crate::scripting::machine::Machine;
+use crate::scripting::reach::is_narrow;
 use crate::scripting::run::text_of;
 use crate::scripting::shebang::ScriptFlags;
 use russet_scripting::{Call, Chunk, Fault, Host, Outcome, RootId, TableRef, Tick, Value, compile};
@@ -37,7 +39,12 @@ pub fn parse(source: &[u8]) -> Result<Library, Refusal> {
     if registered.is_empty() {
         return Err(Refusal::text("ERR No functions registered"));
     }
-    let functions = registered.into_iter().map(|registered| registered.function).collect();
+    let with_reach = |registered: Registered| {
+        let reach = chunk.keys_use().function(&registered.function.name);
+        let is_wide = reach.is_none_or(|reach| !is_narrow(reach));
+        Function { is_wide, ..registered.function }
+    };
+    let functions = registered.into_iter().map(with_reach).collect();
     let (number, source) = (Library::next_number(), source.to_vec());
     Ok(Library { name: name.to_vec(), source, chunk, functions, number })
 }
@@ -230,7 +237,8 @@ impl LoadHost {
 }
 
 fn new_function(name: Vec<u8>) -> Function {
-    Function { name, description: None, flags: ScriptFlags::default(), stats: Default::default() }
+    let (flags, stats) = (ScriptFlags::default(), RunStats::default());
+    Function { name, description: None, flags, is_wide: true, stats }
 }
 
 fn plain(call: &mut Call<'_>, text: &str) -> Fault {
