@@ -35,13 +35,16 @@ use russet_catalog::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+/// Boxed: a machine is large, and is taken and given for every run.
+type Idle = Vec<Box<Machine>>;
+
 /// All that the process knows about scripts.
 #[derive(Debug, Default)]
 pub struct Scripts {
     cache: RwLock<Cache>,
     pub(crate) libraries: RwLock<Libraries>,
     /// Machines that nobody uses now: as many as have ever been in use at once.
-    machines: Mutex<Vec<Box<Machine>>>,
+    machines: Mutex<Idle>,
     pub running: Running,
     /// Runs that held only the shards of their keys, and runs that held all.
     pub narrow_runs: AtomicU64,
@@ -62,7 +65,7 @@ impl Scripts {
         self.cache.write().unwrap_or_else(|poison| poison.into_inner())
     }
 
-    fn machines(&self) -> MutexGuard<'_, Vec<Box<Machine>>> {
+    fn machines(&self) -> MutexGuard<'_, Idle> {
         self.machines.lock().unwrap_or_else(|poison| poison.into_inner())
     }
 
