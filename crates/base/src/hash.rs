@@ -4,7 +4,7 @@ use crate::limits::SLOTS;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Hashes keys under a seed of its own, so that no one can prepare keys that collide.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyHasher {
     seed: u64,
 }

@@ -6,7 +6,8 @@ use crate::ctx::Handler;
 use crate::pubsub::{inspect, publish, subscribe};
 use crate::scripting::function;
 use crate::{
-    bitmap, connection, generic, help, list, once, scripting, server, string, transactions,
+    bitmap, connection, generic, help, list, once, scripting, server, set, string, transactions,
+    zset,
 };
 use russet_catalog::Command;
 
@@ -130,9 +131,61 @@ pub(crate) const fn of(call: Command) -> Handler {
         Command::Blmpop => list::blmpop,
         Command::Blmovem => list::blmovem,
         // set
-        // (set commands here)
+        Command::Sadd => set::sadd,
+        Command::Srem => set::srem,
+        Command::Sismember => set::sismember,
+        Command::Smismember => set::smismember,
+        Command::Scard => set::scard,
+        Command::Smembers => set::smembers,
+        Command::Spop => set::spop,
+        Command::Srandmember => set::srandmember,
+        Command::Smove => set::smove,
+        Command::Sscan => set::sscan,
+        Command::Sinter => set::sinter,
+        Command::Sunion => set::sunion,
+        Command::Sdiff => set::sdiff,
+        Command::Sinterstore => set::sinterstore,
+        Command::Sunionstore => set::sunionstore,
+        Command::Sdiffstore => set::sdiffstore,
+        Command::Sintercard => set::sintercard,
+        Command::Sunioncard => set::sunioncard,
+        Command::Sdiffcard => set::sdiffcard,
         // sorted set
-        // (sorted set commands here)
+        Command::Zadd => zset::zadd,
+        Command::Zincrby => zset::zincrby,
+        Command::Zrem => zset::zrem,
+        Command::Zremrangebyrank => zset::zremrangebyrank,
+        Command::Zremrangebyscore => zset::zremrangebyscore,
+        Command::Zremrangebylex => zset::zremrangebylex,
+        Command::Zcard => zset::zcard,
+        Command::Zscore => zset::zscore,
+        Command::Zmscore => zset::zmscore,
+        Command::Zrank => zset::zrank,
+        Command::Zrevrank => zset::zrevrank,
+        Command::Zcount => zset::zcount,
+        Command::Zlexcount => zset::zlexcount,
+        Command::Zrange => zset::zrange,
+        Command::Zrevrange => zset::zrevrange,
+        Command::Zrangebyscore => zset::zrangebyscore,
+        Command::Zrevrangebyscore => zset::zrevrangebyscore,
+        Command::Zrangebylex => zset::zrangebylex,
+        Command::Zrevrangebylex => zset::zrevrangebylex,
+        Command::Zrangestore => zset::zrangestore,
+        Command::Zpopmin => zset::zpopmin,
+        Command::Zpopmax => zset::zpopmax,
+        Command::Zmpop => zset::zmpop,
+        Command::Bzpopmin => zset::bzpopmin,
+        Command::Bzpopmax => zset::bzpopmax,
+        Command::Bzmpop => zset::bzmpop,
+        Command::Zunion => zset::zunion,
+        Command::Zunionstore => zset::zunionstore,
+        Command::Zinter => zset::zinter,
+        Command::Zinterstore => zset::zinterstore,
+        Command::Zintercard => zset::zintercard,
+        Command::Zdiff => zset::zdiff,
+        Command::Zdiffstore => zset::zdiffstore,
+        Command::Zrandmember => zset::zrandmember,
+        Command::Zscan => zset::zscan,
         // hash
         // (hash commands here)
         // stream

@@ -54,6 +54,14 @@ impl Event {
         Event { class: EventClasses::LIST, name }
     }
 
+    pub const fn zset(name: &'static str) -> Self {
+        Event { class: EventClasses::ZSET, name }
+    }
+
+    pub const fn set(name: &'static str) -> Self {
+        Event { class: EventClasses::SET, name }
+    }
+
     pub const EXPIRED: Event = Event { class: EventClasses::EXPIRED, name: "expired" };
     pub const KEY_MISS: Event = Event { class: EventClasses::KEY_MISS, name: "keymiss" };
     pub const NEW: Event = Event { class: EventClasses::NEW, name: "new" };

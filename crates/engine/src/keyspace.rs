@@ -71,6 +71,11 @@ impl Keyspace {
         self.databases
     }
 
+    /// What keys are hashed with, and the members of large collections.
+    pub fn hasher(&self) -> KeyHasher {
+        self.hasher
+    }
+
     pub fn all_shards(&self) -> ShardSet {
         ShardSet::first(self.locks.len())
     }

@@ -4,6 +4,7 @@
 pub mod bits;
 pub mod blob;
 pub mod bloom;
+pub mod cells;
 pub mod element;
 pub mod hash;
 pub mod lcs;

@@ -56,6 +56,13 @@ pub trait Sink {
     /// As [`Sink::begin_array`], for a map.
     fn begin_map(&mut self) -> Mark;
     fn end_map(&mut self, mark: Mark, pairs: usize);
+    /// As [`Sink::begin_array`], for a set.
+    fn begin_set(&mut self) -> Mark {
+        self.begin_array()
+    }
+    fn end_set(&mut self, mark: Mark, len: usize) {
+        self.end_array(mark, len);
+    }
 
     fn ok(&mut self) {
         self.status("OK");

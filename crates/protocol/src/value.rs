@@ -355,4 +355,8 @@ impl Sink for ValueSink {
     fn end_map(&mut self, mark: Mark, pairs: usize) {
         self.end_unknown(mark, pairs * 2);
     }
+
+    fn begin_set(&mut self) -> Mark {
+        self.begin_unknown(if self.resp == Resp::V2 { Kind::Array } else { Kind::Set })
+    }
 }

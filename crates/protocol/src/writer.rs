@@ -201,6 +201,10 @@ impl Sink for RespWriter<'_> {
         }
     }
 
+    fn end_set(&mut self, mark: Mark, len: usize) {
+        self.insert_header(mark, if self.resp == Resp::V2 { b'*' } else { b'~' }, len);
+    }
+
     fn wire(&mut self) -> Option<&mut Vec<u8>> {
         Some(self.out)
     }

@@ -112,6 +112,27 @@ fn look_at(stage: &mut Stage, key: &[u8]) {
             let last = string(stage.ask(&[b"LINDEX", key, b"-1"]));
             assert_eq!(elements.last(), Some(&last), "LINDEX against LRANGE");
         }
+        "+zset" => {
+            let length = integer(stage.ask(&[b"ZCARD", key]));
+            let members = strings(stage.ask(&[b"ZRANGE", key, b"0", b"-1"]));
+            assert!(length > 0, "an empty sorted set is none");
+            assert_eq!(usize::try_from(length).ok(), Some(members.len()), "ZCARD against ZRANGE");
+            for (rank, member) in members.iter().enumerate() {
+                let found = integer(stage.ask(&[b"ZRANK", key, member]));
+                assert_eq!(usize::try_from(found).ok(), Some(rank), "ZRANK against ZRANGE");
+            }
+        }
+        "+set" => {
+            let length = integer(stage.ask(&[b"SCARD", key]));
+            let members = strings(stage.ask(&[b"SMEMBERS", key]));
+            assert!(length > 0, "an empty set is no set");
+            assert_eq!(usize::try_from(length).ok(), Some(members.len()), "SCARD against SMEMBERS");
+            let names: BTreeSet<&Vec<u8>> = members.iter().collect();
+            assert_eq!(names.len(), members.len(), "SMEMBERS names a member once");
+            for member in &members {
+                assert_eq!(integer(stage.ask(&[b"SISMEMBER", key, member])), 1);
+            }
+        }
         other => panic!("a type that nobody looks at yet: {other}"),
     }
 }

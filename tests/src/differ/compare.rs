@@ -21,6 +21,13 @@ pub fn is_same(words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
         // Each server has its own hash order.
         "KEYS" => sorted(russet) == sorted(peer),
         "SCAN" => is_same_page(words, russet, peer),
+        "SSCAN" | "ZSCAN" => is_same_page(&words[1..], russet, peer),
+        "SMEMBERS" | "SINTER" | "SUNION" | "SDIFF" => sorted(russet) == sorted(peer),
+        "SRANDMEMBER" => is_same_sample(russet, peer),
+        "ZRANDMEMBER" => match (russet, peer) {
+            (Reply::Array(ours), Reply::Array(theirs)) => ours.len() == theirs.len(),
+            _ => is_same_sample(russet, peer),
+        },
         "RANDOMKEY" => is_nothing(russet) == is_nothing(peer),
         "OBJECT" => is_same_object(&upper(words, 1), russet, peer),
         // Sizes of our own structures; present or absent is the same.
@@ -72,6 +79,15 @@ fn is_nothing(reply: &Reply) -> bool {
     matches!(reply, Reply::Null | Reply::NullBulk | Reply::NullArray)
 }
 
+/// What was drawn is chance; how many were is not.
+fn is_same_sample(russet: &Reply, peer: &Reply) -> bool {
+    match (sorted(russet), sorted(peer)) {
+        (Some(ours), Some(theirs)) => ours.len() == theirs.len(),
+        (None, None) => is_nothing(russet) == is_nothing(peer),
+        _ => false,
+    }
+}
+
 /// The items of a flat reply in an order of their own.
 fn sorted(reply: &Reply) -> Option<Vec<Vec<u8>>> {
     let (Reply::Array(items) | Reply::Set(items)) = reply else { return None };
@@ -84,7 +100,9 @@ fn sorted(reply: &Reply) -> Option<Vec<Vec<u8>>> {
 /// DIFFERS: COMMAND GETKEYS refuses a number of keys that the command itself would refuse; peers
 /// read the digits at its start.
 fn has_odd_count(words: &[Vec<u8>]) -> bool {
-    let is_counted = ["LMPOP", "BLMPOP", "MSETEX"].contains(&upper(words, 2).as_str());
+    let is_counted = ["LMPOP", "BLMPOP", "MSETEX", "SINTERCARD", "ZMPOP", "BZMPOP", "ZINTERCARD"];
+    let is_counted = is_counted.contains(&upper(words, 2).as_str())
+        || ["ZUNION", "ZINTER", "ZDIFF"].iter().any(|name| upper(words, 2).starts_with(name));
     is_counted
         && words[3..].iter().take(2).any(|word| {
             let text = String::from_utf8_lossy(word);

@@ -31,10 +31,15 @@ pub fn read(client: &mut Client) -> Result<Dump, String> {
             let kind = call(client, &[b"TYPE", key])?;
             let read: &[&[u8]] = match kind.text() {
                 Some(b"list") => &[b"LRANGE", key, b"0", b"-1"],
+                Some(b"zset") => &[b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"],
+                Some(b"set") => &[b"SMEMBERS", key],
                 _ => &[b"GET", key],
             };
             let requests: [&[&[u8]]; 3] = [read, &[b"PTTL", key], &[b"OBJECT", b"ENCODING", key]];
-            let [value, ttl_ms, encoding] = pipelined(client, requests)?;
+            let [mut value, ttl_ms, encoding] = pipelined(client, requests)?;
+            if let (Some(b"set"), Reply::Array(members)) = (kind.text(), &mut value) {
+                members.sort_by(|a, b| a.text().cmp(&b.text()));
+            }
             let entry = Entry { kind, value, ttl_ms, encoding };
             dump.insert(((*database).to_owned(), key.to_vec()), entry);
         }

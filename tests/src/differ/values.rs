@@ -155,6 +155,11 @@ const CHANNELS: &[&[u8]] = &[b"c1", b"c2", b"news.a", b"", b"{t}c"];
 const CHANNEL_PATTERNS: &[&[u8]] = &[b"*", b"c*", b"news.*", b"c[12]", b""];
 const DATABASES: &[&[u8]] = &[b"0", b"0", b"0", b"1", b"1", b"2", b"15", b"16", b"-1", b"abc", b""];
 const TYPES: &[&[u8]] = &[b"string", b"list", b"STRING", b"hash", b"nosuch", b""];
+/// Ends of ranges of every kind.
+const RANGE_ENDS: &[&[u8]] = &[
+    b"-", b"+", b"[a", b"(a", b"[abc", b"(b", b"[", b"(", b"[1", b"(10", b"0", b"1", b"-1", b"5",
+    b"(1", b"-inf", b"+inf", b"(-inf", b"100", b"", b"a", b"+x", b"1.5",
+];
 const CURSORS: &[&[u8]] = &[b"0", b"0", b"0", b"17", b"abc", b"18446744073709551616"];
 
 pub fn pick(random: &mut Random, pool: &[&[u8]]) -> Vec<u8> {
@@ -222,6 +227,8 @@ pub fn word(random: &mut Random, arg: &Arg) -> Vec<u8> {
         "channel" | "shardchannel" => CHANNELS,
         "type" => TYPES,
         "cursor" => CURSORS,
+        "min" | "max" | "start" | "stop" if arg.kind == ArgKind::String => RANGE_ENDS,
+        "min" | "max" if arg.kind == ArgKind::Double && random.chance(0.5) => RANGE_ENDS,
         _ if arg.kind == ArgKind::Pattern => PATTERNS,
         _ if arg.kind == ArgKind::Double => FLOATS,
         "value" if arg.kind == ArgKind::Integer => return field_value(random),

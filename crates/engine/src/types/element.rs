@@ -144,6 +144,24 @@ impl<'a> Stored<'a> {
         [&self.head[..usize::from(self.head_len)], self.payload]
     }
 
+    /// Whether `run` starts with this form.
+    #[inline]
+    pub fn starts(&self, run: &[u8]) -> bool {
+        let head_len = usize::from(self.head_len);
+        if run.len() < head_len + self.payload.len() || run[0] != self.head[0] {
+            return false;
+        }
+        let (head, rest) = run.split_at(head_len);
+        let other = &rest[..self.payload.len()];
+        // Keys that differ mostly do so at their ends, and to call a function costs more than this.
+        if let (Some(end), Some(other_end)) = (self.payload.last_chunk::<8>(), other.last_chunk())
+            && end != other_end
+        {
+            return false;
+        }
+        (head_len == 1 || head == &self.head[..head_len]) && other == self.payload
+    }
+
     /// Writes the form over all of `out`, which must be `bytes()` long.
     #[inline]
     pub fn write(&self, out: &mut [u8]) {

@@ -3,7 +3,9 @@
 use russet_base::hash::KeyHasher;
 use russet_engine::store::raw::table::{EntryRef, View};
 use russet_engine::types::list::{Element, ListRef};
+use russet_engine::types::set::{self, SetRef};
 use russet_engine::types::string;
+use russet_engine::types::zset::{Direction, ZsetRef};
 use russet_engine::value::{Object, PackedTag, type_of};
 
 const SEEDS: [u64; 3] = [0x5275_7373_6574, 0x6469_6765_7374, 0x7369_676e];
@@ -24,7 +26,14 @@ impl Signature {
                 list(&mut bytes, ListRef::Packed(packed));
             }
             View::Object(Object::List(large)) => list(&mut bytes, ListRef::Large(large)),
+            View::Packed(tag, packed) if PackedTag::from_u8(tag) == PackedTag::Zset => {
+                zset(&mut bytes, ZsetRef::Packed(packed));
+            }
+            View::Object(Object::Zset(large)) => zset(&mut bytes, ZsetRef::Large(large)),
             _ => {
+                if let Ok(members) = set::stored::set(entry) {
+                    part(&mut bytes, &set_sum(members).0.map(u64::to_le_bytes).concat());
+                }
                 if let Ok(text) = string::text(entry) {
                     text.with_bytes(|text| part(&mut bytes, text));
                 }
@@ -65,4 +74,18 @@ fn list(bytes: &mut Vec<u8>, list: ListRef<'_>) {
     list.for_each_in(0..list.len(), |element: Element<'_>| {
         element.with_bytes(|text| part(bytes, text));
     });
+}
+
+fn zset(bytes: &mut Vec<u8>, zset: ZsetRef<'_>) {
+    zset.for_each(0..zset.len(), Direction::Forward, |pair| {
+        pair.member.with_bytes(|text| part(bytes, text));
+        part(bytes, &(pair.score + 0.0).to_le_bytes());
+    });
+}
+
+/// The members have no order, so their signatures are added up.
+fn set_sum(set: SetRef<'_>) -> Signature {
+    let mut sum = Signature::default();
+    set.for_each(&mut |member| sum.add(member.with_bytes(Signature::of_bytes)));
+    sum
 }

@@ -8,7 +8,9 @@ use crate::error::Refusal;
 use russet_base::{Args, num};
 use russet_engine::store::raw::table::{Cursor, EntryRef, View};
 use russet_engine::types::list::ListRef;
+use russet_engine::types::set::{self, SetRef};
 use russet_engine::types::string::{self, Text};
+use russet_engine::types::zset;
 use russet_engine::value::{self, Object, PackedTag};
 
 const NO_TABLE: &str =
@@ -71,6 +73,12 @@ fn serialized_len(entry: &EntryRef<'_, Object>) -> usize {
     if let Some(list) = list_of(entry) {
         return list.size().bytes + list.len();
     }
+    if let Ok(zset) = zset::stored::zset(entry) {
+        return zset.size_bytes();
+    }
+    if let Ok(set) = set::stored::set(entry) {
+        return set_len(set);
+    }
     match string::text(entry) {
         Ok(Text::Int(value)) if i8::try_from(value).is_ok() => 2,
         Ok(Text::Int(value)) if i16::try_from(value).is_ok() => 3,
@@ -82,6 +90,12 @@ fn serialized_len(entry: &EntryRef<'_, Object>) -> usize {
         },
         Err(_) => 0,
     }
+}
+
+fn set_len(set: SetRef<'_>) -> usize {
+    let mut bytes = 0;
+    set.for_each(&mut |member| bytes += member.with_bytes(<[u8]>::len) + 1);
+    bytes
 }
 
 fn digest(ctx: &mut Ctx) -> Outcome {

@@ -1,0 +1,77 @@
+//! The commands that wait for members: BZPOPMIN, BZPOPMAX, BZMPOP.
+
+use super::pop::{Extreme, ManyKeys, Pop, Shape};
+use crate::blocking::{BlockRequest, BlockedCall, deadline};
+use crate::ctx::{Ctx, DONE, Flow, Outcome};
+use crate::error::Refusal;
+use russet_base::{Args, UnixMillis};
+use russet_engine::keys::Keys;
+use russet_engine::value::Type;
+use russet_protocol::Sink;
+
+/// A pop that waits.
+struct WaitingPop {
+    extreme: Extreme,
+    count: usize,
+    shape: Shape,
+}
+
+impl WaitingPop {
+    fn on<'k>(&self, key: &'k [u8]) -> Pop<'k> {
+        Pop { key, extreme: self.extreme, count: self.count }
+    }
+}
+
+impl BlockedCall for WaitingPop {
+    fn serve(&self, keys: &mut Keys, reply: &mut dyn Sink, key: &[u8]) -> Result<(), Refusal> {
+        self.on(key).run(keys, reply, self.shape)?;
+        Ok(())
+    }
+
+    fn timed_out(&self, reply: &mut dyn Sink) {
+        reply.null_array();
+    }
+}
+
+pub fn bzpopmin(ctx: &mut Ctx, args: Args) -> Outcome {
+    pop_one(ctx, args, Extreme::Min)
+}
+
+pub fn bzpopmax(ctx: &mut Ctx, args: Args) -> Outcome {
+    pop_one(ctx, args, Extreme::Max)
+}
+
+fn pop_one(ctx: &mut Ctx, args: Args, extreme: Extreme) -> Outcome {
+    let deadline = deadline(args.at(args.len() - 1), ctx.keys.now)?;
+    let keys = args.from(1).iter().take(args.len() - 2);
+    let call = WaitingPop { extreme, count: 1, shape: Shape::KeyAndPair };
+    pop_or_wait(ctx, keys, deadline, call)
+}
+
+pub fn bzmpop(ctx: &mut Ctx, args: Args) -> Outcome {
+    let wanted = ManyKeys::parse(args.from(2))?;
+    let deadline = deadline(args.at(1), ctx.keys.now)?;
+    let (extreme, count) = (wanted.extreme, wanted.count);
+    let call = WaitingPop { extreme, count, shape: Shape::KeyAndPairs };
+    pop_or_wait(ctx, wanted.iter(), deadline, call)
+}
+
+fn pop_or_wait<'a>(
+    ctx: &mut Ctx,
+    keys: impl Iterator<Item = &'a [u8]> + Clone,
+    deadline: Option<UnixMillis>,
+    call: WaitingPop,
+) -> Outcome {
+    for key in keys.clone() {
+        if call.on(key).run(ctx.keys, ctx.reply, call.shape)? {
+            return DONE;
+        }
+    }
+    if !ctx.may_block {
+        call.timed_out(ctx.reply);
+        return DONE;
+    }
+    let keys = keys.map(Box::from).collect();
+    let request = BlockRequest { keys, wants: Type::Zset, deadline, call: Box::new(call) };
+    Ok(Flow::Block(Box::new(request)))
+}

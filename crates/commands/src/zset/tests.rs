@@ -1,0 +1,118 @@
+//! What wire files cannot show of sorted sets: walks in steps, chance, and counters.
+
+use crate::testing::Desk;
+use russet_protocol::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+fn texts(value: Value) -> Vec<String> {
+    let Value::Array(items) = value else { panic!("an array was expected: {value}") };
+    let text = |item: &Value| match item {
+        Value::Bulk(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        other => panic!("a string was expected: {other}"),
+    };
+    items.iter().map(text).collect()
+}
+
+fn fill(desk: &mut Desk, names: impl Iterator<Item = String>) {
+    for (score, name) in names.enumerate() {
+        desk.run(&["ZADD", "z", &score.to_string(), &name]);
+    }
+}
+
+#[test]
+fn a_walk_sees_all_that_stays_while_the_set_grows() {
+    for start in [50, 2_000] {
+        let mut desk = Desk::new();
+        fill(&mut desk, (0..start).map(|at| format!("old{at}")));
+        let (mut cursor, mut seen, mut step) = ("0".to_owned(), BTreeSet::new(), 0);
+        loop {
+            let Value::Array(parts) = desk.run(&["ZSCAN", "z", &cursor, "NOSCORES"]) else {
+                panic!("ZSCAN answers an array");
+            };
+            let [Value::Bulk(next), page] = &parts[..] else { panic!("a cursor and a page") };
+            cursor = String::from_utf8_lossy(next).into_owned();
+            seen.extend(texts(page.clone()));
+            if cursor == "0" {
+                break;
+            }
+            step += 1;
+            desk.run(&["ZADD", "z", "1", &format!("new{step}"), "2", &format!("old{step}")]);
+            desk.run(&["ZREM", "z", &format!("new{}", step - 1)]);
+        }
+        assert!((0..start).all(|at| seen.contains(&format!("old{at}"))), "{start}");
+    }
+}
+
+#[test]
+fn members_drawn_at_once_are_different_and_all_likely() {
+    let mut desk = Desk::new();
+    for size in [30, 400] {
+        desk.say("DEL z");
+        fill(&mut desk, (0..size).map(|at| format!("m{at}")));
+        let mut drawn = BTreeMap::<String, usize>::new();
+        for count in [1, size / 10, size / 2, size - 1] {
+            for _ in 0..60 {
+                let found = texts(desk.run(&["ZRANDMEMBER", "z", &count.to_string()]));
+                assert_eq!(found.len(), count);
+                assert_eq!(found.iter().collect::<BTreeSet<_>>().len(), count);
+                found.into_iter().for_each(|name| *drawn.entry(name).or_default() += 1);
+            }
+        }
+        assert_eq!(drawn.len(), size);
+    }
+}
+
+#[test]
+fn more_draws_than_memory_holds_are_refused() {
+    let mut desk = Desk::new();
+    desk.say("ZADD z 1 a");
+    assert_eq!(desk.say("ZRANDMEMBER z -67108865"), "-ERR value is out of range");
+    assert_eq!(desk.say("ZRANDMEMBER z -2"), "[\"a\", \"a\"]");
+}
+
+#[test]
+fn each_changed_member_counts_as_a_change() {
+    let mut desk = Desk::new();
+    let dirty = |desk: &mut Desk| {
+        let info = desk.say("INFO persistence");
+        let line = info.split("rdb_changes_since_last_save:").nth(1).unwrap_or_default();
+        line.chars().take_while(char::is_ascii_digit).collect::<String>().parse::<u64>().unwrap()
+    };
+    for (line, changes) in [
+        ("ZADD z 1 a 2 b 3 c", 3),
+        ("ZADD z 1 a 5 b 6 d", 2),
+        ("ZINCRBY z 0 a", 0),
+        ("ZPOPMIN z 2", 2),
+        ("ZREMRANGEBYRANK z 0 -1", 2),
+        ("ZADD z 1 a", 1),
+        ("ZUNIONSTORE y 1 z", 1),
+        ("ZUNIONSTORE y 1 nothing", 1),
+        ("ZUNIONSTORE y 1 nothing", 0),
+        ("ZREM z a nobody", 1),
+    ] {
+        let before = dirty(&mut desk);
+        desk.say(line);
+        assert_eq!(dirty(&mut desk) - before, changes, "{line}");
+    }
+}
+
+/// A union of two large ones, some members of which both have.
+#[test]
+fn a_large_union_is_whole_and_in_order() {
+    let mut desk = Desk::new();
+    for (key, start) in [("a", 0), ("b", 1_500)] {
+        for at in start..start + 3_000 {
+            desk.run(&["ZADD", key, &(at % 977).to_string(), &format!("m{at}")]);
+        }
+    }
+    assert_eq!(desk.say("ZUNIONSTORE out 2 a b WEIGHTS 1 2"), "4500");
+    assert_eq!(desk.say("ZINTERCARD 2 a b"), "1500");
+    assert_eq!(desk.say("ZSCORE out m2000"), "\"138\"");
+    let members = texts(desk.run(&["ZRANGE", "out", "0", "-1"]));
+    assert_eq!(members.len(), 4_500);
+    for rank in (0..4_500).step_by(97) {
+        assert_eq!(desk.run(&["ZRANK", "out", &members[rank]]), Value::Integer(rank as i64));
+    }
+    assert_eq!(desk.say("ZDIFFSTORE out 2 a b"), "1500");
+    assert_eq!(desk.say("ZCARD out"), "1500");
+}

@@ -1,0 +1,247 @@
+//! One member with its score, and its stored form: the score's (see `score.rs`), then the
+//! member's (see `types/element.rs`). Runs of entries are kept in order of score, then of text.
+
+use super::score::{self, StoredScore};
+use crate::types::element::{self, Element, Stored};
+use std::cmp::Ordering;
+
+/// A member and its score, which is never NaN.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pair<'a> {
+    pub score: f64,
+    pub member: Element<'a>,
+}
+
+impl Pair<'_> {
+    /// COMPAT: a listpack has no -0; test `a_listpack_has_no_negative_zero`.
+    pub fn as_in_listpack(self) -> Self {
+        Pair { score: self.score + 0.0, ..self }
+    }
+
+    /// The order of a sorted set. COMPAT: -0 and 0 are one score; test `zeros_are_one_score`.
+    #[inline]
+    pub fn compare(&self, other: &Pair<'_>) -> Ordering {
+        compare_scores(self.score, other.score)
+            .then_with(|| compare_members(self.member, other.member))
+    }
+}
+
+#[inline]
+pub fn compare_scores(one: f64, other: f64) -> Ordering {
+    // Not NaN, so one of three.
+    if one < other {
+        Ordering::Less
+    } else if one > other {
+        Ordering::Greater
+    } else {
+        Ordering::Equal
+    }
+}
+
+/// By text: 10 stands before 9, however they are stored.
+#[inline]
+pub fn compare_members(one: Element<'_>, other: Element<'_>) -> Ordering {
+    match (one, other) {
+        (Element::Bytes(one), Element::Bytes(other)) => one.cmp(other),
+        (Element::Int(one), Element::Int(other)) if one == other => Ordering::Equal,
+        _ => one.with_bytes(|one| other.with_bytes(|other| one.cmp(other))),
+    }
+}
+
+/// The first bytes of a member's text as a number that sorts as they do.
+#[inline]
+pub fn prefix(member: Element<'_>) -> u64 {
+    member.with_bytes(|text| match text.first_chunk::<8>() {
+        Some(first) => u64::from_be_bytes(*first),
+        None => {
+            let mut padded = [0; 8];
+            padded[..text.len()].copy_from_slice(text);
+            u64::from_be_bytes(padded)
+        }
+    })
+}
+
+/// A pair's stored form, in pieces so that the member is not copied to build it.
+pub struct Entry<'a> {
+    score: StoredScore,
+    member: Stored<'a>,
+}
+
+impl<'a> Entry<'a> {
+    pub fn new(pair: Pair<'a>) -> Self {
+        Entry { score: StoredScore::new(pair.score), member: Stored::new(pair.member) }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.score.as_bytes().len() + self.member.bytes()
+    }
+
+    pub fn pieces(&self) -> [&[u8]; 3] {
+        let [head, payload] = self.member.pieces();
+        [self.score.as_bytes(), head, payload]
+    }
+
+    pub fn append_to(&self, out: &mut impl Extend<u8>) {
+        self.pieces().iter().for_each(|piece| out.extend(piece.iter().copied()));
+    }
+}
+
+/// The pair that starts `run`, which is known to be sound, and the bytes of its form.
+#[inline]
+pub fn decode(run: &[u8]) -> (Pair<'_>, usize) {
+    let (score, head) = score::decode(run);
+    let (member, tail) = element::decode(&run[head..]);
+    (Pair { score, member }, head + tail)
+}
+
+/// Bytes of the form that starts `run`.
+#[inline]
+pub fn entry_bytes(run: &[u8]) -> usize {
+    let head = score::form_bytes(run);
+    head + element::stored_bytes(&run[head..])
+}
+
+/// The pairs of a run, in order.
+#[derive(Clone)]
+pub struct Entries<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Entries<'a> {
+    pub fn new(run: &'a [u8]) -> Self {
+        Entries { rest: run }
+    }
+
+    /// What has not been read yet.
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// Leaves `count` entries out.
+    pub fn skip_entries(mut self, count: usize) -> Self {
+        for _ in 0..count {
+            self.rest = &self.rest[entry_bytes(self.rest)..];
+        }
+        self
+    }
+}
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = Pair<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Pair<'a>> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let (pair, bytes) = decode(self.rest);
+        self.rest = &self.rest[bytes..];
+        Some(pair)
+    }
+}
+
+/// Where an entry lies in a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Found {
+    pub at: usize,
+    pub bytes: usize,
+    /// How many entries stand before it.
+    pub index: usize,
+    pub score: f64,
+}
+
+impl Found {
+    pub fn end(&self) -> usize {
+        self.at + self.bytes
+    }
+}
+
+/// Looks for a member in a run, by its stored form.
+#[inline]
+pub fn find(run: &[u8], wanted: &Stored<'_>) -> Option<Found> {
+    let [head, payload] = wanted.pieces();
+    let (mut at, mut index) = (0, 0);
+    while at < run.len() {
+        let member = &run[at + score::form_bytes(&run[at..])..];
+        let bytes = entry_bytes(&run[at..]);
+        // The head says how long the payload is, so that no further check is needed.
+        if member.starts_with(head) && member[head.len()..].starts_with(payload) {
+            let score = score::decode(&run[at..]).0;
+            return Some(Found { at, bytes, index, score });
+        }
+        (at, index) = (at + bytes, index + 1);
+    }
+    None
+}
+
+/// A boundary between two entries of a run: its offset, and how many entries stand before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spot {
+    pub at: usize,
+    pub index: usize,
+}
+
+/// The end of those entries at the start of a run for which `is_before` holds.
+#[inline]
+pub fn spot(run: &[u8], is_before: impl Fn(&Pair<'_>) -> bool) -> Spot {
+    let mut spot = Spot::default();
+    while spot.at < run.len() {
+        let (pair, bytes) = decode(&run[spot.at..]);
+        if !is_before(&pair) {
+            break;
+        }
+        spot = Spot { at: spot.at + bytes, index: spot.index + 1 };
+    }
+    spot
+}
+
+/// The offset behind the first `count` entries of a run.
+#[inline]
+pub fn offset(run: &[u8], count: usize) -> usize {
+    run.len() - Entries::new(run).skip_entries(count).rest().len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_sort_as_their_text() {
+        let parse = |text: &'static str| Element::parse(text.as_bytes());
+        let mut members = ["10", "9", "-5", "100", "1", "", "a", "1a", "-", "-50"].map(parse);
+        members.sort_by(|one, other| compare_members(*one, *other));
+        let sorted: Vec<Vec<u8>> = members.iter().map(|member| member.to_vec()).collect();
+        let mut expected = sorted.clone();
+        expected.sort();
+        assert_eq!(sorted, expected);
+    }
+
+    #[test]
+    fn prefixes_never_contradict_the_order() {
+        let texts = ["", "a", "a\0", "abcdefgh", "abcdefgi", "abcdefghi", "b", "12345678", "2"];
+        for one in texts.map(|text| Element::parse(text.as_bytes())) {
+            for other in texts.map(|text| Element::parse(text.as_bytes())) {
+                let by_prefix = prefix(one).cmp(&prefix(other));
+                let whole = compare_members(one, other);
+                assert!(by_prefix == whole || by_prefix == Ordering::Equal, "{one:?} {other:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn entries_are_found_by_member_alone() {
+        let mut run = Vec::new();
+        let texts: [&[u8]; 5] = [b"a", b"7", b"ab", b"", b"-300"];
+        for (at, text) in texts.iter().enumerate() {
+            let member = Element::parse(text);
+            Entry::new(Pair { score: at as f64 * 200.5, member }).append_to(&mut run);
+        }
+        for (at, text) in texts.iter().enumerate() {
+            let found = find(&run, &Stored::new(Element::parse(text))).unwrap();
+            assert_eq!((found.index, found.score), (at, at as f64 * 200.5));
+            assert_eq!(offset(&run, at), found.at);
+        }
+        assert_eq!(find(&run, &Stored::new(Element::Bytes(b"b"))), None);
+        assert_eq!(Entries::new(&run).count(), texts.len());
+    }
+}

@@ -1,0 +1,64 @@
+//! Reading entries in order, from either end.
+
+use super::super::entry::{self, Pair};
+use super::{NONE, Tree};
+use smallvec::SmallVec;
+use std::ops::{ControlFlow, Range};
+
+impl Tree {
+    /// Visits the entries of a range of ranks in order, until told to stop. The range lies inside
+    /// the tree.
+    pub fn each_in<'t>(
+        &'t self,
+        ranks: Range<usize>,
+        mut visit: impl FnMut(Pair<'t>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        if ranks.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        let (mut leaf, mut index) =
+            if ranks.start == 0 { (self.first, 0) } else { self.select(ranks.start) };
+        let mut left = ranks.len();
+        while left > 0 && leaf != NONE {
+            for pair in self.entries(leaf).skip_entries(index).take(left) {
+                visit(pair)?;
+                left -= 1;
+            }
+            (leaf, index) = (self.leaves.at(leaf).next, 0);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// As [`Tree::each_in`], from the end of the range to its start.
+    pub fn each_in_reverse<'t>(
+        &'t self,
+        ranks: Range<usize>,
+        mut visit: impl FnMut(Pair<'t>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        if ranks.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        let (mut leaf, last) = self.select(ranks.end - 1);
+        let mut end = last + 1;
+        let mut left = ranks.len();
+        loop {
+            let run = self.run(leaf);
+            // Entries are read forwards only.
+            let mut offsets = SmallVec::<[u32; 128]>::new();
+            let mut at = 0;
+            for _ in 0..end {
+                offsets.push(at as u32);
+                at += entry::entry_bytes(&run[at..]);
+            }
+            for at in offsets.iter().rev().take(left) {
+                visit(entry::decode(&run[*at as usize..]).0)?;
+            }
+            left -= left.min(end);
+            leaf = self.leaves.at(leaf).prev;
+            if left == 0 || leaf == NONE {
+                return ControlFlow::Continue(());
+            }
+            end = self.leaves.at(leaf).count as usize;
+        }
+    }
+}
