@@ -294,9 +294,13 @@ impl Host for RunHost<'_, '_, '_> {
             Some(Api::Log) => self.log(call),
             Some(Api::SetResp) => self.set_resp(call),
             Some(Api::ReplicateCommands) => call.give(true),
-            Some(Api::SetRepl | Api::Breakpoint | Api::Debug) => call.give_none(),
+            Some(Api::SetRepl) => set_repl(call),
+            Some(Api::Breakpoint) => call.give(false),
+            Some(Api::Debug) => call.give_none(),
             Some(Api::AclCheckCmd) => self.acl_check(call),
-            Some(Api::RegisterFunction) | None => Err(absent(call, "register_function")),
+            Some(Api::RegisterFunction) | None => {
+                Err(call.error("attempt to call field 'register_function' (a nil value)"))
+            }
         }
     }
 }
@@ -379,11 +383,31 @@ fn with_code(text: &[u8]) -> Vec<u8> {
     }
 }
 
+/// What a script wants to be replicated: nothing depends on it, but nonsense is refused.
+fn set_repl(call: &mut Call<'_>) -> Outcome {
+    if call.arg_count() != 1 {
+        return Err(raise(call, "ERR redis.set_repl() requires one argument."));
+    }
+    match call.arg(1) {
+        Value::Number(0.0 | 1.0 | 2.0 | 3.0) => call.give_none(),
+        _ => Err(raise(
+            call,
+            "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.",
+        )),
+    }
+}
+
 fn sha1_of(call: &mut Call<'_>) -> Outcome {
     if call.arg_count() != 1 {
         return Err(raise(call, "ERR wrong number of arguments"));
     }
-    let text = call.string(1)?;
-    let sha = sha1_hex(call.bytes(text));
+    // COMPAT: what is no text has the digest of an empty one.
+    let sha = match call.arg(1) {
+        Value::Str(_) | Value::Number(_) => {
+            let text = call.string(1)?;
+            sha1_hex(call.bytes(text))
+        }
+        _ => sha1_hex(b""),
+    };
     call.give_bytes(&sha)
 }
