@@ -52,7 +52,8 @@ fn words(words: &[&str]) -> Vec<Vec<u8>> {
 /// what is lost and what is doubled shows.
 fn request(number: usize) -> Request {
     const BUMP: &str = "redis.call('INCR', KEYS[2]) return redis.call('INCR', KEYS[1])";
-    const BUMP_BY_NAME: &str = "redis.call('INCR', 'own:' .. ARGV[1]) return redis.call('INCR', 'total')";
+    const BUMP_BY_NAME: &str =
+        "redis.call('INCR', 'own:' .. ARGV[1]) return redis.call('INCR', 'total')";
     let (id, own, plain) = (format!("id:{number}"), format!("own:{number}"), number.to_string());
     let once = ["ONCE", &id, "PX", LONG];
     let with = |rest: &[&str]| {

@@ -150,7 +150,7 @@ fn limiters_never_admit_more_than_their_limit() {
     let members = sha(client, seed!("sliding_window_members"));
     let loaded = client.call(&["FUNCTION", "LOAD", seed!("quota_lib")]).unwrap();
     assert_eq!(show(&loaded), "'quota_lib'");
-    let limiters: [(&str, &dyn Fn(usize) -> Vec<String>); 4] = [
+    let limiters: [(&str, &(dyn Fn(usize) -> Vec<String> + Sync)); 4] = [
         ("fixed window", &|_| words(&["EVALSHA", &fixed, "1", "{rl}:fixed", LIMIT, "60"])),
         ("sliding window", &|request| {
             let id = format!("req-{request}");
@@ -162,7 +162,9 @@ fn limiters_never_admit_more_than_their_limit() {
             let now = (1_000_000 + request).to_string();
             words(&["EVALSHA", &members, "1", "{rl}:members", &now, "60000", LIMIT, &id, "65"])
         }),
-        ("function", &|_| words(&["FCALL", "fixed_window_allow", "1", "{rl}:function", LIMIT, "60"])),
+        ("function", &|_| {
+            words(&["FCALL", "fixed_window_allow", "1", "{rl}:function", LIMIT, "60"])
+        }),
     ];
     let admitted: Vec<AtomicUsize> = limiters.iter().map(|_| AtomicUsize::new(0)).collect();
     let next = AtomicUsize::new(0);

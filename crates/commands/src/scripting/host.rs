@@ -162,12 +162,14 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
         if spec.flags.has(Flags::NOSCRIPT) {
             return Err("ERR This Redis command is not allowed from script".to_owned());
         }
-        if spec.flags.has(Flags::WRITE) {
+        if spec.flags.has(Flags::WRITE) || may_replicate(command) {
             if self.is_read_only {
                 let text = "ERR Write commands are not allowed from read-only scripts.";
                 return Err(text.to_owned());
             }
-            self.run.has_written.store(true, Ordering::Release);
+            // A message that was published can't be taken back either, but data is whole without it.
+            let is_write = spec.flags.has(Flags::WRITE);
+            self.run.has_written.fetch_or(is_write, Ordering::Release);
         }
         self.ctx.keys.forget_places();
         self.check_keys(command)?;
@@ -303,6 +305,11 @@ impl Host for RunHost<'_, '_, '_> {
             }
         }
     }
+}
+
+/// COMPAT: what is no write and goes to replicas all the same is refused where writes are.
+fn may_replicate(command: Command) -> bool {
+    matches!(command, Command::Publish | Command::Spublish)
 }
 
 /// COMPAT: whole numbers as integers, others in the fewest digits that mean them.

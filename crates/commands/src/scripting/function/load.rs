@@ -190,10 +190,15 @@ impl LoadHost {
         let (mut has_name, mut place) = (false, 0);
         while let Some((next, key, value)) = call.heap().entry_from(table, place) {
             place = next;
-            let Value::Str(key) = key else {
-                let text =
-                    "ERR named argument key given to redis.register_function is not a string";
-                return Err(raise(call, text));
+            // COMPAT: a number passes for the name of an argument that is not known.
+            let key = match key {
+                Value::Str(key) => key,
+                Value::Number(_) => call.to_string(key)?,
+                _ => {
+                    let text =
+                        "ERR named argument key given to redis.register_function is not a string";
+                    return Err(raise(call, text));
+                }
             };
             match call.bytes(key).to_vec().as_slice() {
                 b"function_name" => {
