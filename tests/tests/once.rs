@@ -12,7 +12,7 @@ use russet_tests::client::{Client, REPLY_WAIT, ReadError, Reply};
 use russet_tests::server::{Kind, Server};
 
 const CLIENTS: usize = 8;
-const REQUESTS: usize = 400;
+const REQUESTS: usize = 2_000;
 /// Longer than any test runs.
 const LONG: &str = "600000";
 
