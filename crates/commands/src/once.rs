@@ -21,7 +21,7 @@ use russet_catalog::{Command, keys as key_positions, resolve};
 use russet_engine::keyspace::Place;
 use russet_engine::once::OnceRecord;
 use russet_engine::store::shard_set::ShardSet;
-use russet_protocol::RespWriter;
+use russet_protocol::{RespWriter, decode};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Longest request id.
@@ -194,16 +194,19 @@ pub fn once(ctx: &mut Ctx, args: Args) -> Outcome {
     run(ctx, &request, (homes, digest))
 }
 
+/// Answers with a reply that is there as bytes, whoever asks.
 fn replay(ctx: &mut Ctx, reply: &[u8]) -> Outcome {
-    match ctx.reply.wire() {
-        Some(out) => out.extend_from_slice(reply),
-        None => return Err(Refusal::text("ERR this reply can only be sent to a client")),
+    if let Some(out) = ctx.reply.wire() {
+        out.extend_from_slice(reply);
+    } else if let Ok(Some((value, _))) = decode(reply) {
+        value.write(ctx.reply);
     }
     DONE
 }
 
 fn run(ctx: &mut Ctx, request: &Request, (homes, digest): (Homes, u128)) -> Outcome {
-    let dirty = ctx.keys.effects.dirty;
+    // A transaction may select another database: a repeat is looked for where the first began.
+    let (db, dirty) = (ctx.keys.db, ctx.keys.effects.dirty);
     let mut bytes = Vec::new();
     let mut writer = RespWriter::new(&mut bytes, ctx.reply.resp());
     let mut inner = Ctx {
@@ -223,22 +226,31 @@ fn run(ctx: &mut Ctx, request: &Request, (homes, digest): (Homes, u128)) -> Outc
     }
     ctx.stats.count_call(request.command, 0);
     let has_changed = ctx.keys.effects.dirty != dirty;
-    // An error that changed nothing is no answer yet: the same request may succeed later.
-    if has_changed || bytes.first() != Some(&b'-') {
+    // An error that changed nothing is no answer yet: the same request may succeed later. Nor is a
+    // transaction that did not run because of a watched key.
+    let is_answer = match request.command {
+        Command::Exec => bytes.first() == Some(&b'*') && !bytes.starts_with(b"*-1"),
+        _ => bytes.first() != Some(&b'-'),
+    };
+    if has_changed || is_answer {
         let reply: Box<[u8]> = match bytes.len() {
             0..=REPLY_BYTES_MAX => bytes.as_slice().into(),
             len => format!("-ONCELARGE it ran; its reply of {len} bytes was not kept\r\n")
                 .into_bytes()
                 .into(),
         };
-        store(ctx, request, homes, (digest, reply));
+        store(ctx, (db, request), homes, (digest, reply));
     }
     replay(ctx, &bytes)
 }
 
-fn store(ctx: &mut Ctx, request: &Request, homes: Homes, (digest, reply): (u128, Box<[u8]>)) {
-    let (db, now) = (ctx.keys.db, ctx.keys.now);
-    let expires = UnixMillis(now.0.saturating_add(request.ttl_ms));
+fn store(
+    ctx: &mut Ctx,
+    (db, request): (usize, &Request),
+    homes: Homes,
+    (digest, reply): (u128, Box<[u8]>),
+) {
+    let expires = UnixMillis(ctx.keys.now.0.saturating_add(request.ttl_ms));
     let mut put = |shard: usize, reply: Box<[u8]>| {
         let records = &mut ctx.keys.shard(shard).once;
         let before = (records.len(), records.memory_bytes());
@@ -272,4 +284,86 @@ fn stats(ctx: &mut Ctx) -> Outcome {
         ctx.reply.int(counter.load(Ordering::Relaxed) as i64);
     }
     DONE
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Desk, Guest};
+    use russet_base::UnixMillis;
+    use std::sync::atomic::Ordering;
+
+    fn kept(desk: &Desk) -> u64 {
+        desk.worker.node.once.records.load(Ordering::Relaxed)
+    }
+
+    /// What housekeeping does; the records and bytes that it finds.
+    fn keep_house(desk: &Desk, now: UnixMillis) -> (usize, usize) {
+        let keyspace = &desk.worker.node.keyspace;
+        let reports = (0..keyspace.shards()).map(|shard| keyspace.expire_once(shard, now, 100));
+        reports.flatten().fold((0, 0), |(records, bytes), report| {
+            (records + report.records, bytes + report.bytes)
+        })
+    }
+
+    #[test]
+    fn a_record_lives_from_its_run_to_the_end_of_its_time() {
+        let mut desk = Desk::new();
+        assert_eq!(desk.say("ONCE {k}1 PX 1000 INCR k"), "1");
+        assert_eq!(kept(&desk), 1);
+        desk.clock.advance_ms(999);
+        // A repeat neither runs nor makes the time longer.
+        assert_eq!(desk.say("ONCE {k}1 PX 5000 INCR k"), "1");
+        desk.clock.advance_ms(1);
+        assert_eq!(desk.say("ONCE {k}1 PX 1000 INCR k"), "2");
+        let now = desk.worker.node.clock.now();
+        let (records, bytes) = keep_house(&desk, now);
+        assert_eq!(records, 1);
+        assert!((100..1_000).contains(&bytes), "{bytes}");
+        assert_eq!(keep_house(&desk, UnixMillis(now.0 + 1000)), (0, 0));
+    }
+
+    #[test]
+    fn a_mark_stays_where_the_id_is_at_home() {
+        let mut desk = Desk::new();
+        // Of 32 ids some fall into another shard than the key: those leave a mark there.
+        for id in 0..32 {
+            assert_eq!(desk.say(&format!("ONCE id{id} PX 1000 INCR k")), (id + 1).to_string());
+        }
+        assert!((33..=64).contains(&kept(&desk)));
+        for id in 0..32 {
+            let line = format!("ONCE id{id} PX 1000 INCR other{id}");
+            assert!(desk.say(&line).contains("ONCEMISMATCH"), "{line}");
+        }
+        assert_eq!(desk.say("GET k"), "\"32\"");
+        assert_eq!(desk.say("DBSIZE"), "1");
+    }
+
+    #[test]
+    fn another_client_gets_the_same_answer() {
+        let mut desk = Desk::new();
+        assert_eq!(desk.say("ONCE id PX 1000 RPUSH l a b c"), "3");
+        let mut guest = Guest::of(&desk);
+        assert_eq!(guest.says(&mut desk, "ONCE id PX 1000 RPUSH l a b c"), ["3"]);
+        assert_eq!(guest.says(&mut desk, "ONCE p PX 1000 LPOP l 2"), desk_pops(&mut desk));
+        assert_eq!(desk.say("LLEN l"), "1");
+    }
+
+    fn desk_pops(desk: &mut Desk) -> Vec<String> {
+        vec![desk.say("ONCE p PX 1000 LPOP l 2")]
+    }
+
+    #[test]
+    fn emptied_databases_have_no_records() {
+        let mut desk = Desk::new();
+        desk.say("ONCE id PX 1000 INCR k");
+        desk.say("SELECT 1");
+        desk.say("ONCE id PX 1000 INCR k");
+        desk.say("FLUSHDB");
+        assert_eq!(desk.say("ONCE id PX 1000 INCR k"), "1");
+        assert_eq!(desk.say("GET k"), "\"1\"");
+        desk.say("SELECT 0");
+        desk.say("INCR k");
+        assert_eq!(desk.say("ONCE id PX 1000 INCR k"), "1");
+        assert_eq!(desk.say("GET k"), "\"2\"");
+    }
 }

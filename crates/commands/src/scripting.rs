@@ -53,6 +53,15 @@ pub struct Scripts {
     pub undeclared_keys: AtomicU64,
 }
 
+/// Bytes of Lua machines and of the sources that they run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ScriptMemory {
+    pub vm_eval: usize,
+    pub vm_functions: usize,
+    pub scripts: usize,
+    pub libraries: usize,
+}
+
 /// Machines that are kept for the next script.
 const MACHINES_KEPT_MAX: usize = 64;
 
@@ -103,9 +112,24 @@ impl Scripts {
         (cache.len(), cache.source_bytes())
     }
 
-    /// Bytes that idle machines hold.
-    pub fn machine_bytes(&self) -> usize {
-        self.machines().iter().map(|machine| machine.used_bytes()).sum()
+    /// Scripts that made room for newer ones.
+    pub fn evicted(&self) -> u64 {
+        self.cache().evicted
+    }
+
+    /// What scripts take, for INFO. Machines that are in use now are not counted.
+    pub fn memory(&self) -> ScriptMemory {
+        let of_machines = |is_for_functions: bool| {
+            let machines = self.machines();
+            let idle = machines.iter().filter(|idle| idle.is_for_functions == is_for_functions);
+            idle.map(|machine| machine.used_bytes()).sum()
+        };
+        ScriptMemory {
+            vm_eval: of_machines(false),
+            vm_functions: of_machines(true),
+            scripts: self.cached().1,
+            libraries: self.libraries().iter().map(|library| library.source.len()).sum(),
+        }
     }
 
     fn count_run(&self, is_wide: bool) {
@@ -130,6 +154,16 @@ pub(crate) fn runs_wide(node: &Node, command: Command, args: Args) -> bool {
             let found = args.get(1).and_then(|name| node.scripts.libraries().function(name));
             found.is_some_and(|(library, index)| library.functions[index].is_wide)
         }
+        _ => false,
+    }
+}
+
+/// Whether this call names a script or function that nobody has loaded yet.
+pub(crate) fn is_unknown(node: &Node, command: Command, args: Args) -> bool {
+    let Some(name) = args.get(1) else { return false };
+    match command {
+        Command::Evalsha | Command::EvalshaRo => node.scripts.cache().by_sha(name).is_none(),
+        Command::Fcall | Command::FcallRo => node.scripts.libraries().function(name).is_none(),
         _ => false,
     }
 }

@@ -8,6 +8,7 @@ use crate::dispatch::{fail, note_call, plan_keys};
 use crate::error::Refusal;
 use crate::handlers;
 use crate::node::Node;
+use crate::scripting;
 use crate::session::{Gate, Session};
 use russet_base::{Args, OwnedArgs};
 use russet_catalog::Command;
@@ -56,6 +57,10 @@ pub(crate) fn plan(node: &Node, session: &Session, places: &mut Vec<(usize, Plac
     }
     for (command, words) in session.transaction.iter().flat_map(|held| &held.queued) {
         plan_keys(node, *command, words.as_args(), &mut shards, places);
+        if scripting::is_unknown(node, *command, words.as_args()) {
+            // A command before it may load it: then it needs what only its code could tell.
+            shards = node.keyspace.all_shards();
+        }
     }
     shards
 }

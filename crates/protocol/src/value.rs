@@ -39,6 +39,45 @@ impl Value {
         Value::Bulk(bytes.as_ref().to_vec())
     }
 
+    /// Answers with this value.
+    pub fn write(&self, sink: &mut dyn Sink) {
+        let pairs = |pairs: &[(Value, Value)], sink: &mut dyn Sink| {
+            for (key, value) in pairs {
+                key.write(sink);
+                value.write(sink);
+            }
+        };
+        match self {
+            Value::Status(text) => sink.status(&String::from_utf8_lossy(text)),
+            Value::Error(text) => sink.error(&String::from_utf8_lossy(text)),
+            Value::Integer(value) => sink.int(*value),
+            Value::Bulk(bytes) => sink.bulk(bytes),
+            Value::Null => sink.null(),
+            Value::NullArray => sink.null_array(),
+            Value::Array(items) | Value::Set(items) | Value::Push(items) => {
+                match self {
+                    Value::Set(_) => sink.set(items.len()),
+                    Value::Push(_) => sink.push(items.len()),
+                    _ => sink.array(items.len()),
+                }
+                items.iter().for_each(|item| item.write(sink));
+            }
+            Value::Map(entries) => {
+                sink.map(entries.len());
+                pairs(entries, sink);
+            }
+            Value::Double(value) => sink.double(*value),
+            Value::Boolean(value) => sink.boolean(*value),
+            Value::Verbatim { format, text } => sink.verbatim(format, text),
+            Value::BigNumber(digits) => sink.big_number(&String::from_utf8_lossy(digits)),
+            Value::Attribute { pairs: about, value } => {
+                sink.attribute(about.len());
+                pairs(about, sink);
+                value.write(sink);
+            }
+        }
+    }
+
     pub fn status(text: impl AsRef<[u8]>) -> Value {
         Value::Status(text.as_ref().to_vec())
     }

@@ -364,8 +364,8 @@ impl State {
         self.current.frames.clear();
         self.current.top = 0;
         let outcome = self.call_value(host, function, args, ALL);
-        if outcome.is_err() {
-            self.origin = self.find_origin();
+        if let Err(fault) = &outcome {
+            self.origin = self.find_origin(matches!(fault, Fault::Killed));
             self.unwind_all();
         }
         let func = outcome?;
@@ -377,17 +377,18 @@ impl State {
         self.origin.as_ref()
     }
 
-    /// The code that ran last, or that called the native that ran last.
-    fn find_origin(&self) -> Option<Origin> {
+    /// The code that ran last, or that called the native that ran last. Code is killed between two
+    /// instructions: then the next one says where it was, for the last may be far from a jump's end.
+    fn find_origin(&self, is_killed: bool) -> Option<Origin> {
         let mut frames = self.current.frames.iter().rev();
         let last = frames.next()?;
-        let frame = match last.callee {
-            Callee::Lua { .. } => last,
-            Callee::Native(_) => frames.next()?,
+        let (frame, is_between) = match last.callee {
+            Callee::Lua { .. } => (last, is_killed),
+            Callee::Native(_) => (frames.next()?, false),
         };
         let Callee::Lua { proto, .. } = frame.callee else { return None };
         let proto = &self.protos.at(proto.index()).proto;
-        let line = proto.line((frame.pc as usize).saturating_sub(1));
+        let line = proto.line((frame.pc as usize).saturating_sub(usize::from(!is_between)));
         Some(Origin { chunk_name: proto.chunk_name.clone(), line })
     }
 

@@ -54,6 +54,13 @@ impl Host for ProcessHost {
                     _ => Ok(()),
                 }
             }
+            Directive::LogLevel => {
+                let node = self.0.node.get().and_then(Weak::upgrade);
+                if let (Some(log), Some(node)) = (self.0.log.get(), node) {
+                    log.set_level(node.config.choice(directive));
+                }
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -96,6 +103,14 @@ impl Host for ProcessHost {
     fn log(&self, line: &str) {
         if let Some(log) = self.0.log.get() {
             log.say(Level::Warning, line);
+        }
+    }
+
+    fn log_script(&self, level: u8, line: &str) {
+        if let Some(log) = self.0.log.get() {
+            // One call is one line of the log: a script can't forge another.
+            let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+            log.say(Level::from_number(level), &line);
         }
     }
 }

@@ -1,23 +1,48 @@
 //! The log: one line per event, to standard output or `logfile`. It never holds keys, values or
-//! secrets.
+//! secrets of its own accord; what a script logs is the script's affair.
 
 use russet_commands::config::{Config, Directive};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
 pub enum Level {
+    Debug,
     Verbose,
     Notice,
     Warning,
 }
 
+impl Level {
+    /// As scripts number them: 0 is debug, 3 is a warning.
+    pub fn from_number(number: u8) -> Level {
+        match number {
+            0 => Level::Debug,
+            1 => Level::Verbose,
+            2 => Level::Notice,
+            _ => Level::Warning,
+        }
+    }
+}
+
+/// The least level that `loglevel` lets through, as a number; beyond all of them is nothing.
+fn threshold(loglevel: &str) -> u8 {
+    match loglevel {
+        "debug" => Level::Debug as u8,
+        "verbose" => Level::Verbose as u8,
+        "notice" => Level::Notice as u8,
+        "warning" => Level::Warning as u8,
+        _ => u8::MAX,
+    }
+}
+
 pub struct Log {
     file: Option<Mutex<File>>,
-    is_verbose: bool,
-    is_quiet: bool,
+    threshold: AtomicU8,
 }
 
 impl Log {
@@ -31,21 +56,21 @@ impl Log {
                 opened.map_err(|error| format!("cannot open logfile {path}: {error}"))?,
             ))
         };
-        let level = config.choice(Directive::LogLevel);
-        Ok(Log {
-            file,
-            is_verbose: matches!(level, "debug" | "verbose"),
-            is_quiet: matches!(level, "warning" | "nothing"),
-        })
+        let threshold = AtomicU8::new(threshold(config.choice(Directive::LogLevel)));
+        Ok(Log { file, threshold })
+    }
+
+    /// CONFIG SET loglevel.
+    pub fn set_level(&self, loglevel: &str) {
+        self.threshold.store(threshold(loglevel), Ordering::Relaxed);
     }
 
     pub fn say(&self, level: Level, text: &str) {
-        if (level == Level::Verbose && !self.is_verbose)
-            || (level == Level::Notice && self.is_quiet)
-        {
+        if (level as u8) < self.threshold.load(Ordering::Relaxed) {
             return;
         }
         let mark = match level {
+            Level::Debug => '.',
             Level::Verbose => '-',
             Level::Notice => '*',
             Level::Warning => '#',

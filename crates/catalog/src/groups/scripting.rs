@@ -72,6 +72,7 @@ pub const ONCE: Spec = Spec::new(Group::Scripting, "once")
     .arity(AtLeast(2))
     .flags(Flags::WRITE.and(Flags::NOSCRIPT).and(Flags::NO_MULTI).and(Flags::MOVABLE_KEYS))
     .categories(Categories::SCRIPTING)
+    .keys(&[KeySpec::elsewhere(CHANGES).notes("The keys are those of the command that it runs")])
     .args(&[
         arg::string("request-id"),
         arg::integer("milliseconds").token("PX"),

@@ -38,6 +38,10 @@ impl Api {
         (Api::RegisterFunction, "register_function"),
     ];
 
+    pub fn name(self) -> &'static str {
+        Self::ALL[self as usize].1
+    }
+
     pub fn of(number: u16) -> Option<Api> {
         Self::ALL.get(usize::from(number)).map(|(api, _)| *api)
     }

@@ -35,13 +35,15 @@ pub fn eval_ro(ctx: &mut Ctx, args: Args) -> Outcome {
 }
 
 pub fn evalsha(ctx: &mut Ctx, args: Args) -> Outcome {
+    let words = Words::parse(args)?;
     let script = find(ctx.node, args.at(1))?;
-    run_script(ctx, &script, Words::parse(args)?, false)
+    run_script(ctx, &script, words, false)
 }
 
 pub fn evalsha_ro(ctx: &mut Ctx, args: Args) -> Outcome {
+    let words = Words::parse(args)?;
     let script = find(ctx.node, args.at(1))?;
-    run_script(ctx, &script, Words::parse(args)?, true)
+    run_script(ctx, &script, words, true)
 }
 
 /// The words of a call: all of them, the keys, and the rest.
@@ -71,7 +73,13 @@ impl<'a> Words<'a> {
     }
 }
 
+/// Told to those who call by a read-only command what does not say that it only reads.
+pub const MAY_WRITE: &str = "ERR Can not execute a script with write flag using *_ro command.";
+
 fn run_script(ctx: &mut Ctx, script: &Script, words: Words, is_read_only: bool) -> Outcome {
+    if is_read_only && script.flags.has_shebang && !script.flags.no_writes {
+        return Err(Refusal::text(MAY_WRITE));
+    }
     let request = Request {
         code: Code::Script(script),
         name: &script.sha,

@@ -54,6 +54,7 @@ impl Library {
 #[derive(Clone, Debug, Default)]
 pub struct Libraries {
     by_name: BTreeMap<Vec<u8>, Arc<Library>>,
+    /// By name in small letters: the case of a function's name does not count.
     functions: HashMap<Vec<u8>, (Arc<Library>, usize)>,
     /// Changes when libraries go: machines then let go of theirs.
     pub epoch: u64,
@@ -61,7 +62,7 @@ pub struct Libraries {
 
 impl Libraries {
     pub fn function(&self, name: &[u8]) -> Option<(Arc<Library>, usize)> {
-        self.functions.get(name).cloned()
+        self.functions.get(&name.to_ascii_lowercase()).cloned()
     }
 
     pub fn has(&self, name: &[u8]) -> bool {
@@ -79,7 +80,8 @@ impl Libraries {
     /// The first of a library's functions that another library has, too.
     pub fn clash(&self, library: &Library) -> Option<Vec<u8>> {
         let taken = |name: &Vec<u8>| {
-            self.functions.get(name).is_some_and(|(owner, _)| owner.name != library.name)
+            let owner = self.functions.get(&name.to_ascii_lowercase());
+            owner.is_some_and(|(owner, _)| owner.name != library.name)
         };
         library.functions.iter().map(|function| &function.name).find(|name| taken(name)).cloned()
     }
@@ -89,7 +91,7 @@ impl Libraries {
         self.remove(&library.name.clone());
         let library = Arc::new(library);
         for (at, function) in library.functions.iter().enumerate() {
-            self.functions.insert(function.name.clone(), (library.clone(), at));
+            self.functions.insert(function.name.to_ascii_lowercase(), (library.clone(), at));
         }
         self.by_name.insert(library.name.clone(), library);
     }
@@ -97,7 +99,7 @@ impl Libraries {
     pub fn remove(&mut self, name: &[u8]) -> bool {
         let Some(library) = self.by_name.remove(name) else { return false };
         for function in &library.functions {
-            self.functions.remove(&function.name);
+            self.functions.remove(&function.name.to_ascii_lowercase());
         }
         self.epoch += 1;
         true

@@ -162,12 +162,14 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
         if spec.flags.has(Flags::NOSCRIPT) {
             return Err("ERR This Redis command is not allowed from script".to_owned());
         }
-        if spec.flags.has(Flags::WRITE) {
+        if spec.flags.has(Flags::WRITE) || may_replicate(command) {
             if self.is_read_only {
                 let text = "ERR Write commands are not allowed from read-only scripts.";
                 return Err(text.to_owned());
             }
-            self.run.has_written.store(true, Ordering::Release);
+            // A message that was published can't be taken back either, but data is whole without it.
+            let is_write = spec.flags.has(Flags::WRITE);
+            self.run.has_written.fetch_or(is_write, Ordering::Release);
         }
         self.ctx.keys.forget_places();
         self.check_keys(command)?;
@@ -292,11 +294,20 @@ impl Host for RunHost<'_, '_, '_> {
             Some(Api::Log) => self.log(call),
             Some(Api::SetResp) => self.set_resp(call),
             Some(Api::ReplicateCommands) => call.give(true),
-            Some(Api::SetRepl | Api::Breakpoint | Api::Debug) => call.give_none(),
+            Some(Api::SetRepl) => set_repl(call),
+            Some(Api::Breakpoint) => call.give(false),
+            Some(Api::Debug) => call.give_none(),
             Some(Api::AclCheckCmd) => self.acl_check(call),
-            Some(Api::RegisterFunction) | None => Err(absent(call, "register_function")),
+            Some(Api::RegisterFunction) | None => {
+                Err(call.error("attempt to call field 'register_function' (a nil value)"))
+            }
         }
     }
+}
+
+/// COMPAT: what is no write and goes to replicas all the same is refused where writes are.
+fn may_replicate(command: Command) -> bool {
+    matches!(command, Command::Publish | Command::Spublish)
 }
 
 /// COMPAT: whole numbers as integers, others in the fewest digits that mean them.
@@ -377,11 +388,31 @@ fn with_code(text: &[u8]) -> Vec<u8> {
     }
 }
 
+/// What a script wants to be replicated: nothing depends on it, but nonsense is refused.
+fn set_repl(call: &mut Call<'_>) -> Outcome {
+    if call.arg_count() != 1 {
+        return Err(raise(call, "ERR redis.set_repl() requires one argument."));
+    }
+    match call.arg(1) {
+        Value::Number(0.0 | 1.0 | 2.0 | 3.0) => call.give_none(),
+        _ => Err(raise(
+            call,
+            "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.",
+        )),
+    }
+}
+
 fn sha1_of(call: &mut Call<'_>) -> Outcome {
     if call.arg_count() != 1 {
         return Err(raise(call, "ERR wrong number of arguments"));
     }
-    let text = call.string(1)?;
-    let sha = sha1_hex(call.bytes(text));
+    // COMPAT: what is no text has the digest of an empty one.
+    let sha = match call.arg(1) {
+        Value::Str(_) | Value::Number(_) => {
+            let text = call.string(1)?;
+            sha1_hex(call.bytes(text))
+        }
+        _ => sha1_hex(b""),
+    };
     call.give_bytes(&sha)
 }

@@ -55,7 +55,7 @@ pub fn parse(source: &[u8]) -> Result<(ScriptFlags, &[u8]), Refusal> {
     let line = &source[2..end];
     let mut words = line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty());
     let engine = words.next().unwrap_or_default();
-    if engine != b"lua" {
+    if !engine.eq_ignore_ascii_case(b"lua") {
         let engine = String::from_utf8_lossy(engine);
         return Err(Refusal::text(format!("ERR Could not find scripting engine '{engine}'")));
     }

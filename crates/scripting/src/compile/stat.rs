@@ -30,8 +30,15 @@ impl Compiler<'_> {
             StatKind::Call(Expr::Call(call)) => self.call(call, 1).map(drop),
             StatKind::Call(_) => unreachable!("the parser takes only calls as statements"),
             StatKind::Do(body) => self.block(body),
-            StatKind::While { condition, body } => self.while_loop(condition, body),
-            StatKind::Repeat { body, condition } => self.repeat_loop(body, condition),
+            StatKind::While { condition, body } => {
+                // A loop of nothing is the place where it is killed.
+                self.frame().line = stat.line;
+                self.while_loop(condition, body)
+            }
+            StatKind::Repeat { body, condition } => {
+                self.frame().line = stat.line;
+                self.repeat_loop(body, condition)
+            }
             StatKind::If { arms, otherwise } => self.branches(arms, otherwise.as_deref()),
             StatKind::NumericFor(stat) => self.numeric_for(stat),
             StatKind::GenericFor { locals, values, body, do_line } => {

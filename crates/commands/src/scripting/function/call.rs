@@ -2,7 +2,7 @@
 
 use crate::ctx::{Ctx, Outcome};
 use crate::error::Refusal;
-use crate::scripting::eval::Words;
+use crate::scripting::eval::{MAY_WRITE, Words};
 use crate::scripting::run::{Code, Request, run};
 use russet_base::{Args, num};
 
@@ -22,9 +22,7 @@ fn call(ctx: &mut Ctx, args: Args, is_read_only: bool) -> Outcome {
     let words = Words::split(args, count)?;
     let function = &library.functions[index];
     if is_read_only && !function.flags.no_writes {
-        return Err(Refusal::text(
-            "ERR Can not execute a script with write flag using *_ro command.",
-        ));
+        return Err(Refusal::text(MAY_WRITE));
     }
     let request = Request {
         code: Code::Function(&library, index),

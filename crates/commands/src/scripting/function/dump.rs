@@ -2,6 +2,7 @@
 //! exchange: for each library the byte 0xF5 and its source as an RDB string, then the version of
 //! the format (two bytes) and a CRC-64 of all before it (eight bytes), both little-endian.
 
+use super::edit::wrong_words;
 use super::load;
 use super::{Libraries, Library};
 use crate::ctx::{Ctx, DONE, Outcome};
@@ -65,9 +66,7 @@ pub fn restore(ctx: &mut Ctx, args: Args) -> Outcome {
         }
     };
     if args.len() > 4 {
-        return Err(Refusal::text(
-            "ERR unknown subcommand or wrong number of arguments for 'restore'. Try FUNCTION HELP.",
-        ));
+        return Err(wrong_words(args.at(1)));
     }
     let sources = read_payload(args.at(2))?;
     let loaded = sources.iter().map(|source| load::parse(source));

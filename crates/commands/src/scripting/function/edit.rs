@@ -47,9 +47,7 @@ pub fn delete(ctx: &mut Ctx, args: Args) -> Outcome {
 
 pub fn flush(ctx: &mut Ctx, args: Args) -> Outcome {
     if args.len() > 3 {
-        return Err(Refusal::text(
-            "ERR unknown subcommand or wrong number of arguments for 'flush'. Try FUNCTION HELP.",
-        ));
+        return Err(wrong_words(args.at(1)));
     }
     let is_mode = |word: &[u8]| eq_ignore_case(word, b"async") || eq_ignore_case(word, b"sync");
     if args.get(2).is_some_and(|word| !is_mode(word)) {
@@ -59,6 +57,14 @@ pub fn flush(ctx: &mut Ctx, args: Args) -> Outcome {
     ctx.keys.effects.dirty += 1;
     ctx.reply.ok();
     DONE
+}
+
+/// The subcommand as it was written, with too many words behind it.
+pub(super) fn wrong_words(subcommand: &[u8]) -> Refusal {
+    Refusal::text(format!(
+        "ERR unknown subcommand or wrong number of arguments for '{}'. Try FUNCTION HELP.",
+        String::from_utf8_lossy(subcommand)
+    ))
 }
 
 pub fn kill(ctx: &mut Ctx, _args: Args) -> Outcome {

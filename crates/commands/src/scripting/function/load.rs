@@ -61,10 +61,11 @@ fn metadata(source: &[u8]) -> Result<(&[u8], &[u8]), Refusal> {
         return Err(Refusal::text("ERR Invalid library metadata"));
     };
     let (line, code) = line.split_at(end);
-    let mut words = line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty());
+    // The engine comes at once behind the mark; else it has no name.
+    let mut words = line.split(|byte| byte.is_ascii_whitespace());
     let engine = words.next().unwrap_or_default();
     let mut name = None;
-    for word in words {
+    for word in words.filter(|word| !word.is_empty()) {
         let Some(given) = word.strip_prefix(b"name=") else {
             let word = String::from_utf8_lossy(word);
             return Err(Refusal::text(format!("ERR Invalid metadata value given: {word}")));
@@ -130,9 +131,8 @@ impl Host for LoadHost {
         match Api::of(number) {
             Some(Api::RegisterFunction) => self.register(call),
             Some(Api::Log) => call.give_none(),
-            Some(Api::Pcall) => Err(absent(call, "pcall")),
-            Some(Api::SetResp) => Err(absent(call, "setresp")),
-            _ => Err(absent(call, "call")),
+            Some(api) => Err(absent(call, api.name())),
+            None => Err(absent(call, "call")),
         }
     }
 }
@@ -161,7 +161,7 @@ impl LoadHost {
                  at least one character long",
             ));
         }
-        if self.found.iter().any(|(known, _)| known.name == function.name) {
+        if self.found.iter().any(|(known, _)| known.name.eq_ignore_ascii_case(&function.name)) {
             return Err(plain(call, "Function already exists in the library"));
         }
         self.found.push((function, callback));
@@ -195,9 +195,15 @@ fn named_arguments(call: &mut Call<'_>, table: TableRef) -> Result<(Function, Va
     let (mut has_name, mut place) = (false, 0);
     while let Some((next, key, value)) = call.heap().entry_from(table, place) {
         place = next;
-        let Value::Str(key) = key else {
-            let text = "ERR named argument key given to redis.register_function is not a string";
-            return Err(raise(call, text));
+        // COMPAT: a number passes for the name of an argument that is not known.
+        let key = match key {
+            Value::Str(key) => key,
+            Value::Number(_) => call.to_string(key)?,
+            _ => {
+                let text =
+                    "ERR named argument key given to redis.register_function is not a string";
+                return Err(raise(call, text));
+            }
         };
         match call.bytes(key).to_vec().as_slice() {
             b"function_name" => {

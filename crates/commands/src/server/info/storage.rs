@@ -71,22 +71,28 @@ fn used(report: &mut Report) {
     ]);
 }
 
-/// There is no scripting yet.
 fn scripts(report: &mut Report) {
+    let scripts = &report.node.scripts;
+    let bytes = scripts.memory();
+    let (cached, _) = scripts.cached();
+    let (libraries, functions) = scripts.libraries().counts();
+    let vm_total = bytes.vm_eval + bytes.vm_functions;
+    let sources = bytes.scripts + bytes.libraries;
+    let human = |bytes: usize| human_bytes(bytes as u64);
     report.lines(&[
-        ("used_memory_lua", &0),
-        ("used_memory_vm_eval", &0),
-        ("used_memory_lua_human", &human_bytes(0)),
-        ("used_memory_scripts_eval", &0),
-        ("number_of_cached_scripts", &0),
-        ("number_of_functions", &0),
-        ("number_of_libraries", &0),
-        ("used_memory_vm_functions", &0),
-        ("used_memory_vm_total", &0),
-        ("used_memory_vm_total_human", &human_bytes(0)),
-        ("used_memory_functions", &0),
-        ("used_memory_scripts", &0),
-        ("used_memory_scripts_human", &human_bytes(0)),
+        ("used_memory_lua", &bytes.vm_eval),
+        ("used_memory_vm_eval", &bytes.vm_eval),
+        ("used_memory_lua_human", &human(bytes.vm_eval)),
+        ("used_memory_scripts_eval", &bytes.scripts),
+        ("number_of_cached_scripts", &cached),
+        ("number_of_functions", &functions),
+        ("number_of_libraries", &libraries),
+        ("used_memory_vm_functions", &bytes.vm_functions),
+        ("used_memory_vm_total", &vm_total),
+        ("used_memory_vm_total_human", &human(vm_total)),
+        ("used_memory_functions", &bytes.libraries),
+        ("used_memory_scripts", &sources),
+        ("used_memory_scripts_human", &human(sources)),
     ]);
 }
 

@@ -1,0 +1,4 @@
+local keys = redis.call('KEYS', 'tenant:*:quota')
+for i, key in ipairs(keys) do
+  redis.call('DEL', key)
+end
