@@ -104,6 +104,12 @@ impl OwnedArgs {
         self.buffer.extend_from_slice(word);
     }
 
+    /// Forgets all words and keeps the room.
+    pub fn clear(&mut self) {
+        self.buffer.clear();
+        self.spans.clear();
+    }
+
     /// Bytes this holds on the heap.
     pub fn memory_bytes(&self) -> usize {
         self.buffer.capacity() + self.spans.capacity() * size_of::<Span>()

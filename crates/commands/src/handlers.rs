@@ -4,9 +4,10 @@
 use crate::connection::{client, command, tracking};
 use crate::ctx::Handler;
 use crate::pubsub::{inspect, publish, subscribe};
+use crate::scripting::function;
 use crate::{
-    bitmap, bloom, connection, generic, geo, hash, help, hyperloglog, list, server, set, stream,
-    string, transactions, zset,
+    bitmap, bloom, connection, generic, geo, hash, help, hyperloglog, list, once, scripting,
+    server, set, stream, string, transactions, zset,
 };
 use russet_catalog::Command;
 
@@ -345,8 +346,31 @@ pub(crate) const fn of(call: Command) -> Handler {
         Command::Shutdown => server::shutdown,
         Command::Monitor => server::monitor,
         // scripting
+        Command::Eval => scripting::eval,
+        Command::Evalsha => scripting::evalsha,
+        Command::EvalRo => scripting::eval_ro,
+        Command::EvalshaRo => scripting::evalsha_ro,
+        Command::Fcall => function::fcall,
+        Command::FcallRo => function::fcall_ro,
+        Command::Once => once::once,
+        Command::Script => help::container,
+        Command::ScriptLoad => scripting::load,
+        Command::ScriptExists => scripting::exists,
+        Command::ScriptShow => scripting::show,
+        Command::ScriptFlush => scripting::flush,
+        Command::ScriptKill => scripting::kill,
+        Command::ScriptDebug => scripting::debug,
+        Command::ScriptStats => scripting::stats,
+        Command::ScriptHelp => help::help,
         Command::Function => help::container,
-        Command::FunctionFlush => server::function_flush,
+        Command::FunctionLoad => function::load_command,
+        Command::FunctionDelete => function::delete,
+        Command::FunctionList => function::list,
+        Command::FunctionStats => function::stats,
+        Command::FunctionKill => function::kill,
+        Command::FunctionDump => function::dump,
+        Command::FunctionRestore => function::restore,
+        Command::FunctionFlush => function::flush,
         Command::FunctionHelp => help::help,
     }
 }

@@ -4,8 +4,10 @@ use crate::clients::Clients;
 use crate::config::{Config, Directive};
 use crate::latency::LatencyMonitor;
 use crate::monitor::Monitors;
+use crate::once::OnceStats;
 use crate::pause::Pause;
 use crate::pubsub::hub::{Hub, Space};
+use crate::scripting::Scripts;
 use crate::slowlog::{CostLog, LogKind};
 use crate::stats::Stats;
 use russet_base::{Clock, Random};
@@ -47,6 +49,9 @@ pub trait Host: Send + Sync {
 
     /// DEBUG LOG: writes a line to the log.
     fn log(&self, _line: &str) {}
+
+    /// `redis.log`: writes a script's line to the log. The level is 0 for debug to 3 for warning.
+    fn log_script(&self, _level: u8, _line: &str) {}
 }
 
 /// What INFO tells about the process. Texts are empty where the system does not say.
@@ -90,6 +95,8 @@ pub struct Node {
     pub large_requests: CostLog,
     pub large_replies: CostLog,
     pub latency: LatencyMonitor,
+    pub scripts: Scripts,
+    pub once: OnceStats,
     pub clock: Arc<dyn Clock>,
     pub host: Box<dyn Host>,
     pub run_id: String,
@@ -142,6 +149,8 @@ impl Node {
             large_requests: CostLog::default(),
             large_replies: CostLog::default(),
             latency: LatencyMonitor::default(),
+            scripts: Scripts::default(),
+            once: OnceStats::default(),
             clock,
             host,
             run_id: random.run_id(),

@@ -428,6 +428,15 @@ impl<'a> Keys<'a> {
         }
     }
 
+    /// Whether the shard of this key is locked.
+    pub fn holds(&mut self, key: &[u8]) -> bool {
+        let place = self.place(key);
+        if !key.is_empty() {
+            self.last = (key.as_ptr() as usize, place);
+        }
+        self.locked.held().contains(place.shard as usize)
+    }
+
     /// Whether the shard of this key is locked, or could be now without waiting.
     pub fn try_hold(&mut self, key: &[u8]) -> bool {
         let place = self.place(key);

@@ -24,6 +24,14 @@ pub struct Place {
     pub hash: u64,
 }
 
+/// What a shard keeps of requests that run at most once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OnceReport {
+    pub records: usize,
+    pub bytes: usize,
+    pub expired: usize,
+}
+
 /// A command's wait for a busy shard.
 pub type KeyspaceWait = Wait<Shard>;
 
@@ -91,6 +99,11 @@ impl Keyspace {
     #[inline]
     pub fn try_lock(&self, wanted: ShardSet) -> Result<Locked<'_, Shard>, usize> {
         self.locks.try_lock(wanted)
+    }
+
+    /// Wakes all who wait for one of these shards; see [`Locks::wake_waiters`].
+    pub fn wake_waiters(&self, shards: ShardSet) {
+        shards.iter().for_each(|index| self.locks.wake_waiters(index));
     }
 
     /// One shard's lock if it is free and nobody waits for it: for work that can be put off.
@@ -237,6 +250,15 @@ impl Keyspace {
         let held = (shard, locked.shard(shard));
         more |= self.expire_fields_step(held, (now, budget), &mut notices);
         (notices, more)
+    }
+
+    /// Forgets up to about `budget` requests of one shard whose time is over; see
+    /// [`crate::once`]. How many records and bytes are left, and how many went. Skips a busy shard.
+    pub fn expire_once(&self, shard: usize, now: UnixMillis, budget: usize) -> Option<OnceReport> {
+        let mut locked = self.locks.try_lock_now(shard)?;
+        let once = &mut locked.shard(shard).once;
+        let expired = once.expire(now, budget);
+        Some(OnceReport { records: once.len(), bytes: once.memory_bytes(), expired })
     }
 
     /// A view of locked shards for one command.

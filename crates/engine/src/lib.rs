@@ -7,6 +7,7 @@ mod field_expiry;
 pub mod keys;
 pub mod keyspace;
 mod lifetime;
+pub mod once;
 pub mod reclaim;
 pub mod shard;
 pub mod store;

@@ -2,6 +2,7 @@
 
 use crate::field_expiry::FieldSchedule;
 use crate::lifetime::MeanExpiry;
+use crate::once::OnceRecords;
 use crate::store::raw::table::{PagePool, Table};
 use crate::value::Object;
 use crate::waiting::Waiting;
@@ -17,13 +18,15 @@ pub struct Shard {
     pub(crate) fields: Vec<FieldSchedule>,
     pub watched: Watched,
     pub waiting: Waiting,
+    pub once: OnceRecords,
 }
 
 impl Shard {
     pub(crate) fn new(databases: usize, pool: &Arc<PagePool>, hasher: KeyHasher) -> Self {
         let tables = (0..databases).map(|_| Table::new(pool.clone(), hasher)).collect();
         let fields = (0..databases).map(|_| FieldSchedule::default()).collect();
-        Shard { tables, fields, watched: Watched::default(), waiting: Waiting::default() }
+        let (watched, waiting) = (Watched::default(), Waiting::default());
+        Shard { tables, fields, watched, waiting, once: OnceRecords::default() }
     }
 
     pub fn table(&self, db: usize) -> &Table<Object> {

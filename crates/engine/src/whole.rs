@@ -126,8 +126,9 @@ impl<'a> Keys<'a> {
         let mut emptied = Vec::new();
         for index in self.held().iter() {
             for db in databases.clone() {
-                let Shard { tables, fields, watched, waiting, .. } = self.locked.shard(index);
+                let Shard { tables, fields, watched, waiting, once } = self.locked.shard(index);
                 let table = &mut tables[db];
+                once.clear(db);
                 if table.is_empty() {
                     continue;
                 }
@@ -156,7 +157,8 @@ impl<'a> Keys<'a> {
         let keyspace = self.keyspace;
         for index in self.held().iter() {
             self.expire_watched(index, (one, other));
-            let Shard { tables, fields, watched, waiting } = self.locked.shard(index);
+            let Shard { tables, fields, watched, waiting, once } = self.locked.shard(index);
+            once.swap((one, other));
             for db in [one, other] {
                 watched.touch_all(db, |key| {
                     [one, other].iter().any(|&of| holds_key(keyspace, &tables[of], key))
