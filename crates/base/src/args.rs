@@ -50,6 +50,11 @@ impl<'a> Args<'a> {
         Args { buffer: self.buffer, spans: self.spans.get(start..).unwrap_or(&[]) }
     }
 
+    /// At most `count` words, the first ones.
+    pub fn first(self, count: usize) -> Args<'a> {
+        Args { buffer: self.buffer, spans: &self.spans[..count.min(self.spans.len())] }
+    }
+
     /// Bytes from the first word to the end of the last, what stands between them included.
     #[inline]
     pub fn extent_bytes(self) -> usize {
@@ -97,6 +102,12 @@ impl OwnedArgs {
     pub fn push(&mut self, word: &[u8]) {
         self.spans.push(Span { start: self.buffer.len() as u32, len: word.len() as u32 });
         self.buffer.extend_from_slice(word);
+    }
+
+    /// Forgets all words and keeps the room.
+    pub fn clear(&mut self) {
+        self.buffer.clear();
+        self.spans.clear();
     }
 
     /// Bytes this holds on the heap.

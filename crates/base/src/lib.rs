@@ -5,12 +5,14 @@
 pub mod args;
 mod binary;
 pub mod clock;
+pub mod crc64;
 pub mod digest;
 pub mod float;
 pub mod glob;
 pub mod hash;
 pub mod limits;
 pub mod longdouble;
+pub mod lzf;
 pub mod num;
 pub mod random;
 pub mod text;

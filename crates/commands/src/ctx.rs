@@ -31,6 +31,9 @@ pub enum Flow {
     Done,
     /// Nothing is written: the client waits for keys.
     Block(Box<BlockRequest>),
+    /// Nothing was done: what the command needs has changed since its shards were chosen. It is to
+    /// be planned again.
+    Replan,
 }
 
 pub type Outcome = Result<Flow, Refusal>;

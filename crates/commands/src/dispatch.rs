@@ -8,6 +8,8 @@ use crate::generic;
 use crate::handlers;
 use crate::mail::WakeByMail;
 use crate::node::Node;
+use crate::once;
+use crate::scripting::{self, BUSY_FUNCTION, BUSY_SCRIPT};
 use crate::session::{Gate, Session};
 use crate::stats::{CallCounts, WorkerStats};
 use crate::together::Reach;
@@ -204,6 +206,12 @@ impl Worker {
         let shards = self.plan(session, command, args);
         let node = &*self.node;
         let Some(locked) = lock(node, session, shards) else {
+            if let Some(run) = node.scripts.running.in_the_way(shards) {
+                session.wait = None;
+                let text = if run.is_function { BUSY_FUNCTION } else { BUSY_SCRIPT };
+                self.refuse(session, Some(command), Refusal::text(text), sink);
+                return Progress::Done;
+            }
             return Progress::Busy;
         };
         let retrying = session.blocked.as_ref().map(|_| session.card.clone());
@@ -231,6 +239,10 @@ impl Worker {
             may_block: true,
         };
         let outcome = handlers::of(command)(&mut ctx, args);
+        if let Ok(Flow::Replan) = outcome {
+            drop(keys);
+            return self.call(session, command, args, sink);
+        }
         let progress = conclude(&mut ctx, outcome, args);
         settle(&mut keys, node);
         if node.monitors.is_on() && !is_retry {
@@ -268,6 +280,9 @@ impl Worker {
         self.places.clear();
         if command == Command::Exec {
             return transactions::plan(&self.node, session, &mut self.places);
+        }
+        if command == Command::Once {
+            return once::plan(&self.node, session, args, &mut self.places);
         }
         let mut shards = ShardSet::EMPTY;
         plan_keys(&self.node, command, args, &mut shards, &mut self.places);
@@ -308,8 +323,12 @@ pub(crate) fn plan_keys(
     shards: &mut ShardSet,
     places: &mut Vec<(usize, Place)>,
 ) {
-    if command.spec().flags.has(Flags::ALL_SHARDS) {
+    if command.spec().flags.has_any(Flags::ALL_SHARDS.and(Flags::FURTHER_SHARDS)) {
         *shards = shards.union(generic::shards_of(&node.keyspace, command, args));
+        return;
+    }
+    if scripting::runs_wide(node, command, args) {
+        *shards = node.keyspace.all_shards();
         return;
     }
     let _refused_by_the_handler = key_positions(command, args, &mut |key| {
@@ -342,7 +361,7 @@ fn lock<'n>(node: &'n Node, session: &mut Session, shards: ShardSet) -> Option<L
 /// Turns a handler's outcome into a reply or a wait.
 fn conclude(ctx: &mut Ctx, outcome: Outcome, args: Args) -> Progress {
     match outcome {
-        Ok(Flow::Done) => {}
+        Ok(Flow::Done | Flow::Replan) => {}
         Ok(Flow::Block(request)) => {
             match &ctx.session.blocked {
                 None => blocking::park(ctx.keys, ctx.session, args, *request),

@@ -34,6 +34,8 @@ pub enum Refusal {
     BadBitOffset,
     BadBit,
     BadFieldType,
+    // stream
+    InvalidStreamId,
     // hyperloglog
     NotHyperLogLog,
     CorruptHyperLogLog,
@@ -81,6 +83,9 @@ impl Refusal {
             Refusal::BadFieldType => {
                 "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not \
                  supported but i64 is."
+            }
+            Refusal::InvalidStreamId => {
+                "ERR Invalid stream ID specified as stream command argument"
             }
             Refusal::NotHyperLogLog => "WRONGTYPE Key is not a valid HyperLogLog string value.",
             Refusal::CorruptHyperLogLog => "INVALIDOBJ Corrupted HLL object detected",

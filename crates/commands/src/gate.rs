@@ -4,6 +4,7 @@
 use crate::dispatch::needs_auth;
 use crate::error::Refusal;
 use crate::node::Node;
+use crate::once;
 use crate::session::{Gate, Session};
 use crate::transactions;
 use russet_base::Args;
@@ -37,7 +38,9 @@ pub(crate) fn check(
              RESET are allowed in this context"
         )));
     }
-    let is_queued = session.gate.has(Gate::IN_MULTI) && !transactions::runs_at_once(command);
+    let is_queued = session.gate.has(Gate::IN_MULTI)
+        && !transactions::runs_at_once(command)
+        && !once::wraps_exec(command, args);
     if is_queued && command.spec().flags.has(Flags::NO_MULTI) {
         let name = command.full_name();
         return Verdict::Refuse(Refusal::text(format!(

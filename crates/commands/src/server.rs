@@ -81,19 +81,3 @@ pub(crate) fn monitor(ctx: &mut Ctx, _args: Args) -> Outcome {
     ctx.reply.ok();
     DONE
 }
-
-/// There are no functions yet, so that none is left afterwards.
-pub(crate) fn function_flush(ctx: &mut Ctx, args: Args) -> Outcome {
-    let is_known =
-        |word: &[u8]| word.eq_ignore_ascii_case(b"sync") || word.eq_ignore_ascii_case(b"async");
-    if args.len() > 3 {
-        return Err(Refusal::text(
-            "ERR unknown subcommand or wrong number of arguments for 'FLUSH'. Try FUNCTION HELP.",
-        ));
-    }
-    if args.get(2).is_some_and(|word| !is_known(word)) {
-        return Err(Refusal::text("ERR FUNCTION FLUSH only supports SYNC|ASYNC option"));
-    }
-    ctx.reply.ok();
-    DONE
-}

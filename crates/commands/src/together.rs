@@ -131,7 +131,7 @@ impl Worker {
             };
             match handlers::of(call.command)(&mut ctx, call.args) {
                 Ok(Flow::Done) => {}
-                Ok(Flow::Block(_)) => unreachable!("no command that waits is planned here"),
+                Ok(_) => unreachable!("no command that waits or runs code is planned here"),
                 Err(refusal) => fail(&mut ctx, &refusal),
             }
             if keys.effects.has_told() {

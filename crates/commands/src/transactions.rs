@@ -42,6 +42,12 @@ pub(crate) fn queue(session: &mut Session, command: Command, args: Args) {
     card.queued_bytes.store(transaction.queued_bytes as u64, Ordering::Relaxed);
 }
 
+/// The commands that the transaction under way has queued.
+pub(crate) fn queued(session: &Session) -> impl Iterator<Item = (Command, Args<'_>)> {
+    let queued = session.transaction.iter().flat_map(|held| &held.queued);
+    queued.map(|(command, words)| (*command, words.as_args()))
+}
+
 /// The shards of all queued commands and of the watched keys.
 pub(crate) fn plan(node: &Node, session: &Session, places: &mut Vec<(usize, Place)>) -> ShardSet {
     let mut shards = ShardSet::EMPTY;
@@ -95,9 +101,9 @@ pub fn watch(ctx: &mut Ctx, args: Args) -> Outcome {
             continue;
         }
         // An expired key counts as absent from here on: its later removal is no change.
-        ctx.keys.exists(key);
+        let exists = ctx.keys.exists(key);
         let flag = ctx.session.watch_flag.clone();
-        ctx.keys.shard_of(key).watched.add(db, key, &flag);
+        ctx.keys.shard_of(key).watched.add(db, key, &flag, exists);
         ctx.session.watching.push((db, key.into()));
     }
     ctx.session.card.watching.store(ctx.session.watching.len() as u32, Ordering::Relaxed);
@@ -144,6 +150,7 @@ fn run_queued(ctx: &mut Ctx, command: Command, args: Args) {
     match handlers::of(command)(ctx, args) {
         Ok(Flow::Done) => {}
         Ok(Flow::Block(_)) => unreachable!("no handler blocks when it may not"),
+        Ok(Flow::Replan) => fail(ctx, &Refusal::text("ERR Script was replaced, try again")),
         Err(refusal) => fail(ctx, &refusal),
     }
     let micros = node.clock.monotonic_micros().saturating_sub(started);

@@ -1,8 +1,10 @@
 //! All the shards together: which shard a key lives in, locking, and the housekeeping that walks
 //! shard by shard.
 
+use crate::access::AccessPolicy;
 use crate::event::{Event, EventClasses, Notice};
-use crate::keys::{Effects, Keys};
+use crate::field_expiry::bound_of_gone;
+use crate::keys::{Effects, Keys, ReadyKey};
 use crate::reclaim::Reclaimer;
 use crate::shard::{Shard, ShardGauges};
 use crate::store::raw::lock::{Locked, Locks, Wait, Wake};
@@ -13,13 +15,21 @@ use russet_base::clock::UnixMillis;
 use russet_base::hash::{KeyHasher, hash_tag};
 use russet_base::limits::SHARDS_MAX;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Where a key lives: its shard, and its hash inside the shard's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub shard: u16,
     pub hash: u64,
+}
+
+/// What a shard keeps of requests that run at most once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OnceReport {
+    pub records: usize,
+    pub bytes: usize,
+    pub expired: usize,
 }
 
 /// A command's wait for a busy shard.
@@ -34,6 +44,8 @@ pub struct Keyspace {
     pool: Arc<PagePool>,
     reclaimer: Reclaimer,
     notify: AtomicU32,
+    is_expiry_held: AtomicBool,
+    pub(crate) access: AccessPolicy,
     draws: AtomicU64,
 }
 
@@ -51,6 +63,8 @@ impl Keyspace {
             pool,
             reclaimer: Reclaimer::start(),
             notify: AtomicU32::new(0),
+            is_expiry_held: AtomicBool::new(false),
+            access: AccessPolicy::default(),
             draws: AtomicU64::new(0),
         }
     }
@@ -85,6 +99,16 @@ impl Keyspace {
     #[inline]
     pub fn try_lock(&self, wanted: ShardSet) -> Result<Locked<'_, Shard>, usize> {
         self.locks.try_lock(wanted)
+    }
+
+    /// Wakes all who wait for one of these shards; see [`Locks::wake_waiters`].
+    pub fn wake_waiters(&self, shards: ShardSet) {
+        shards.iter().for_each(|index| self.locks.wake_waiters(index));
+    }
+
+    /// One shard's lock if it is free and nobody waits for it: for work that can be put off.
+    pub(crate) fn try_lock_now(&self, shard: usize) -> Option<Locked<'_, Shard>> {
+        self.locks.try_lock_now(shard)
     }
 
     /// Nothing locked, to be added to with [`Keys::hold_known_now`].
@@ -170,8 +194,20 @@ impl Keyspace {
         self.notify.store(classes.0, Ordering::Relaxed);
     }
 
-    /// Removes up to about `budget` expired keys of one shard. Says what happened to them, and
-    /// whether more are due. Skips a busy shard: it will be visited again.
+    /// Whether what has expired may be removed now: keys, and parts of values. While it may not,
+    /// nobody sees what has expired, but it stays where it is and nothing is told of it.
+    #[inline]
+    pub fn may_expire(&self) -> bool {
+        !self.is_expiry_held.load(Ordering::Relaxed)
+    }
+
+    /// Holds expiry back, or no longer: while writes are paused, nothing may change.
+    pub fn hold_expiry(&self, is_held: bool) {
+        self.is_expiry_held.store(is_held, Ordering::Relaxed);
+    }
+
+    /// Removes up to about `budget` expired keys, and as many fields, of one shard. Says what
+    /// happened to them, and whether more are due. Skips a busy shard: it will be visited again.
     pub fn expire_shard(
         &self,
         shard: usize,
@@ -179,7 +215,7 @@ impl Keyspace {
         budget: usize,
     ) -> (Vec<Notice>, bool) {
         let mut notices = Vec::new();
-        let Some(mut locked) = self.locks.try_lock_now(shard) else {
+        let Some(mut locked) = self.locks.try_lock_now(shard).filter(|_| self.may_expire()) else {
             return (notices, false);
         };
         let wants_notice = self.notify_classes().has_any(EventClasses::EXPIRED);
@@ -190,10 +226,15 @@ impl Keyspace {
                 continue;
             }
             let mut count = 0;
-            let Shard { tables, watched, .. } = held;
-            more |= tables[db].expire_step(now.0, budget, &mut |key, value| {
+            let Shard { tables, watched, waiting, fields, .. } = held;
+            more |= tables[db].expire_step(now.0, budget, &mut |gone, value| {
+                let key = gone.key;
+                fields[db].forget(key, bound_of_gone(&gone, value.object()));
                 count += 1;
-                watched.touch(db, key);
+                watched.expire(db, key);
+                if waiting.is_awaited(db, key) {
+                    waiting.owe(&ReadyKey { db, key: key.into() });
+                }
                 if wants_notice {
                     notices.push(Notice { db, event: Event::EXPIRED, key: key.into() });
                 }
@@ -206,7 +247,18 @@ impl Keyspace {
                 self.gauges[shard].publish(held, db);
             }
         }
+        let held = (shard, locked.shard(shard));
+        more |= self.expire_fields_step(held, (now, budget), &mut notices);
         (notices, more)
+    }
+
+    /// Forgets up to about `budget` requests of one shard whose time is over; see
+    /// [`crate::once`]. How many records and bytes are left, and how many went. Skips a busy shard.
+    pub fn expire_once(&self, shard: usize, now: UnixMillis, budget: usize) -> Option<OnceReport> {
+        let mut locked = self.locks.try_lock_now(shard)?;
+        let once = &mut locked.shard(shard).once;
+        let expired = once.expire(now, budget);
+        Some(OnceReport { records: once.len(), bytes: once.memory_bytes(), expired })
     }
 
     /// A view of locked shards for one command.

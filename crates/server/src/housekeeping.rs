@@ -23,7 +23,8 @@ pub fn start(node: Arc<Node>, is_ending: Arc<AtomicBool>) -> std::io::Result<()>
             }
             let (now, started) = (node.clock.now(), node.clock.monotonic_micros());
             expire(&node, now);
-            node.pause.tick(now);
+            expire_once(&node, now);
+            node.pause.tick(&node.keyspace, now);
             worker.tend();
             node.tick();
             let micros = node.clock.monotonic_micros().saturating_sub(started);
@@ -31,6 +32,24 @@ pub fn start(node: Arc<Node>, is_ending: Arc<AtomicBool>) -> std::io::Result<()>
         }
     };
     std::thread::Builder::new().name("housekeeping".into()).spawn(run).map(drop)
+}
+
+/// Forgets requests whose time is over, and counts those that are left.
+fn expire_once(node: &Node, now: UnixMillis) {
+    let counts = &node.once;
+    if counts.records.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let (mut records, mut bytes) = (0, 0);
+    for shard in 0..node.keyspace.shards() {
+        // A shard that is busy now is counted the next time; then all counts stay as they are.
+        let Some(report) = node.keyspace.expire_once(shard, now, EXPIRE_BUDGET) else { return };
+        records += report.records as u64;
+        bytes += report.bytes as u64;
+        counts.expired.fetch_add(report.expired as u64, Ordering::Relaxed);
+    }
+    counts.records.store(records, Ordering::Relaxed);
+    counts.bytes.store(bytes, Ordering::Relaxed);
 }
 
 /// Visits every shard; those that have more to do are visited again until none has.

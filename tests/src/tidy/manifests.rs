@@ -4,14 +4,15 @@ use super::Offence;
 
 /// Each crate of the product, and those of ours that it may depend on, tests included.
 ///
-/// base < protocol, catalog, engine < commands < server
+/// base < protocol, catalog, engine, scripting < commands < server
 const MAY_KNOW: &[(&str, &[&str])] = &[
     ("base", &[]),
     ("protocol", &["base"]),
     ("catalog", &["base"]),
     ("engine", &["base"]),
-    ("commands", &["base", "protocol", "catalog", "engine"]),
-    ("server", &["base", "protocol", "catalog", "engine", "commands"]),
+    ("scripting", &["base"]),
+    ("commands", &["base", "protocol", "catalog", "engine", "scripting"]),
+    ("server", &["base", "protocol", "catalog", "engine", "scripting", "commands"]),
 ];
 
 /// A dependency as a manifest names it.

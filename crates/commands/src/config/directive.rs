@@ -127,6 +127,8 @@ directives! {
     ShutdownOnSigterm = "shutdown-on-sigterm",
     ShutdownTimeout = "shutdown-timeout",
     BusyReplyThreshold = "busy-reply-threshold",
+    OnceRecordsMax = "once-records-max",
+    ScriptUndeclaredKeys = "script-undeclared-keys",
     SetProcTitle = "set-proc-title",
     ProcTitleTemplate = "proc-title-template",
     LocaleCollate = "locale-collate",

@@ -55,6 +55,10 @@ impl ShardSet {
         self
     }
 
+    pub fn intersects(&self, other: &ShardSet) -> bool {
+        self.0.iter().zip(other.0).any(|(&word, also)| word & also != 0)
+    }
+
     pub fn is_subset(&self, other: &ShardSet) -> bool {
         self.0.iter().zip(other.0).all(|(&word, within)| word & !within == 0)
     }

@@ -185,11 +185,6 @@ impl<'a> SetRef<'a> {
             }
         }
     }
-
-    /// The member at an index of a packed set.
-    fn index(bytes: &'a [u8], index: usize) -> Element<'a> {
-        crate::types::element::decode(&bytes[packed::place(bytes, index).start..]).0
-    }
 }
 
 /// A set to change.

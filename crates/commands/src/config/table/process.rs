@@ -35,6 +35,13 @@ pub(super) const SPECS: &[Spec] = &[
         "Milliseconds after which a running script is reported as busy",
     )
     .alias(&["lua-time-limit"]),
+    int(D::OnceRecordsMax, 1_000_000, 0..=i64::MAX, "Request ids that ONCE keeps at most"),
+    choice(
+        D::ScriptUndeclaredKeys,
+        "allow",
+        &["allow", "warn", "refuse"],
+        "What is done about keys that a script uses but was not given",
+    ),
     flag(D::SetProcTitle, true, "Show the address in the process title").at_start(),
     text(D::ProcTitleTemplate, "{title} {listen-addr} {server-mode}", "Shape of the process title")
         .checked(TextCheck::TitleTemplate),

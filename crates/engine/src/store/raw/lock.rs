@@ -180,6 +180,14 @@ impl<T> Locks<T> {
         Ok(locked)
     }
 
+    /// Wakes all who wait for a shard, though it is still held: to be told why.
+    pub fn wake_waiters(&self, index: usize) {
+        let queue = self.locks[index].queue.lock().unwrap_or_else(|poison| poison.into_inner());
+        let wakes: Vec<Arc<dyn Wake>> = queue.iter().map(|waiter| waiter.wake.clone()).collect();
+        drop(queue);
+        wakes.iter().for_each(|wake| wake.wake());
+    }
+
     pub fn lock_none(&self) -> Locked<'_, T> {
         Locked { locks: self, held: ShardSet::EMPTY }
     }

@@ -1,8 +1,17 @@
-//! A small set of any members, packed: a byte that says how many they are, then their stored forms
-//! end to end, in the order in which they came. No bytes at all are the empty set.
+//! A small set of any members, packed, in the order in which they came. No bytes at all are the
+//! empty set. Otherwise a byte says how many members there are, and another how they lie:
+//!
+//! | second byte | then |
+//! |---|---|
+//! | 0 | stored forms, end to end |
+//! | n | texts of n bytes each, end to end, and nothing else |
+//!
+//! Names and ids are often of one length. Then the second form saves a byte for each, and a member
+//! is looked for without reading the others' lengths.
 
 use crate::types::blob::Blob;
 use crate::types::element::{self, Element, Stored, stored_bytes};
+use smallvec::SmallVec;
 use std::ops::Range;
 
 /// Longest packed set, which lies inside its table entry.
@@ -10,16 +19,47 @@ pub const PACKED_BYTES_MAX: usize = 1024;
 /// Most members of one.
 pub const PACKED_MEMBERS_MAX: usize = u8::MAX as usize;
 
-const HEADER_BYTES: usize = 1;
+const HEADER_BYTES: usize = 2;
+const MIXED: u8 = 0;
 
 #[inline]
 pub fn len(bytes: &[u8]) -> usize {
     bytes.first().map_or(0, |count| usize::from(*count))
 }
 
-/// Where the form of a member lies.
+/// The length of every member, if they all have the same and are texts.
+#[inline]
+fn stride(bytes: &[u8]) -> Option<usize> {
+    bytes.get(1).filter(|stride| **stride != MIXED).map(|stride| usize::from(*stride))
+}
+
+/// The length that a member would have beside others of the same.
+#[inline]
+fn stride_of(member: &Stored<'_>) -> Option<u8> {
+    let [_, text] = member.pieces();
+    // An integer's form has no payload.
+    u8::try_from(text.len()).ok().filter(|stride| *stride != MIXED)
+}
+
+/// Where a member lies.
 #[inline]
 pub fn find(bytes: &[u8], wanted: &Stored<'_>) -> Option<Range<usize>> {
+    let Some(stride) = stride(bytes) else { return find_mixed(bytes, wanted) };
+    let [_, text] = wanted.pieces();
+    if text.len() != stride {
+        return None;
+    }
+    let mut members = bytes[HEADER_BYTES..].chunks_exact(stride);
+    let index = match text.last_chunk::<8>() {
+        // Members that differ mostly do so at their ends.
+        Some(end) => members.position(|other| other.last_chunk() == Some(end) && other == text)?,
+        None => members.position(|other| other == text)?,
+    };
+    let start = HEADER_BYTES + index * stride;
+    Some(start..start + stride)
+}
+
+fn find_mixed(bytes: &[u8], wanted: &Stored<'_>) -> Option<Range<usize>> {
     let mut at = HEADER_BYTES;
     while at < bytes.len() {
         let run = &bytes[at..];
@@ -33,11 +73,12 @@ pub fn find(bytes: &[u8], wanted: &Stored<'_>) -> Option<Range<usize>> {
 
 /// The members from the first to the last.
 pub fn iter(bytes: &[u8]) -> Members<'_> {
-    Members { rest: bytes.get(HEADER_BYTES..).unwrap_or(&[]) }
+    Members { stride: stride(bytes), rest: bytes.get(HEADER_BYTES..).unwrap_or(&[]) }
 }
 
 #[derive(Clone)]
 pub struct Members<'a> {
+    stride: Option<usize>,
     rest: &'a [u8],
 }
 
@@ -49,14 +90,21 @@ impl<'a> Iterator for Members<'a> {
         if self.rest.is_empty() {
             return None;
         }
-        let (member, bytes) = element::decode(self.rest);
+        let (member, bytes) = match self.stride {
+            Some(stride) => (Element::Bytes(&self.rest[..stride]), stride),
+            None => element::decode(self.rest),
+        };
         self.rest = &self.rest[bytes..];
         Some(member)
     }
 }
 
-/// Where the form of the member at an index lies.
+/// Where the member at an index lies.
 pub fn place(bytes: &[u8], index: usize) -> Range<usize> {
+    if let Some(stride) = stride(bytes) {
+        let start = HEADER_BYTES + index * stride;
+        return start..start + stride;
+    }
     let mut at = HEADER_BYTES;
     for _ in 0..index {
         at += stored_bytes(&bytes[at..]);
@@ -64,25 +112,57 @@ pub fn place(bytes: &[u8], index: usize) -> Range<usize> {
     at..at + stored_bytes(&bytes[at..])
 }
 
+/// The member that lies at a place.
+pub fn member(bytes: &[u8], place: Range<usize>) -> Element<'_> {
+    match stride(bytes) {
+        Some(_) => Element::Bytes(&bytes[place]),
+        None => element::decode(&bytes[place]).0,
+    }
+}
+
 /// Whether one more member fits in.
 #[inline]
 pub fn has_room(bytes: &[u8], member: &Stored<'_>) -> bool {
-    bytes.len().max(HEADER_BYTES) + member.bytes() <= PACKED_BYTES_MAX
-        && len(bytes) < PACKED_MEMBERS_MAX
+    let count = len(bytes);
+    // At most what it takes once each member has a head.
+    let heads = stride(bytes).map_or(0, |stride| if stride < 64 { count } else { 2 * count });
+    bytes.len().max(HEADER_BYTES) + heads + member.bytes() <= PACKED_BYTES_MAX
+        && count < PACKED_MEMBERS_MAX
 }
 
 /// Adds a member that is not there yet and that there is room for.
 pub fn add(blob: &mut impl Blob, member: &Stored<'_>) {
-    let [head, payload] = member.pieces();
     let (total, count) = (blob.bytes().len(), len(blob.bytes()) as u8 + 1);
+    let [head, text] = member.pieces();
     if total == 0 {
-        return blob.splice(0, 0, &[&[count], head, payload]);
+        return match stride_of(member) {
+            Some(stride) => blob.splice(0, 0, &[&[count, stride], text]),
+            None => blob.splice(0, 0, &[&[count, MIXED], head, text]),
+        };
+    }
+    if let Some(stride) = stride(blob.bytes()) {
+        if text.len() == stride {
+            blob.overwrite(0, &[count]);
+            return blob.splice(total, 0, &[text]);
+        }
+        let all = mixed(blob.bytes(), count);
+        return blob.splice(0, total, &[&all, head, text]);
     }
     blob.overwrite(0, &[count]);
-    blob.splice(total, 0, &[head, payload]);
+    blob.splice(total, 0, &[head, text]);
 }
 
-/// Removes the member whose form lies there.
+/// The same members in their stored forms, behind a header that says how many there will be.
+#[cold]
+fn mixed(bytes: &[u8], count: u8) -> SmallVec<[u8; 256]> {
+    let mut all = SmallVec::from_slice(&[count, MIXED]);
+    for member in iter(bytes) {
+        Stored::new(member).pieces().iter().for_each(|piece| all.extend_from_slice(piece));
+    }
+    all
+}
+
+/// Removes the member that lies there.
 pub fn remove(blob: &mut impl Blob, place: Range<usize>) {
     let (total, count) = (blob.bytes().len(), len(blob.bytes()) as u8);
     if count == 1 {

@@ -2,7 +2,7 @@
 
 use super::{LargeSet, SetMut, SetRef, ints, packed};
 use crate::types::blob::Blob;
-use crate::types::element::{self, Element};
+use crate::types::element::Element;
 use russet_base::random::Random;
 use std::collections::HashSet;
 
@@ -37,7 +37,9 @@ impl<'a> SetRef<'a> {
         }
         match self {
             SetRef::Ints(bytes) => Some(Element::Int(ints::index(bytes, random.index(len)))),
-            SetRef::Packed(bytes) => Some(Self::index(bytes, random.index(len))),
+            SetRef::Packed(bytes) => {
+                Some(packed::member(bytes, packed::place(bytes, random.index(len))))
+            }
             SetRef::Large(set) => set.cells.random(random).map(|spot| set.cells.at(spot).0),
         }
     }
@@ -84,7 +86,7 @@ impl<B: Blob> SetMut<'_, B> {
             }
             SetMut::Packed(blob) => {
                 let place = packed::place(blob.bytes(), random.index(len));
-                visit(element::decode(&blob.bytes()[place.start..]).0);
+                visit(packed::member(blob.bytes(), place.clone()));
                 packed::remove(*blob, place);
             }
             SetMut::Large(set) => set.pop(random, visit),

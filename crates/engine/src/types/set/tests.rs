@@ -286,7 +286,7 @@ fn small_sets_are_small() {
     let rules = usual();
     let words = of((0..10).map(|number| format!("member:{number:03}").into_bytes()), &rules);
     let numbers = of((0..10).map(|number| (999_990 + number).to_string().into_bytes()), &rules);
-    for (set, bytes_max) in [(words, 112), (numbers, 31)] {
+    for (set, bytes_max) in [(words, 102), (numbers, 31)] {
         let (SetRef::Ints(bytes) | SetRef::Packed(bytes)) = set.as_ref() else {
             panic!("a small set is packed")
         };

@@ -1,0 +1,135 @@
+//! Scripts: EVAL and its kin, SCRIPT, and what runs them.
+//!
+//! A script is compiled once for the whole process (`cache`). It runs on a Lua machine from a pool
+//! (`machine`), which asks `host` for everything that is not Lua; replies turn into Lua values in
+//! `sink` and back in `reply`. `running` knows what runs now, for those who wait for it or want to
+//! end it.
+//!
+//! Which shards a script holds is decided before it starts: those of its KEYS if its code proves
+//! that it reaches no other key, else all of them. So a script never waits for a lock half-way.
+
+pub(crate) mod api;
+mod cache;
+mod eval;
+pub mod function;
+mod host;
+mod machine;
+mod reach;
+mod reply;
+mod run;
+pub mod running;
+mod script;
+mod shebang;
+mod sink;
+
+pub use eval::{eval, eval_ro, evalsha, evalsha_ro};
+pub use script::{BUSY_FUNCTION, BUSY_SCRIPT, debug, exists, flush, kill, load, show, stats};
+
+use crate::node::Node;
+use cache::Cache;
+use function::Libraries;
+use machine::Machine;
+use running::Running;
+use russet_base::Args;
+use russet_catalog::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// Boxed: a machine is large, and is taken and given for every run.
+type Idle = Vec<Box<Machine>>;
+
+/// All that the process knows about scripts.
+#[derive(Debug, Default)]
+pub struct Scripts {
+    cache: RwLock<Cache>,
+    pub(crate) libraries: RwLock<Libraries>,
+    /// Machines that nobody uses now: as many as have ever been in use at once.
+    machines: Mutex<Idle>,
+    pub running: Running,
+    /// Runs that held only the shards of their keys, and runs that held all.
+    pub narrow_runs: AtomicU64,
+    pub wide_runs: AtomicU64,
+    /// Keys that scripts used without having been given them; counted if somebody asks for it.
+    pub undeclared_keys: AtomicU64,
+}
+
+/// Machines that are kept for the next script.
+const MACHINES_KEPT_MAX: usize = 64;
+
+impl Scripts {
+    fn cache(&self) -> RwLockReadGuard<'_, Cache> {
+        self.cache.read().unwrap_or_else(|poison| poison.into_inner())
+    }
+
+    fn cache_mut(&self) -> RwLockWriteGuard<'_, Cache> {
+        self.cache.write().unwrap_or_else(|poison| poison.into_inner())
+    }
+
+    fn machines(&self) -> MutexGuard<'_, Idle> {
+        self.machines.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+
+    fn take_machine(&self, is_for_functions: bool) -> Box<Machine> {
+        let mut machines = self.machines();
+        let found = machines.iter().rposition(|idle| idle.is_for_functions == is_for_functions);
+        let idle = found.map(|at| machines.swap_remove(at));
+        drop(machines);
+        let mut machine = idle.unwrap_or_else(|| Box::new(Machine::new(is_for_functions)));
+        machine.catch_up(match is_for_functions {
+            true => self.libraries().epoch,
+            false => self.cache().epoch,
+        });
+        machine
+    }
+
+    pub(crate) fn libraries(&self) -> RwLockReadGuard<'_, Libraries> {
+        self.libraries.read().unwrap_or_else(|poison| poison.into_inner())
+    }
+
+    pub(crate) fn libraries_mut(&self) -> RwLockWriteGuard<'_, Libraries> {
+        self.libraries.write().unwrap_or_else(|poison| poison.into_inner())
+    }
+
+    fn give_machine(&self, machine: Box<Machine>) {
+        let mut machines = self.machines();
+        if machines.len() < MACHINES_KEPT_MAX {
+            machines.push(machine);
+        }
+    }
+
+    /// Scripts in the cache, and the bytes of their sources.
+    pub fn cached(&self) -> (usize, usize) {
+        let cache = self.cache();
+        (cache.len(), cache.source_bytes())
+    }
+
+    /// Bytes that idle machines hold.
+    pub fn machine_bytes(&self) -> usize {
+        self.machines().iter().map(|machine| machine.used_bytes()).sum()
+    }
+
+    fn count_run(&self, is_wide: bool) {
+        let counter = if is_wide { &self.wide_runs } else { &self.narrow_runs };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether this call runs a script that may reach keys which it does not name: then it needs all
+/// shards. A script that is new is compiled here, for the answer is in its code.
+pub(crate) fn runs_wide(node: &Node, command: Command, args: Args) -> bool {
+    match command {
+        Command::Eval | Command::EvalRo => {
+            let script = args.get(1).and_then(|source| eval::find_or_compile(node, source).ok());
+            script.is_some_and(|script| script.is_wide)
+        }
+        Command::Evalsha | Command::EvalshaRo => {
+            let script = args.get(1).and_then(|sha| node.scripts.cache().by_sha(sha));
+            script.is_some_and(|script| script.is_wide)
+        }
+        Command::Fcall | Command::FcallRo => {
+            let found = args.get(1).and_then(|name| node.scripts.libraries().function(name));
+            found.is_some_and(|(library, index)| library.functions[index].is_wide)
+        }
+        _ => false,
+    }
+}

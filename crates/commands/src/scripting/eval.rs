@@ -1,0 +1,84 @@
+//! EVAL, EVALSHA and their read-only forms.
+
+use super::cache::Script;
+use super::run::{Code, Request, run};
+use crate::ctx::{Ctx, Outcome};
+use crate::error::Refusal;
+use crate::node::Node;
+use russet_base::{Args, num};
+use std::sync::Arc;
+
+/// A script from the cache, or else compiled and put there.
+pub fn find_or_compile(node: &Node, source: &[u8]) -> Result<Arc<Script>, Refusal> {
+    if let Some(script) = node.scripts.cache().by_source(source) {
+        return Ok(script);
+    }
+    let script = Arc::new(Script::compile(source)?);
+    Ok(node.scripts.cache_mut().add(script, true))
+}
+
+fn find(node: &Node, sha: &[u8]) -> Result<Arc<Script>, Refusal> {
+    let found = node.scripts.cache().by_sha(sha);
+    found.ok_or(Refusal::text("NOSCRIPT No matching script."))
+}
+
+pub fn eval(ctx: &mut Ctx, args: Args) -> Outcome {
+    let words = Words::parse(args)?;
+    let script = find_or_compile(ctx.node, args.at(1))?;
+    run_script(ctx, &script, words, false)
+}
+
+pub fn eval_ro(ctx: &mut Ctx, args: Args) -> Outcome {
+    let words = Words::parse(args)?;
+    let script = find_or_compile(ctx.node, args.at(1))?;
+    run_script(ctx, &script, words, true)
+}
+
+pub fn evalsha(ctx: &mut Ctx, args: Args) -> Outcome {
+    let script = find(ctx.node, args.at(1))?;
+    run_script(ctx, &script, Words::parse(args)?, false)
+}
+
+pub fn evalsha_ro(ctx: &mut Ctx, args: Args) -> Outcome {
+    let script = find(ctx.node, args.at(1))?;
+    run_script(ctx, &script, Words::parse(args)?, true)
+}
+
+/// The words of a call: all of them, the keys, and the rest.
+#[derive(Clone, Copy)]
+pub struct Words<'a> {
+    pub all: Args<'a>,
+    pub keys: Args<'a>,
+    pub rest: Args<'a>,
+}
+
+impl<'a> Words<'a> {
+    /// `name script numkeys key... arg...`
+    pub fn parse(args: Args<'a>) -> Result<Self, Refusal> {
+        let count = num::parse_i64(args.at(2)).ok_or(Refusal::NotInteger)?;
+        Self::split(args, count)
+    }
+
+    pub fn split(args: Args<'a>, count: i64) -> Result<Self, Refusal> {
+        let words = args.from(3);
+        if count > words.len() as i64 {
+            let text = "ERR Number of keys can't be greater than number of args";
+            return Err(Refusal::text(text));
+        }
+        let count = usize::try_from(count)
+            .map_err(|_| Refusal::text("ERR Number of keys can't be negative"))?;
+        Ok(Words { all: args, keys: words.first(count), rest: words.from(count) })
+    }
+}
+
+fn run_script(ctx: &mut Ctx, script: &Script, words: Words, is_read_only: bool) -> Outcome {
+    let request = Request {
+        code: Code::Script(script),
+        name: &script.sha,
+        words,
+        is_read_only: is_read_only || script.flags.no_writes,
+        is_wide: script.is_wide,
+        stats: &script.stats,
+    };
+    run(ctx, request)
+}

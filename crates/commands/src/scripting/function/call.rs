@@ -1,0 +1,38 @@
+//! FCALL and FCALL_RO.
+
+use crate::ctx::{Ctx, Outcome};
+use crate::error::Refusal;
+use crate::scripting::eval::Words;
+use crate::scripting::run::{Code, Request, run};
+use russet_base::{Args, num};
+
+pub fn fcall(ctx: &mut Ctx, args: Args) -> Outcome {
+    call(ctx, args, false)
+}
+
+pub fn fcall_ro(ctx: &mut Ctx, args: Args) -> Outcome {
+    call(ctx, args, true)
+}
+
+fn call(ctx: &mut Ctx, args: Args, is_read_only: bool) -> Outcome {
+    let found = ctx.node.scripts.libraries().function(args.at(1));
+    let (library, index) = found.ok_or(Refusal::text("ERR Function not found"))?;
+    let count = num::parse_i64(args.at(2));
+    let count = count.ok_or(Refusal::text("ERR Bad number of keys provided"))?;
+    let words = Words::split(args, count)?;
+    let function = &library.functions[index];
+    if is_read_only && !function.flags.no_writes {
+        return Err(Refusal::text(
+            "ERR Can not execute a script with write flag using *_ro command.",
+        ));
+    }
+    let request = Request {
+        code: Code::Function(&library, index),
+        name: &function.name,
+        words,
+        is_read_only: is_read_only || function.flags.no_writes,
+        is_wide: function.is_wide,
+        stats: &function.stats,
+    };
+    run(ctx, request)
+}

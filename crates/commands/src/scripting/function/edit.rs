@@ -1,0 +1,66 @@
+//! FUNCTION LOAD, DELETE, FLUSH and KILL.
+
+use super::load;
+use crate::ctx::{Ctx, DONE, Outcome};
+use crate::error::Refusal;
+use crate::scripting::script::end_slow;
+use russet_base::Args;
+use russet_base::text::eq_ignore_case;
+
+/// A library is complete before it takes the place of another: a bad one changes nothing.
+pub fn load(ctx: &mut Ctx, args: Args) -> Outcome {
+    let (options, source) = (args.from(2).first(args.len() - 3), args.at(args.len() - 1));
+    let mut is_replacing = false;
+    for option in options.iter() {
+        if !eq_ignore_case(option, b"replace") {
+            let option = String::from_utf8_lossy(option);
+            return Err(Refusal::text(format!("ERR Unknown option given: {option}")));
+        }
+        is_replacing = true;
+    }
+    let library = load::parse(source)?;
+    let name = library.name.clone();
+    let mut libraries = ctx.node.scripts.libraries_mut();
+    if !is_replacing && libraries.has(&name) {
+        let name = String::from_utf8_lossy(&name);
+        return Err(Refusal::text(format!("ERR Library '{name}' already exists")));
+    }
+    if let Some(function) = libraries.clash(&library) {
+        let function = String::from_utf8_lossy(&function);
+        return Err(Refusal::text(format!("ERR Function {function} already exists")));
+    }
+    libraries.put(library);
+    drop(libraries);
+    ctx.keys.effects.dirty += 1;
+    ctx.reply.bulk(&name);
+    DONE
+}
+
+pub fn delete(ctx: &mut Ctx, args: Args) -> Outcome {
+    if !ctx.node.scripts.libraries_mut().remove(args.at(2)) {
+        return Err(Refusal::text("ERR Library not found"));
+    }
+    ctx.keys.effects.dirty += 1;
+    ctx.reply.ok();
+    DONE
+}
+
+pub fn flush(ctx: &mut Ctx, args: Args) -> Outcome {
+    if args.len() > 3 {
+        return Err(Refusal::text(
+            "ERR unknown subcommand or wrong number of arguments for 'flush'. Try FUNCTION HELP.",
+        ));
+    }
+    let is_mode = |word: &[u8]| eq_ignore_case(word, b"async") || eq_ignore_case(word, b"sync");
+    if args.get(2).is_some_and(|word| !is_mode(word)) {
+        return Err(Refusal::text("ERR FUNCTION FLUSH only supports SYNC|ASYNC option"));
+    }
+    ctx.node.scripts.libraries_mut().clear();
+    ctx.keys.effects.dirty += 1;
+    ctx.reply.ok();
+    DONE
+}
+
+pub fn kill(ctx: &mut Ctx, _args: Args) -> Outcome {
+    end_slow(ctx, true)
+}

@@ -1,0 +1,277 @@
+//! From a library's source to its functions.
+
+use super::{Function, Library};
+use crate::error::Refusal;
+use crate::scripting::api::Api;
+use crate::scripting::cache::RunStats;
+use crate::scripting::host::{absent, raise};
+use crate::scripting::machine::Machine;
+use crate::scripting::reach::is_narrow;
+use crate::scripting::run::text_of;
+use crate::scripting::shebang::ScriptFlags;
+use russet_scripting::{Call, Chunk, Fault, Host, Outcome, RootId, TableRef, Tick, Value, compile};
+use std::time::{Duration, Instant};
+
+/// The name that errors give to the code of every library.
+const CHUNK_NAME: &[u8] = b"@user_function";
+/// Loading a library takes no longer than this.
+const LOAD_TIME_MAX: Duration = Duration::from_millis(500);
+const ENGINE: &[u8] = b"lua";
+
+/// A library from its source, ready to be put among the others.
+pub fn parse(source: &[u8]) -> Result<Library, Refusal> {
+    let (name, code) = metadata(source)?;
+    let chunk = compile(code, CHUNK_NAME).map_err(|error| {
+        let text = String::from_utf8_lossy(error.message()).into_owned();
+        Refusal::text(format!("ERR Error compiling function: {text}"))
+    })?;
+    let mut machine = Machine::new(true);
+    let registered = register(&mut machine, &chunk).map_err(|fault| {
+        let text = match fault {
+            Fault::Error(value) => text_of(machine.state.heap(), value),
+            _ => "ERR FUNCTION LOAD timeout".to_owned(),
+        };
+        match text.strip_prefix(PLAIN) {
+            Some(plain) => Refusal::text(format!("ERR {plain}")),
+            None => Refusal::text(format!("ERR Error registering functions: {text}")),
+        }
+    })?;
+    if registered.is_empty() {
+        return Err(Refusal::text("ERR No functions registered"));
+    }
+    let with_reach = |registered: Registered| {
+        let reach = chunk.keys_use().function(&registered.function.name);
+        let is_wide = reach.is_none_or(|reach| !is_narrow(reach));
+        Function { is_wide, ..registered.function }
+    };
+    let functions = registered.into_iter().map(with_reach).collect();
+    let (number, source) = (Library::next_number(), source.to_vec());
+    Ok(Library { name: name.to_vec(), source, chunk, functions, number })
+}
+
+/// Marks an error whose text goes to the client as it is.
+const PLAIN: &str = "\0";
+
+/// `#!lua name=...`: the name, and the code behind the line, whose end stays with it.
+fn metadata(source: &[u8]) -> Result<(&[u8], &[u8]), Refusal> {
+    let Some(line) = source.strip_prefix(b"#!") else {
+        return Err(Refusal::text("ERR Missing library metadata"));
+    };
+    let Some(end) = line.iter().position(|byte| *byte == b'\n') else {
+        return Err(Refusal::text("ERR Invalid library metadata"));
+    };
+    let (line, code) = line.split_at(end);
+    let mut words = line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty());
+    let engine = words.next().unwrap_or_default();
+    let mut name = None;
+    for word in words {
+        let Some(given) = word.strip_prefix(b"name=") else {
+            let word = String::from_utf8_lossy(word);
+            return Err(Refusal::text(format!("ERR Invalid metadata value given: {word}")));
+        };
+        if name.replace(given).is_some() {
+            let text = "ERR Invalid metadata value, name argument was given multiple times";
+            return Err(Refusal::text(text));
+        }
+    }
+    let name = name.ok_or(Refusal::text("ERR Library name was not given"))?;
+    if !is_name(name) {
+        return Err(Refusal::text(
+            "ERR Library names can only contain letters, numbers, or underscores(_) and must be \
+             at least one character long",
+        ));
+    }
+    if !engine.eq_ignore_ascii_case(ENGINE) {
+        let engine = String::from_utf8_lossy(engine);
+        return Err(Refusal::text(format!("ERR Engine '{engine}' not found")));
+    }
+    Ok((name, code))
+}
+
+fn is_name(name: &[u8]) -> bool {
+    !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+}
+
+/// A function that a library registered, and where the machine keeps it.
+pub struct Registered {
+    pub function: Function,
+    pub root: RootId,
+}
+
+/// Runs a library's code in a machine and takes note of what it registers.
+pub fn register(machine: &mut Machine, chunk: &Chunk) -> Result<Vec<Registered>, Fault> {
+    let globals = machine.state.globals();
+    let main = machine.state.load(chunk, globals)?;
+    let function = machine.state.kept(main);
+    let mut host = LoadHost { found: Vec::new(), started: Instant::now() };
+    let result = machine.state.call(&mut host, function, &[]).map(|_| ());
+    machine.state.release(main);
+    result?;
+    let keep = |(function, callback): (Function, Value)| {
+        let root = machine.state.keep(callback);
+        Registered { function, root }
+    };
+    let registered = host.found.into_iter().map(keep).collect();
+    machine.state.end_run();
+    Ok(registered)
+}
+
+struct LoadHost {
+    found: Vec<(Function, Value)>,
+    started: Instant,
+}
+
+impl Host for LoadHost {
+    fn tick(&mut self) -> Tick {
+        if self.started.elapsed() > LOAD_TIME_MAX { Tick::Kill } else { Tick::Continue }
+    }
+
+    fn native(&mut self, number: u16, call: &mut Call<'_>) -> Outcome {
+        match Api::of(number) {
+            Some(Api::RegisterFunction) => self.register(call),
+            Some(Api::Log) => call.give_none(),
+            Some(Api::Pcall) => Err(absent(call, "pcall")),
+            Some(Api::SetResp) => Err(absent(call, "setresp")),
+            _ => Err(absent(call, "call")),
+        }
+    }
+}
+
+impl LoadHost {
+    fn register(&mut self, call: &mut Call<'_>) -> Outcome {
+        let (function, callback) = match (call.arg_count(), call.arg(1)) {
+            (1, Value::Table(table)) => named_arguments(call, table)?,
+            (1, _) => {
+                return Err(raise(
+                    call,
+                    "ERR calling redis.register_function with a single argument is only \
+                     applicable to Lua table (representing named arguments).",
+                ));
+            }
+            (2, _) => two_arguments(call)?,
+            _ => {
+                let text = "ERR wrong number of arguments to redis.register_function";
+                return Err(raise(call, text));
+            }
+        };
+        if !is_name(&function.name) {
+            return Err(plain(
+                call,
+                "Function names can only contain letters, numbers, or underscores(_) and must be \
+                 at least one character long",
+            ));
+        }
+        if self.found.iter().any(|(known, _)| known.name == function.name) {
+            return Err(plain(call, "Function already exists in the library"));
+        }
+        self.found.push((function, callback));
+        call.give_none()
+    }
+}
+
+/// `redis.register_function('name', callback)`
+fn two_arguments(call: &mut Call<'_>) -> Result<(Function, Value), Fault> {
+    let name = match call.arg(1) {
+        Value::Str(_) | Value::Number(_) => {
+            let name = call.string(1)?;
+            call.bytes(name).to_vec()
+        }
+        _ => {
+            let text = "ERR first argument to redis.register_function must be a string";
+            return Err(raise(call, text));
+        }
+    };
+    let callback = call.arg(2);
+    if !matches!(callback, Value::Function(_)) {
+        let text = "ERR second argument to redis.register_function must be a function";
+        return Err(raise(call, text));
+    }
+    Ok((new_function(name), callback))
+}
+
+/// `redis.register_function{function_name=..., callback=..., flags=..., description=...}`
+fn named_arguments(call: &mut Call<'_>, table: TableRef) -> Result<(Function, Value), Fault> {
+    let (mut function, mut callback) = (new_function(Vec::new()), None);
+    let (mut has_name, mut place) = (false, 0);
+    while let Some((next, key, value)) = call.heap().entry_from(table, place) {
+        place = next;
+        let Value::Str(key) = key else {
+            let text = "ERR named argument key given to redis.register_function is not a string";
+            return Err(raise(call, text));
+        };
+        match call.bytes(key).to_vec().as_slice() {
+            b"function_name" => {
+                function.name = text_argument(call, "function_name", value)?;
+                has_name = true;
+            }
+            b"description" => {
+                function.description = Some(text_argument(call, "description", value)?);
+            }
+            b"callback" => callback = Some(value),
+            b"flags" => function.flags = flags(call, value)?,
+            _ => {
+                let text = "ERR unknown argument given to redis.register_function";
+                return Err(raise(call, text));
+            }
+        }
+    }
+    if !has_name {
+        let text = "ERR redis.register_function must get a function name argument";
+        return Err(raise(call, text));
+    }
+    match callback {
+        Some(callback @ Value::Function(_)) => Ok((function, callback)),
+        Some(_) => Err(raise(
+            call,
+            "ERR callback argument given to redis.register_function must be a function",
+        )),
+        None => {
+            let text = "ERR redis.register_function must get a callback argument";
+            Err(raise(call, text))
+        }
+    }
+}
+
+fn new_function(name: Vec<u8>) -> Function {
+    let (flags, stats) = (ScriptFlags::default(), RunStats::default());
+    Function { name, description: None, flags, is_wide: true, stats }
+}
+
+fn plain(call: &mut Call<'_>, text: &str) -> Fault {
+    raise(call, &format!("{PLAIN}{text}"))
+}
+
+fn text_argument(call: &mut Call<'_>, name: &str, value: Value) -> Result<Vec<u8>, Fault> {
+    match value {
+        Value::Str(text) => Ok(call.bytes(text).to_vec()),
+        Value::Number(_) => {
+            let text = call.to_string(value)?;
+            Ok(call.bytes(text).to_vec())
+        }
+        _ => {
+            let text =
+                format!("ERR {name} argument given to redis.register_function must be a string");
+            Err(raise(call, &text))
+        }
+    }
+}
+
+fn flags(call: &mut Call<'_>, value: Value) -> Result<ScriptFlags, Fault> {
+    let Value::Table(names) = value else {
+        let text = "ERR flags argument to redis.register_function must be a table representing \
+                    function flags";
+        return Err(raise(call, text));
+    };
+    let mut flags = ScriptFlags::default();
+    for at in 1.. {
+        let name = match call.heap().element(names, at) {
+            Value::Nil => break,
+            Value::Str(name) => call.bytes(name).to_vec(),
+            _ => Vec::new(),
+        };
+        if !flags.set(&name) {
+            return Err(raise(call, "ERR unknown flag given"));
+        }
+    }
+    Ok(flags)
+}

@@ -1,0 +1,387 @@
+//! What a running script asks of the server: `redis.call` and the rest of `redis`.
+
+use super::api::Api;
+use super::cache::sha1_hex;
+use super::running::Run;
+use super::sink::LuaSink;
+use crate::config::Directive;
+use crate::ctx::{Ctx, Flow};
+use crate::handlers;
+use russet_base::OwnedArgs;
+use russet_base::float::format_f64;
+use russet_catalog::spec::Flags;
+use russet_catalog::{Command, Unknown, has_keys, keys as key_positions, resolve};
+use russet_engine::types::element::IntText;
+use russet_protocol::Resp;
+use russet_scripting::{Call, Fault, Host, Outcome, Tick, Value};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+const BAD_ARGUMENT: &str = "ERR Command arguments must be strings or integers";
+
+/// One run of a script.
+pub struct RunHost<'h, 'c, 'k> {
+    ctx: &'h mut Ctx<'c, 'k>,
+    run: Arc<Run>,
+    pub resp: Resp,
+    is_read_only: bool,
+    /// The keys that the script was given, where others are of interest.
+    declared: Option<Vec<Vec<u8>>>,
+    words: OwnedArgs,
+    /// Commands that were called.
+    pub operations: u64,
+    busy_after_micros: u64,
+}
+
+/// What is to be done about keys that a script was not given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Undeclared {
+    Allow,
+    Warn,
+    Refuse,
+}
+
+impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
+    pub fn new(ctx: &'h mut Ctx<'c, 'k>, run: Arc<Run>, is_read_only: bool) -> Self {
+        let busy_after_ms = ctx.node.config.int(Directive::BusyReplyThreshold);
+        RunHost {
+            ctx,
+            run,
+            resp: Resp::V2,
+            is_read_only,
+            declared: None,
+            words: OwnedArgs::default(),
+            operations: 0,
+            busy_after_micros: u64::try_from(busy_after_ms).unwrap_or(0).saturating_mul(1000),
+        }
+    }
+
+    /// Looks at every key that is used, if the configuration asks for it.
+    pub fn declare<'a>(&mut self, keys: impl Iterator<Item = &'a [u8]>) {
+        if self.undeclared() != Undeclared::Allow {
+            self.declared = Some(keys.map(<[u8]>::to_vec).collect());
+        }
+    }
+
+    fn undeclared(&self) -> Undeclared {
+        match self.ctx.node.config.choice(Directive::ScriptUndeclaredKeys) {
+            "warn" => Undeclared::Warn,
+            "refuse" => Undeclared::Refuse,
+            _ => Undeclared::Allow,
+        }
+    }
+
+    /// `redis.call` and `redis.pcall`.
+    fn call(&mut self, call: &mut Call<'_>, is_protected: bool) -> Outcome {
+        self.operations += 1;
+        let answer = match self.read_words(call) {
+            Ok(()) => self.run_command(call)?,
+            Err(text) => Err(text.to_owned()),
+        };
+        match answer {
+            Ok(value) => call.give(value),
+            Err(text) if is_protected => {
+                let error = error_table(call, &text)?;
+                call.give(error)
+            }
+            Err(text) => Err(Fault::Error(error_table(call, &text)?)),
+        }
+    }
+
+    /// The words of the command, numbers as text.
+    fn read_words(&mut self, call: &Call<'_>) -> Result<(), &'static str> {
+        self.words.clear();
+        if call.arg_count() == 0 {
+            return Err("ERR Please specify at least one argument for this call");
+        }
+        for position in 1..=call.arg_count() {
+            match call.arg(position) {
+                Value::Str(string) => self.words.push(call.bytes(string)),
+                Value::Number(value) => push_number(&mut self.words, value),
+                _ => return Err(BAD_ARGUMENT),
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the command in `words`; its reply, or the text of its error.
+    fn run_command(&mut self, call: &mut Call<'_>) -> Result<Result<Value, String>, Fault> {
+        let command = match self.check() {
+            Ok(command) => command,
+            Err(text) => return Ok(Err(text)),
+        };
+        let ctx = &mut *self.ctx;
+        let args = self.words.as_args();
+        if ctx.keys.db != ctx.session.db {
+            ctx.keys.publish();
+            ctx.keys.db = ctx.session.db;
+        }
+        let mut sink = LuaSink::new(call.heap(), self.resp);
+        let mut inner = Ctx {
+            keys: ctx.keys,
+            reply: &mut sink,
+            session: ctx.session,
+            node: ctx.node,
+            stats: ctx.stats,
+            command,
+            may_block: false,
+        };
+        let outcome = handlers::of(command)(&mut inner, args);
+        ctx.stats.processed.add(1);
+        ctx.stats.count_call(command, 0);
+        if ctx.node.monitors.is_on() {
+            ctx.node.monitors.feed(ctx.node, ctx.session, command, args);
+        }
+        let answer = match outcome {
+            Ok(Flow::Done) => sink.finish()?,
+            Ok(_) => unreachable!("no handler blocks when it may not"),
+            Err(refusal) => Err(refusal.wire().into_owned()),
+        };
+        if let Err(text) = &answer {
+            ctx.stats.of(command).failed.add(1);
+            ctx.node.stats.count_error(text);
+        }
+        Ok(answer)
+    }
+
+    /// The command that the words mean, if a script may call it, with its keys in locked shards.
+    fn check(&mut self) -> Result<Command, String> {
+        let args = self.words.as_args();
+        let command = resolve(args).map_err(|unknown| match unknown {
+            Unknown::Command => "ERR Unknown command called from script".to_owned(),
+            Unknown::Subcommand(parent) => format!(
+                "ERR unknown subcommand '{}'. Try {} HELP.",
+                String::from_utf8_lossy(args.get(1).unwrap_or_default()),
+                parent.spec().name.to_uppercase()
+            ),
+        })?;
+        let spec = command.spec();
+        if !spec.arity.allows(args.len()) {
+            return Err("ERR Wrong number of args calling command from script".to_owned());
+        }
+        if spec.flags.has(Flags::NOSCRIPT) {
+            return Err("ERR This Redis command is not allowed from script".to_owned());
+        }
+        if spec.flags.has(Flags::WRITE) {
+            if self.is_read_only {
+                let text = "ERR Write commands are not allowed from read-only scripts.";
+                return Err(text.to_owned());
+            }
+            self.run.has_written.store(true, Ordering::Release);
+        }
+        self.ctx.keys.forget_places();
+        self.check_keys(command)?;
+        Ok(command)
+    }
+
+    fn check_keys(&mut self, command: Command) -> Result<(), String> {
+        let is_whole = command.spec().flags.has(Flags::ALL_SHARDS);
+        if !is_whole && !has_keys(command) {
+            return Ok(());
+        }
+        let all = self.ctx.node.keyspace.all_shards();
+        let is_wide = all.is_subset(&self.run.shards);
+        if is_whole && !is_wide {
+            return Err(outside(command.spec().full_name.as_bytes()));
+        }
+        if is_wide && self.declared.is_none() {
+            return Ok(());
+        }
+        let args = self.words.as_args();
+        let (mut stray, mut undeclared) = (None, None);
+        let keys = &mut *self.ctx.keys;
+        let declared = &self.declared;
+        let _refused_by_the_handler = key_positions(command, args, &mut |key| {
+            let key = args.at(key.index);
+            if !keys.holds(key) {
+                stray = Some(key);
+            }
+            if declared.as_ref().is_some_and(|declared| !declared.iter().any(|own| own == key)) {
+                undeclared = Some(key);
+            }
+        });
+        if let Some(key) = stray {
+            return Err(outside(key));
+        }
+        let undeclared = undeclared.map(<[u8]>::to_vec);
+        undeclared.map_or(Ok(()), |key| self.found_undeclared(&key))
+    }
+
+    fn found_undeclared(&mut self, key: &[u8]) -> Result<(), String> {
+        let node = self.ctx.node;
+        node.scripts.undeclared_keys.fetch_add(1, Ordering::Relaxed);
+        let name = String::from_utf8_lossy(&self.run.name).into_owned();
+        if self.undeclared() == Undeclared::Refuse {
+            return Err(format!(
+                "ERR Script {name} used the key '{}' that it was not given in KEYS",
+                String::from_utf8_lossy(key)
+            ));
+        }
+        node.host.log(&format!("script {name} used an undeclared key like {}", pattern_of(key)));
+        Ok(())
+    }
+
+    fn log(&mut self, call: &mut Call<'_>) -> Outcome {
+        if call.arg_count() < 2 {
+            return Err(raise(call, "ERR redis.log() requires two arguments or more."));
+        }
+        let Value::Number(level) = call.arg(1) else {
+            return Err(raise(call, "ERR First argument must be a number (log level)."));
+        };
+        if !(0.0..=3.0).contains(&level) {
+            return Err(raise(call, "ERR Invalid log level."));
+        }
+        let mut line = Vec::new();
+        for position in 2..=call.arg_count() {
+            if let Value::Str(_) | Value::Number(_) = call.arg(position) {
+                let text = call.string(position)?;
+                if !line.is_empty() {
+                    line.push(b' ');
+                }
+                line.extend_from_slice(call.bytes(text));
+            }
+        }
+        self.ctx.node.host.log_script(level as u8, &String::from_utf8_lossy(&line));
+        call.give_none()
+    }
+
+    fn set_resp(&mut self, call: &mut Call<'_>) -> Outcome {
+        if call.arg_count() != 1 {
+            return Err(raise(call, "ERR redis.setresp() requires one argument."));
+        }
+        self.resp = match call.arg(1) {
+            Value::Number(2.0) => Resp::V2,
+            Value::Number(3.0) => Resp::V3,
+            _ => return Err(raise(call, "ERR RESP version must be 2 or 3.")),
+        };
+        call.give_none()
+    }
+
+    fn acl_check(&mut self, call: &mut Call<'_>) -> Outcome {
+        if let Err(text) = self.read_words(call) {
+            return Err(raise(call, text));
+        }
+        if resolve(self.words.as_args()).is_err() {
+            return Err(raise(call, "ERR Invalid command passed to redis.acl_check_cmd()"));
+        }
+        call.give(true)
+    }
+}
+
+impl Host for RunHost<'_, '_, '_> {
+    fn tick(&mut self) -> Tick {
+        let node = self.ctx.node;
+        let elapsed = node.clock.monotonic_micros().saturating_sub(self.run.started_micros);
+        if elapsed >= self.busy_after_micros && node.scripts.running.note_slow(&self.run) {
+            // Those who wait for one of its shards are told that it is busy.
+            node.keyspace.wake_waiters(self.run.shards);
+        }
+        match self.run.is_to_end.load(Ordering::Acquire) {
+            true => Tick::Kill,
+            false => Tick::Continue,
+        }
+    }
+
+    fn native(&mut self, number: u16, call: &mut Call<'_>) -> Outcome {
+        match Api::of(number) {
+            Some(Api::Call) => self.call(call, false),
+            Some(Api::Pcall) => self.call(call, true),
+            Some(Api::ErrorReply) => single_field(call, "err"),
+            Some(Api::StatusReply) => single_field(call, "ok"),
+            Some(Api::Sha1Hex) => sha1_of(call),
+            Some(Api::Log) => self.log(call),
+            Some(Api::SetResp) => self.set_resp(call),
+            Some(Api::ReplicateCommands) => call.give(true),
+            Some(Api::SetRepl | Api::Breakpoint | Api::Debug) => call.give_none(),
+            Some(Api::AclCheckCmd) => self.acl_check(call),
+            Some(Api::RegisterFunction) | None => Err(absent(call, "register_function")),
+        }
+    }
+}
+
+/// COMPAT: whole numbers as integers, others in the fewest digits that mean them.
+fn push_number(words: &mut OwnedArgs, value: f64) {
+    let whole = value as i64;
+    if whole as f64 == value && whole != i64::MAX {
+        return words.push(IntText::new(whole).as_bytes());
+    }
+    let mut text = Vec::new();
+    format_f64(value, &mut text);
+    words.push(&text);
+}
+
+/// A script's own proof that it reaches no other keys did not hold.
+fn outside(key: &[u8]) -> String {
+    format!("ERR Script reached for '{}' outside the keys it holds", String::from_utf8_lossy(key))
+}
+
+/// A key with its digits and long parts blurred, so that no user data reaches the log.
+fn pattern_of(key: &[u8]) -> String {
+    let mut parts = Vec::new();
+    for part in key.split(|byte| *byte == b':') {
+        let is_word = part.len() <= 16 && part.iter().all(|byte| byte.is_ascii_alphabetic());
+        parts.push(if is_word { String::from_utf8_lossy(part).into_owned() } else { "*".into() });
+    }
+    parts.join(":")
+}
+
+/// What a library may call only while it is loaded, or only when it is not.
+pub fn absent(call: &mut Call<'_>, name: &str) -> Fault {
+    let text = format!("Script attempted to access nonexistent global variable '{name}'");
+    call.error(text)
+}
+
+pub fn error_table(call: &mut Call<'_>, text: &str) -> Result<Value, Fault> {
+    let heap = call.heap();
+    let table = heap.table(0, 2)?;
+    let text = heap.string(text.as_bytes())?;
+    heap.set_field(table, b"err", Value::Str(text))?;
+    heap.set_field(table, b"ignore_error_stats_update", Value::Bool(true))?;
+    Ok(Value::Table(table))
+}
+
+/// An error of the `redis` functions: a table, like those of commands.
+pub fn raise(call: &mut Call<'_>, text: &str) -> Fault {
+    match error_table(call, text) {
+        Ok(table) => Fault::Error(table),
+        Err(fault) => fault,
+    }
+}
+
+/// `redis.error_reply` and `redis.status_reply`.
+fn single_field(call: &mut Call<'_>, name: &str) -> Outcome {
+    let text = match call.arg(1) {
+        Value::Str(text) if call.arg_count() == 1 => call.bytes(text).to_vec(),
+        _ => {
+            let error = error_table(call, "ERR wrong number or type of arguments")?;
+            return call.give(error);
+        }
+    };
+    let text = match name {
+        "err" => with_code(&text),
+        _ => text,
+    };
+    let heap = call.heap();
+    let table = heap.table(0, 1)?;
+    let text = heap.string(&text)?;
+    heap.set_field(table, name.as_bytes(), Value::Str(text))?;
+    call.give(table)
+}
+
+/// COMPAT: a single word gets the code ERR before it, and a minus in front is dropped.
+fn with_code(text: &[u8]) -> Vec<u8> {
+    let text = text.strip_prefix(b"-").unwrap_or(text);
+    match text.contains(&b' ') {
+        true => text.to_vec(),
+        false => [b"ERR ", text].concat(),
+    }
+}
+
+fn sha1_of(call: &mut Call<'_>) -> Outcome {
+    if call.arg_count() != 1 {
+        return Err(raise(call, "ERR wrong number of arguments"));
+    }
+    let text = call.string(1)?;
+    let sha = sha1_hex(call.bytes(text));
+    call.give_bytes(&sha)
+}

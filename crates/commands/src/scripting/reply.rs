@@ -1,0 +1,109 @@
+//! A script's result as a reply.
+
+use russet_protocol::Sink;
+use russet_scripting::{Heap, TableRef, Value};
+
+/// Tables in tables that a reply follows.
+const LEVELS_MAX: usize = 512;
+
+/// Answers with a value that a script returned. `has_resp3` says that it chose RESP3.
+pub fn write(heap: &Heap, value: Value, has_resp3: bool, reply: &mut dyn Sink) {
+    Writer { heap, has_resp3 }.value(value, reply, 0);
+}
+
+struct Writer<'h> {
+    heap: &'h Heap,
+    has_resp3: bool,
+}
+
+impl Writer<'_> {
+    fn value(&self, value: Value, reply: &mut dyn Sink, level: usize) {
+        match value {
+            Value::Str(string) => reply.bulk(self.heap.bytes(string)),
+            Value::Number(number) => reply.int(number as i64),
+            Value::Bool(value) if self.has_resp3 => reply.boolean(value),
+            Value::Bool(true) => reply.int(1),
+            Value::Table(_) if level == LEVELS_MAX => reply.error("ERR reached lua stack limit"),
+            Value::Table(table) => self.table(table, reply, level + 1),
+            _ => reply.null(),
+        }
+    }
+
+    /// A table with a field that gives it a meaning, or else an array.
+    fn table(&self, table: TableRef, reply: &mut dyn Sink, level: usize) {
+        let field = |name: &str| self.heap.field(table, name.as_bytes());
+        let text = |value: Value| match value {
+            Value::Str(string) => Some(self.heap.bytes(string)),
+            _ => None,
+        };
+        if let Some(error) = text(field("err")) {
+            return reply.error(&String::from_utf8_lossy(error));
+        }
+        if let Some(status) = text(field("ok")) {
+            return reply.status(&one_line(status));
+        }
+        if let Value::Number(number) = field("double") {
+            return reply.double(number);
+        }
+        if let Value::Table(map) = field("map") {
+            return self.map(map, reply, level);
+        }
+        if let Value::Table(set) = field("set") {
+            return self.set(set, reply, level);
+        }
+        if let Some(digits) = text(field("big_number")) {
+            return reply.big_number(&one_line(digits));
+        }
+        if let Value::Table(verbatim) = field("verbatim_string")
+            && let Some(words) = text(self.heap.field(verbatim, b"string"))
+            && let Some(format) = text(self.heap.field(verbatim, b"format"))
+            && let Ok(format) = format.try_into()
+        {
+            return reply.verbatim(format, words);
+        }
+        self.array(table, reply, level);
+    }
+
+    fn map(&self, table: TableRef, reply: &mut dyn Sink, level: usize) {
+        let mark = reply.begin_map();
+        let (mut place, mut pairs) = (0, 0);
+        while let Some((next, key, value)) = self.heap.entry_from(table, place) {
+            place = next;
+            self.value(key, reply, level);
+            self.value(value, reply, level);
+            pairs += 1;
+        }
+        reply.end_map(mark, pairs);
+    }
+
+    fn set(&self, table: TableRef, reply: &mut dyn Sink, level: usize) {
+        let members = |visit: &mut dyn FnMut(Value)| {
+            let mut place = 0;
+            while let Some((next, key, _)) = self.heap.entry_from(table, place) {
+                place = next;
+                visit(key);
+            }
+        };
+        let mut len = 0;
+        members(&mut |_| len += 1);
+        reply.set(len);
+        members(&mut |key| self.value(key, reply, level));
+    }
+
+    /// The elements up to the first nil.
+    fn array(&self, table: TableRef, reply: &mut dyn Sink, level: usize) {
+        let mut len = 0;
+        while !self.heap.element(table, len + 1).is_nil() {
+            len += 1;
+        }
+        reply.array(len);
+        for at in 1..=len {
+            self.value(self.heap.element(table, at), reply, level);
+        }
+    }
+}
+
+/// Text that can't break a line: line ends are turned into spaces.
+fn one_line(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).replace(['\r', '\n'], " ")
+}

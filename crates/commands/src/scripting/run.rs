@@ -1,0 +1,141 @@
+//! One run, of a script or a function, from its words to its reply.
+
+use super::cache::{RunStats, Script};
+use super::eval::Words;
+use super::function::Library;
+use super::host::RunHost;
+use super::machine::Machine;
+use super::reply;
+use super::running::Run;
+use crate::ctx::{Ctx, DONE, Flow, Outcome};
+use crate::error::Refusal;
+use russet_protocol::Resp;
+use russet_scripting::{Fault, Heap, Value};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Words of a call that FUNCTION STATS shows.
+const WORDS_SHOWN_MAX: usize = 32;
+
+/// What runs.
+#[derive(Clone, Copy)]
+pub enum Code<'a> {
+    Script(&'a Script),
+    /// A library and which of its functions.
+    Function(&'a Arc<Library>, usize),
+}
+
+/// All that a run is.
+pub struct Request<'a> {
+    pub code: Code<'a>,
+    /// The digest of the script, or the name of the function.
+    pub name: &'a [u8],
+    pub words: Words<'a>,
+    pub is_read_only: bool,
+    pub is_wide: bool,
+    pub stats: &'a RunStats,
+}
+
+pub fn run(ctx: &mut Ctx, request: Request) -> Outcome {
+    if request.is_wide && ctx.keys.held() != ctx.node.keyspace.all_shards() {
+        return Ok(Flow::Replan);
+    }
+    let node = ctx.node;
+    node.scripts.count_run(request.is_wide);
+    let is_function = matches!(request.code, Code::Function(..));
+    let mut machine = node.scripts.take_machine(is_function);
+    let db = ctx.session.db;
+    let started_micros = node.clock.monotonic_micros();
+    let run = node.scripts.running.begin(Run {
+        shards: ctx.keys.held(),
+        is_function,
+        name: request.name.to_vec(),
+        words: request.words.all.iter().take(WORDS_SHOWN_MAX).map(<[u8]>::to_vec).collect(),
+        started_micros,
+        is_slow: AtomicBool::new(false),
+        has_written: AtomicBool::new(false),
+        is_to_end: AtomicBool::new(false),
+    });
+    let mut host = RunHost::new(ctx, run.clone(), request.is_read_only);
+    host.declare(request.words.keys.iter());
+    let result = call(&mut machine, &request, &mut host);
+    let (resp, operations) = (host.resp, host.operations);
+    node.scripts.running.end(&run);
+    restore_db(ctx, db);
+    let micros = node.clock.monotonic_micros().saturating_sub(started_micros);
+    request.stats.count(micros, operations, result.is_err());
+    let outcome = match result {
+        Ok(value) => {
+            reply::write(machine.state.heap(), value, resp == Resp::V3, ctx.reply);
+            DONE
+        }
+        Err(fault) => Err(Refusal::text(error_text(&machine, fault, is_function))),
+    };
+    machine.state.end_run();
+    node.scripts.give_machine(machine);
+    outcome
+}
+
+fn call(machine: &mut Machine, request: &Request, host: &mut RunHost) -> Result<Value, Fault> {
+    let words = request.words;
+    let results = match request.code {
+        Code::Script(script) => {
+            let function = machine.function(script)?;
+            machine.set_words(words.keys, words.rest)?;
+            machine.state.call(host, function, &[])?
+        }
+        Code::Function(library, index) => {
+            let function = machine.library_function(library, index)?;
+            let args = [machine.words(words.keys)?, machine.words(words.rest)?];
+            machine.state.call(host, function, &args)?
+        }
+    };
+    Ok(results.first().copied().unwrap_or_default())
+}
+
+/// A script may select another database; for its caller nothing has changed.
+fn restore_db(ctx: &mut Ctx, db: usize) {
+    if ctx.session.db != db || ctx.keys.db != db {
+        ctx.keys.publish();
+        ctx.session.db = db;
+        ctx.session.card.db.store(db as u32, Ordering::Relaxed);
+        ctx.keys.db = db;
+    }
+}
+
+/// What an error that nobody caught says, and where it was.
+fn error_text(machine: &Machine, fault: Fault, is_function: bool) -> String {
+    let text = match fault {
+        Fault::Error(value) => text_of(machine.state.heap(), value),
+        Fault::Killed if is_function => "ERR Script killed by user with FUNCTION KILL.".to_owned(),
+        Fault::Killed => "ERR Script killed by user with SCRIPT KILL.".to_owned(),
+        Fault::Yield { .. } => "ERR attempt to yield across metamethod/C-call boundary".to_owned(),
+    };
+    match machine.state.origin() {
+        Some(origin) => {
+            let name = String::from_utf8_lossy(&origin.chunk_name).into_owned();
+            format!("{text} script: on {name}:{}.", origin.line)
+        }
+        None => text,
+    }
+}
+
+/// The words of an error value.
+pub fn text_of(heap: &Heap, value: Value) -> String {
+    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match value {
+        Value::Str(string) => format!("ERR {}", lossy(heap.bytes(string))),
+        Value::Number(number) => format!("ERR {}", plain(number)),
+        Value::Table(table) => match heap.field(table, b"err") {
+            Value::Str(string) => lossy(heap.bytes(string)),
+            Value::Number(number) => plain(number),
+            _ => "ERR unknown error".to_owned(),
+        },
+        Value::Bool(value) => format!("ERR {value}"),
+        other => format!("ERR {}", other.type_name()),
+    }
+}
+
+fn plain(number: f64) -> String {
+    String::from_utf8_lossy(russet_scripting::number::TextBuffer::new().format(number)).into_owned()
+}

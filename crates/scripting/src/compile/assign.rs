@@ -1,0 +1,201 @@
+//! Assignments.
+
+use super::function::{Compiler, Outcome, Place};
+use super::value::{constant_of, is_open};
+use crate::proto::{Constant, Op, Reg};
+use crate::syntax::tree::{Expr, LocalId};
+
+/// The key of a store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Key {
+    Name(u16),
+    Register(Reg),
+}
+
+/// A target whose object and key have been evaluated.
+enum Target<'e> {
+    Local(LocalId),
+    Global(&'e [u8]),
+    Element { object: Reg, key: Key, named: &'e Expr, line: u32 },
+}
+
+impl Compiler<'_> {
+    pub(super) fn key(&mut self, key: &Expr) -> Outcome<Key> {
+        if let Expr::Str(name) = key {
+            let k = self.constant(Constant::Str(name.as_ref().into()))?;
+            if let Ok(k) = u16::try_from(k) {
+                return Ok(Key::Name(k));
+            }
+        }
+        self.expr_any(key).map(Key::Register)
+    }
+
+    /// Stores the value of an expression as a field of what register `a` holds.
+    pub(super) fn store(&mut self, a: Reg, key: Key, value: &Expr) -> Outcome<()> {
+        if let (Key::Name(k), Some(constant)) = (key, constant_of(value)) {
+            let v = self.constant(constant)?;
+            if let Ok(v) = u16::try_from(v) {
+                return self.emit(Op::SetFieldK { a, k, v }).map(drop);
+            }
+        }
+        let c = self.expr_any(value)?;
+        self.store_register(a, key, c)
+    }
+
+    fn store_register(&mut self, a: Reg, key: Key, c: Reg) -> Outcome<()> {
+        match key {
+            Key::Name(k) => self.emit(Op::SetField { a, k, c }).map(drop),
+            Key::Register(b) => self.emit(Op::SetIndex { a, b, c }).map(drop),
+        }
+    }
+
+    pub(super) fn assign(&mut self, targets: &[Expr], values: &[Expr], line: u32) -> Outcome<()> {
+        let mark = self.frame().free;
+        match (targets, values) {
+            ([target], [value]) => self.assign_one(target, value, line)?,
+            _ => self.assign_many(targets, values, line)?,
+        }
+        self.free_to(mark);
+        Ok(())
+    }
+
+    fn assign_one(&mut self, target: &Expr, value: &Expr, line: u32) -> Outcome<()> {
+        match target {
+            Expr::Local { id, .. } => match self.place(*id)? {
+                Place::Register(register) => self.expr_to(value, register),
+                _ => {
+                    let register = self.expr_any(value)?;
+                    self.frame().line = line;
+                    self.set_local(*id, register)
+                }
+            },
+            Expr::Global { name, .. } => {
+                let register = self.expr_any(value)?;
+                self.frame().line = line;
+                self.set_global(name, register)
+            }
+            Expr::Index(index) => {
+                let object = self.expr_any(&index.object)?;
+                let key = self.key(&index.key)?;
+                if let (Key::Name(k), Some(constant)) = (key, constant_of(value)) {
+                    let v = self.constant(constant)?;
+                    if let Ok(v) = u16::try_from(v) {
+                        self.frame().line = line;
+                        self.name_operand(0, &index.object);
+                        return self.emit(Op::SetFieldK { a: object, k, v }).map(drop);
+                    }
+                }
+                let register = self.expr_any(value)?;
+                self.frame().line = line;
+                self.name_operand(0, &index.object);
+                self.store_register(object, key, register)
+            }
+            _ => unreachable!("the parser takes no other targets"),
+        }
+    }
+
+    fn assign_many(&mut self, targets: &[Expr], values: &[Expr], line: u32) -> Outcome<()> {
+        let mut places = Vec::with_capacity(targets.len());
+        for target in targets {
+            places.push(match target {
+                Expr::Local { id, .. } => Target::Local(*id),
+                Expr::Global { name, .. } => Target::Global(name),
+                Expr::Index(index) => {
+                    let object = self.steady(&index.object, targets)?;
+                    let key = match &index.key {
+                        Expr::Str(_) => self.key(&index.key)?,
+                        key => Key::Register(self.steady(key, targets)?),
+                    };
+                    let (named, line) = (&index.object, line);
+                    Target::Element { object, key, named, line }
+                }
+                _ => unreachable!("the parser takes no other targets"),
+            });
+        }
+        let first = self.frame().free;
+        self.list_adjusted(values, targets.len())?;
+        for (offset, place) in places.into_iter().enumerate().rev() {
+            let register = (first + offset) as Reg;
+            self.frame().line = line;
+            match place {
+                Target::Local(id) => self.set_local(id, register)?,
+                Target::Global(name) => self.set_global(name, register)?,
+                Target::Element { object, key, named, line } => {
+                    self.frame().line = line;
+                    self.name_operand(0, named);
+                    self.store_register(object, key, register)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An operand of a target in a register that the other targets leave alone.
+    fn steady(&mut self, expr: &Expr, targets: &[Expr]) -> Outcome<Reg> {
+        let is_assigned = |id: LocalId| {
+            targets
+                .iter()
+                .any(|target| matches!(target, Expr::Local { id: other, .. } if *other == id))
+        };
+        match expr {
+            Expr::Local { id, .. } if is_assigned(*id) => self.expr_to_next(expr),
+            _ => self.expr_any(expr),
+        }
+    }
+
+    fn set_local(&mut self, id: LocalId, from: Reg) -> Outcome<()> {
+        match self.place(id)? {
+            Place::Register(a) => self.emit(Op::Move { a, b: from }).map(drop),
+            Place::Cell(a) => self.emit(Op::SetCell { a, b: from }).map(drop),
+            Place::UpvalueCell(up) => self.emit(Op::SetUpvalueCell { a: from, up }).map(drop),
+            Place::Upvalue(_) => unreachable!("a captured variable that is assigned has a cell"),
+        }
+    }
+
+    fn set_global(&mut self, name: &[u8], from: Reg) -> Outcome<()> {
+        let k = self.string_constant(name)?;
+        self.emit(Op::SetGlobal { a: from, k }).map(drop)
+    }
+
+    /// Evaluates a list to exactly `wanted` registers in a row.
+    pub(super) fn list_adjusted(&mut self, values: &[Expr], wanted: usize) -> Outcome<()> {
+        let start = self.frame().free;
+        for (position, value) in values.iter().enumerate() {
+            let is_last = position + 1 == values.len();
+            let missing = wanted.saturating_sub(position);
+            if is_last && is_open(value) && missing != 1 {
+                self.open_adjusted(value, missing)?;
+            } else {
+                self.expr_to_next(value)?;
+                if position >= wanted {
+                    self.free_to(start + position.min(wanted));
+                }
+            }
+        }
+        let have = self.frame().free - start;
+        if have < wanted {
+            let first = self.take_registers(wanted - have)?;
+            let last = first + (wanted - have) as Reg - 1;
+            self.emit(Op::LoadNil { a: first, last })?;
+        }
+        Ok(())
+    }
+
+    /// Exactly `wanted` values of a call or `...`.
+    fn open_adjusted(&mut self, value: &Expr, wanted: usize) -> Outcome<()> {
+        match value {
+            Expr::Call(call) => {
+                self.call(call, wanted as u8 + 1)?;
+                self.take_registers(wanted)?;
+            }
+            Expr::Vararg { line } => {
+                self.frame().line = *line;
+                let a = self.frame().free as Reg;
+                self.take_registers(wanted)?;
+                self.emit(Op::Vararg { a, count: wanted as u8 + 1 })?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,122 @@
+//! Conditions to jumps.
+
+use super::function::{Compiler, Outcome};
+use super::value::constant_of;
+use crate::proto::{Constant, Op, Reg};
+use crate::syntax::tree::{Binary, Expr, Relation, Unary};
+
+impl Compiler<'_> {
+    /// Jumps, to be patched, that are taken if the truth of the expression is `wanted`.
+    pub(super) fn jump_when(&mut self, expr: &Expr, wanted: bool) -> Outcome<Vec<usize>> {
+        let mark = self.frame().free;
+        let jumps = match expr {
+            Expr::Paren(inner) => self.jump_when(inner, wanted)?,
+            Expr::Unary { kind: Unary::Not, operand, .. } => self.jump_when(operand, !wanted)?,
+            Expr::And(pair) => self.jump_chain(pair, wanted, false)?,
+            Expr::Or(pair) => self.jump_chain(pair, wanted, true)?,
+            Expr::Compare(binary) => vec![self.jump_compare(binary, wanted)?],
+            _ => match constant_of(expr) {
+                Some(constant) => {
+                    let truth = !matches!(constant, Constant::Nil | Constant::Bool(false));
+                    match truth == wanted {
+                        true => vec![self.emit(Op::Jump { to: 0 })?],
+                        false => Vec::new(),
+                    }
+                }
+                None => {
+                    let a = self.expr_any(expr)?;
+                    vec![match wanted {
+                        true => self.emit(Op::JumpIf { a, to: 0 })?,
+                        false => self.emit(Op::JumpIfNot { a, to: 0 })?,
+                    }]
+                }
+            },
+        };
+        self.free_to(mark);
+        Ok(jumps)
+    }
+
+    /// `and` and `or`, which are settled by a left side whose truth is `settles`.
+    fn jump_chain(
+        &mut self,
+        pair: &(Expr, Expr),
+        wanted: bool,
+        settles: bool,
+    ) -> Outcome<Vec<usize>> {
+        if wanted == settles {
+            let mut jumps = self.jump_when(&pair.0, wanted)?;
+            jumps.extend(self.jump_when(&pair.1, wanted)?);
+            return Ok(jumps);
+        }
+        let past = self.jump_when(&pair.0, settles)?;
+        let jumps = self.jump_when(&pair.1, wanted)?;
+        self.patch_all(past);
+        Ok(jumps)
+    }
+
+    fn jump_compare(&mut self, binary: &Binary<Relation>, wanted: bool) -> Outcome<usize> {
+        let Binary { kind, left, right, line } = binary;
+        if let Some(at) = self.jump_compare_constant(binary, wanted)? {
+            return Ok(at);
+        }
+        let (a, b) = self.operands(left, right, None)?;
+        self.frame().line = *line;
+        self.emit(match kind {
+            Relation::Eq => Op::Eq { a, b, wanted, to: 0 },
+            Relation::Ne => Op::Eq { a, b, wanted: !wanted, to: 0 },
+            Relation::Lt => Op::Lt { a, b, wanted, to: 0 },
+            Relation::Le => Op::Le { a, b, wanted, to: 0 },
+            Relation::Gt => Op::Lt { a: b, b: a, wanted, to: 0 },
+            Relation::Ge => Op::Le { a: b, b: a, wanted, to: 0 },
+        })
+    }
+
+    /// A comparison with a constant, if there is an instruction for it.
+    fn jump_compare_constant(
+        &mut self,
+        binary: &Binary<Relation>,
+        wanted: bool,
+    ) -> Outcome<Option<usize>> {
+        let (operand, constant, kind) =
+            match (constant_of(&binary.left), constant_of(&binary.right)) {
+                (None, Some(constant)) => (&binary.left, constant, binary.kind),
+                (Some(constant), None) => (&binary.right, constant, mirrored(binary.kind)),
+                _ => return Ok(None),
+            };
+        let is_equality = matches!(kind, Relation::Eq | Relation::Ne);
+        if !is_equality && !matches!(constant, Constant::Number(_)) {
+            return Ok(None);
+        }
+        let Ok(k) = u16::try_from(self.constant(constant)?) else { return Ok(None) };
+        let a = self.expr_any(operand)?;
+        self.frame().line = binary.line;
+        let op = constant_op(kind, wanted, a, k);
+        self.emit(op).map(Some)
+    }
+}
+
+/// The relation with its sides exchanged.
+fn mirrored(kind: Relation) -> Relation {
+    match kind {
+        Relation::Lt => Relation::Gt,
+        Relation::Le => Relation::Ge,
+        Relation::Gt => Relation::Lt,
+        Relation::Ge => Relation::Le,
+        kind => kind,
+    }
+}
+
+fn constant_op(kind: Relation, wanted: bool, a: Reg, k: u16) -> Op {
+    match (kind, wanted) {
+        (Relation::Eq, true) | (Relation::Ne, false) => Op::EqK { a, k, to: 0 },
+        (Relation::Eq, false) | (Relation::Ne, true) => Op::NotEqK { a, k, to: 0 },
+        (Relation::Lt, true) => Op::LtK { a, k, to: 0 },
+        (Relation::Lt, false) => Op::NotLtK { a, k, to: 0 },
+        (Relation::Le, true) => Op::LeK { a, k, to: 0 },
+        (Relation::Le, false) => Op::NotLeK { a, k, to: 0 },
+        (Relation::Gt, true) => Op::GtK { a, k, to: 0 },
+        (Relation::Gt, false) => Op::NotGtK { a, k, to: 0 },
+        (Relation::Ge, true) => Op::GeK { a, k, to: 0 },
+        (Relation::Ge, false) => Op::NotGeK { a, k, to: 0 },
+    }
+}

@@ -1,0 +1,301 @@
+//! One function: its registers, constants, captures and jumps.
+
+use crate::limits::{CONSTANTS_MAX, INSTRUCTIONS_MAX, REGISTERS_MAX};
+use crate::proto::{Capture, Constant, NameKind, Named, Op, Proto, Reg};
+use crate::syntax::SyntaxError;
+use crate::syntax::tree::{Expr, Function, Local, LocalId, Tree};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A constant as a key.
+///
+/// COMPAT: 0 and -0 are one constant, and the first of them in a function stands for both
+/// (tests/corpus/messages.txt).
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum ConstantKey {
+    Nil,
+    Bool(bool),
+    Number(u64),
+    Str(Arc<[u8]>),
+}
+
+/// A function that is being compiled.
+#[derive(Debug, Default)]
+pub(super) struct Frame {
+    number: u32,
+    pub(super) proto: Proto,
+    constants: HashMap<ConstantKey, u32>,
+    captured: Vec<LocalId>,
+    registers: HashMap<LocalId, Reg>,
+    /// The first free register.
+    pub(super) free: usize,
+    /// Registers below hold variables in scope.
+    pub(super) local_registers: usize,
+    /// Jumps out of each open loop.
+    pub(super) breaks: Vec<Vec<usize>>,
+    /// The local function whose body is being compiled by an inner frame.
+    pub(super) defining: Option<LocalId>,
+    pub(super) line: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct Compiler<'t> {
+    pub(super) locals: &'t [Local],
+    source: Arc<[u8]>,
+    chunk_name: Arc<[u8]>,
+    frames: Vec<Frame>,
+}
+
+/// Where a variable lives, seen from the function that is being compiled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    Register(Reg),
+    /// A register that holds the variable's cell.
+    Cell(Reg),
+    Upvalue(u8),
+    UpvalueCell(u8),
+}
+
+pub(super) type Outcome<T> = Result<T, SyntaxError>;
+
+pub(super) fn compile_tree(tree: &Tree) -> Outcome<Proto> {
+    let mut compiler = Compiler {
+        locals: &tree.locals,
+        source: tree.name.clone(),
+        chunk_name: tree.chunk_name.clone(),
+        frames: Vec::new(),
+    };
+    compiler.function(&tree.main)
+}
+
+impl<'t> Compiler<'t> {
+    pub(super) fn frame(&mut self) -> &mut Frame {
+        self.frames.last_mut().expect("a function is being compiled")
+    }
+
+    pub(super) fn error(&mut self, text: &str) -> SyntaxError {
+        let line = self.frame().line;
+        let mut message = self.source.to_vec();
+        message.extend_from_slice(format!(":{line}: {text}").as_bytes());
+        SyntaxError { message }
+    }
+
+    pub(super) fn function(&mut self, function: &Function) -> Outcome<Proto> {
+        let mut frame = Frame { number: function.number, line: function.line, ..Frame::default() };
+        frame.proto.is_vararg = function.is_vararg;
+        frame.proto.params = function.params.len() as u8;
+        frame.proto.source = self.source.clone();
+        frame.proto.chunk_name = self.chunk_name.clone();
+        frame.proto.registers = 2;
+        self.frames.push(frame);
+        for param in &function.params {
+            let register = self.take_register()?;
+            self.bind(*param, register)?;
+        }
+        if let Some((arg, is_table)) = function.arg {
+            let register = self.take_register()?;
+            self.emit(match is_table {
+                true => Op::ArgTable { a: register },
+                false => Op::LoadNil { a: register, last: register },
+            })?;
+            self.bind(arg, register)?;
+        }
+        self.statements(&function.body)?;
+        self.frame().line = function.end_line;
+        self.emit(Op::Return { a: 0, count: 1 })?;
+        let frame = self.frames.pop().expect("it was pushed above");
+        Ok(frame.proto)
+    }
+
+    // Registers.
+
+    pub(super) fn take_register(&mut self) -> Outcome<Reg> {
+        let register = self.take_registers(1)?;
+        Ok(register)
+    }
+
+    /// Takes so many registers in a row; the first.
+    pub(super) fn take_registers(&mut self, count: usize) -> Outcome<Reg> {
+        let frame = self.frame();
+        let first = frame.free;
+        frame.free += count;
+        if frame.free > REGISTERS_MAX {
+            return Err(self.error("function or expression too complex"));
+        }
+        frame.proto.registers = frame.proto.registers.max(frame.free as u8);
+        Ok(first as Reg)
+    }
+
+    /// Gives back all registers from a mark on.
+    pub(super) fn free_to(&mut self, mark: usize) {
+        self.frame().free = mark;
+    }
+
+    /// The registers of variables that leave their scope, and all above, are free again.
+    pub(super) fn leave_scope(&mut self, mark: usize) {
+        let frame = self.frame();
+        frame.local_registers = mark;
+        frame.free = mark;
+    }
+
+    /// Makes a register that holds its first value the home of a variable.
+    pub(super) fn bind(&mut self, local: LocalId, register: Reg) -> Outcome<()> {
+        if self.locals[local.index()].needs_cell() {
+            self.emit(Op::NewCell { a: register })?;
+        }
+        let frame = self.frame();
+        frame.registers.insert(local, register);
+        frame.local_registers = frame.local_registers.max(register as usize + 1);
+        Ok(())
+    }
+
+    pub(super) fn is_temporary(&mut self, register: Reg) -> bool {
+        register as usize >= self.frame().local_registers
+    }
+
+    pub(super) fn place(&mut self, local: LocalId) -> Outcome<Place> {
+        let needs_cell = self.locals[local.index()].needs_cell();
+        if self.locals[local.index()].function == self.frame().number {
+            let register = self.frame().registers[&local];
+            return Ok(if needs_cell { Place::Cell(register) } else { Place::Register(register) });
+        }
+        let depth = self.frames.len() - 1;
+        let up = self.capture(local, depth);
+        Ok(if needs_cell { Place::UpvalueCell(up) } else { Place::Upvalue(up) })
+    }
+
+    /// The capture of an outer variable in the frame at a depth.
+    fn capture(&mut self, local: LocalId, depth: usize) -> u8 {
+        let known = self.frames[depth].captured.iter().position(|known| *known == local);
+        if let Some(index) = known {
+            return index as u8;
+        }
+        let outer = &self.frames[depth - 1];
+        let source = if outer.number != self.locals[local.index()].function {
+            Capture::Upvalue(self.capture(local, depth - 1))
+        } else if outer.defining == Some(local) {
+            Capture::Itself
+        } else {
+            Capture::Register(outer.registers[&local])
+        };
+        let frame = &mut self.frames[depth];
+        frame.captured.push(local);
+        frame.proto.captures.push(source);
+        frame.captured.len() as u8 - 1
+    }
+
+    // Code.
+
+    pub(super) fn emit(&mut self, op: Op) -> Outcome<usize> {
+        let frame = self.frame();
+        frame.proto.code.push(op);
+        let line = frame.line;
+        frame.proto.lines.push(line);
+        let at = frame.proto.code.len() - 1;
+        if at > INSTRUCTIONS_MAX {
+            return Err(self.error("code size overflow"));
+        }
+        Ok(at)
+    }
+
+    pub(super) fn here(&mut self) -> usize {
+        self.frame().proto.code.len()
+    }
+
+    /// Makes the jump at `at` lead to `to`.
+    pub(super) fn patch(&mut self, at: usize, to: usize) {
+        let target = to as u32;
+        match &mut self.frame().proto.code[at] {
+            Op::Jump { to }
+            | Op::Loop { to }
+            | Op::JumpIf { to, .. }
+            | Op::JumpIfNot { to, .. }
+            | Op::Eq { to, .. }
+            | Op::Lt { to, .. }
+            | Op::Le { to, .. }
+            | Op::EqK { to, .. }
+            | Op::NotEqK { to, .. }
+            | Op::LtK { to, .. }
+            | Op::NotLtK { to, .. }
+            | Op::LeK { to, .. }
+            | Op::NotLeK { to, .. }
+            | Op::GtK { to, .. }
+            | Op::NotGtK { to, .. }
+            | Op::GeK { to, .. }
+            | Op::NotGeK { to, .. }
+            | Op::ForPrepare { to, .. }
+            | Op::ForLoop { to, .. }
+            | Op::ForNext { to, .. } => *to = target,
+            other => unreachable!("{other:?} does not jump"),
+        }
+    }
+
+    pub(super) fn patch_all(&mut self, jumps: Vec<usize>) {
+        let here = self.here();
+        for jump in jumps {
+            self.patch(jump, here);
+        }
+    }
+
+    pub(super) fn constant(&mut self, value: Constant) -> Outcome<u32> {
+        let key = match &value {
+            Constant::Nil => ConstantKey::Nil,
+            Constant::Bool(value) => ConstantKey::Bool(*value),
+            Constant::Number(0.0) => ConstantKey::Number(0),
+            Constant::Number(number) => ConstantKey::Number(number.to_bits()),
+            Constant::Str(bytes) => ConstantKey::Str(bytes.as_ref().into()),
+        };
+        let frame = self.frame();
+        if let Some(known) = frame.constants.get(&key) {
+            return Ok(*known);
+        }
+        let index = frame.proto.constants.len();
+        if index >= CONSTANTS_MAX {
+            return Err(self.error("constant table overflow"));
+        }
+        frame.proto.constants.push(value);
+        frame.constants.insert(key, index as u32);
+        Ok(index as u32)
+    }
+
+    pub(super) fn string_constant(&mut self, text: &[u8]) -> Outcome<u32> {
+        self.constant(Constant::Str(text.into()))
+    }
+
+    // Names for messages.
+
+    /// Notes how the source named an operand of the next instruction.
+    pub(super) fn name_operand(&mut self, operand: u8, expr: &Expr) {
+        if let Some((kind, name)) = self.describe(expr) {
+            self.name_as(operand, kind, name);
+        }
+    }
+
+    pub(super) fn name_as(&mut self, operand: u8, kind: NameKind, name: Arc<[u8]>) {
+        let pc = self.here() as u32;
+        self.frame().proto.names.push(Named { pc, operand, kind, name });
+    }
+
+    fn describe(&mut self, expr: &Expr) -> Option<(NameKind, Arc<[u8]>)> {
+        match expr {
+            Expr::Local { id, .. } => {
+                let local = &self.locals[id.index()];
+                let is_own = local.function == self.frame().number;
+                let kind = if is_own { NameKind::Local } else { NameKind::Upvalue };
+                Some((kind, local.name.clone()))
+            }
+            Expr::Global { name, .. } => Some((NameKind::Global, name.clone())),
+            Expr::Index(index) => match &index.key {
+                Expr::Str(name) => Some((NameKind::Field, name.clone())),
+                _ => Some((NameKind::Field, b"?".as_slice().into())),
+            },
+            Expr::Paren(inner) => self.describe(inner),
+            // A side that is settled in the source leaves no trace in the code.
+            Expr::Or(pair) if matches!(pair.0, Expr::Nil | Expr::False) => self.describe(&pair.1),
+            Expr::And(pair) if matches!(pair.0, Expr::True | Expr::Number(_) | Expr::Str(_)) => {
+                self.describe(&pair.1)
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,515 @@
+//! Everything that Lua values name: strings, tables, functions, shared variables, coroutines.
+//!
+//! Objects are in two generations. The permanent part (globals, libraries, constants of loaded
+//! scripts) is made between runs. Whatever a run makes lies behind it and goes in one cut when the
+//! run ends, unless a permanent object that scripts may change came to name it (`promote`). A long
+//! run is also collected while it runs (`collect`), when the machine knows all its roots.
+
+mod arena;
+mod memory;
+mod strings;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use arena::Arena;
+pub(crate) use memory::Memory;
+pub(crate) use strings::{RunStrings, Strings, Unfinished};
+pub(crate) use table::{TABLE_BYTES, Table};
+
+use crate::call::NativeFn;
+use crate::fault::{Fault, OUT_OF_MEMORY, Refusal};
+use crate::limits::{COLLECT_BYTES_MIN, PACKED_STRING_BYTES_MAX};
+use crate::value::{CellRef, FuncRef, NativeRef, ProtoRef, StrRef, TableRef, ThreadRef, Value};
+use crate::vm::Coroutine;
+pub(crate) use std::collections::HashSet;
+use std::ops::Range;
+
+/// A function written in Lua.
+#[derive(Debug, Default)]
+pub(crate) struct Closure {
+    pub(crate) proto: ProtoRef,
+    /// A variable that is never assigned again is here itself, any other as its cell.
+    pub(crate) upvalues: Box<[Value]>,
+}
+
+/// What a native runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum NativeCode {
+    Ours(NativeFn),
+    /// The host's function of that number.
+    Host(u16),
+    Free,
+}
+
+#[derive(Debug)]
+pub(crate) struct Native {
+    pub(crate) code: NativeCode,
+    pub(crate) upvalues: Box<[Value]>,
+}
+
+impl Default for Native {
+    fn default() -> Self {
+        Native { code: NativeCode::Free, upvalues: Box::default() }
+    }
+}
+
+pub(crate) const FUNCTION_BYTES: usize = size_of::<Closure>();
+pub(crate) const NATIVE_BYTES: usize = size_of::<Native>();
+pub(crate) const CELL_BYTES: usize = size_of::<Value>();
+pub(crate) const VALUE_BYTES: usize = size_of::<Value>();
+
+/// Permanent objects that name objects of the run.
+#[derive(Debug, Default)]
+pub(crate) struct Remembered {
+    pub(crate) tables: Vec<TableRef>,
+    pub(crate) cells: HashSet<CellRef>,
+    pub(crate) natives: HashSet<NativeRef>,
+    pub(crate) threads: HashSet<ThreadRef>,
+}
+
+impl Remembered {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tables.is_empty()
+            && self.cells.is_empty()
+            && self.natives.is_empty()
+            && self.threads.is_empty()
+    }
+}
+
+#[derive(Debug)]
+pub struct Heap {
+    pub(crate) strings: Strings,
+    pub(crate) tables: Arena<Table>,
+    pub(crate) functions: Arena<Closure>,
+    pub(crate) natives: Arena<Native>,
+    pub(crate) cells: Arena<Value>,
+    pub(crate) threads: Arena<Coroutine>,
+    pub(crate) memory: Memory,
+    pub(crate) remembered: Remembered,
+    pub(crate) permanent_bytes: usize,
+    /// Permanent bytes after the last collection of the permanent part.
+    pub(crate) permanent_bytes_kept: usize,
+    pub(crate) collect_at_bytes: usize,
+    pub(crate) out_of_memory: StrRef,
+    /// Permanent strings that the host holds.
+    pub(crate) pinned: HashSet<StrRef>,
+    /// The metatable that all strings share.
+    pub(crate) string_meta: Option<TableRef>,
+    /// Work that natives declared since the host was last asked.
+    pub(crate) steps_left: u32,
+}
+
+/// Whether two values that are not both strings are the same key or equal without metamethods.
+pub(crate) fn same_handle(a: Value, b: Value) -> bool {
+    match (a, b) {
+        (Value::Nil, Value::Nil) => true,
+        (Value::Bool(a), Value::Bool(b)) => a == b,
+        (Value::Number(a), Value::Number(b)) => a == b,
+        (Value::Str(a), Value::Str(b)) => a == b,
+        (Value::Table(a), Value::Table(b)) => a == b,
+        (Value::Function(a), Value::Function(b)) => a == b,
+        (Value::Native(a), Value::Native(b)) => a == b,
+        (Value::Thread(a), Value::Thread(b)) => a == b,
+        (Value::Light(a), Value::Light(b)) => a == b,
+        _ => false,
+    }
+}
+
+impl Heap {
+    pub(crate) fn new(seed: u64, bytes_max: usize) -> Self {
+        let mut strings = Strings::new(seed);
+        let mut memory = Memory::new(bytes_max.max(1 << 20));
+        let text = strings.intern(&mut memory, OUT_OF_MEMORY.as_bytes());
+        Heap {
+            strings,
+            tables: Arena::default(),
+            functions: Arena::default(),
+            natives: Arena::default(),
+            cells: Arena::default(),
+            threads: Arena::default(),
+            memory,
+            remembered: Remembered::default(),
+            permanent_bytes: 0,
+            permanent_bytes_kept: 0,
+            collect_at_bytes: COLLECT_BYTES_MIN,
+            out_of_memory: text.expect("an empty state has room for one short string"),
+            pinned: HashSet::new(),
+            string_meta: None,
+            steps_left: crate::limits::STEPS_PER_TICK,
+        }
+    }
+
+    /// Bytes held now.
+    pub fn used_bytes(&self) -> usize {
+        self.memory.used_bytes()
+    }
+
+    /// The error that a refused write or allocation raises, without a position.
+    pub fn fault_of(&mut self, refusal: Refusal) -> Fault {
+        match refusal {
+            Refusal::OutOfMemory => Fault::Error(Value::Str(self.out_of_memory)),
+            _ => self.fault(refusal.text()),
+        }
+    }
+
+    /// An error with this text and no position.
+    pub fn fault(&mut self, text: impl AsRef<[u8]>) -> Fault {
+        match self.strings.add(&mut self.memory, text.as_ref()) {
+            Ok(text) => Fault::Error(Value::Str(text)),
+            Err(_) => Fault::Error(Value::Str(self.out_of_memory)),
+        }
+    }
+
+    // Strings.
+
+    pub fn bytes(&self, string: StrRef) -> &[u8] {
+        self.strings.bytes(string)
+    }
+
+    pub fn string(&mut self, bytes: &[u8]) -> Result<StrRef, Fault> {
+        let added = self.strings.add(&mut self.memory, bytes);
+        added.map_err(|refusal| self.fault_of(refusal))
+    }
+
+    pub(crate) fn finish_string(&mut self, unfinished: Unfinished) -> Result<StrRef, Refusal> {
+        self.strings.finish(&mut self.memory, unfinished)
+    }
+
+    pub(crate) fn own_string(&mut self, bytes: Vec<u8>) -> Result<StrRef, Refusal> {
+        self.strings.add_own(&mut self.memory, bytes.into_boxed_slice())
+    }
+
+    /// As `string`, without a copy if the bytes are many.
+    pub fn string_owned(&mut self, bytes: Vec<u8>) -> Result<StrRef, Fault> {
+        let added = if bytes.len() > PACKED_STRING_BYTES_MAX {
+            self.strings.add_own(&mut self.memory, bytes.into_boxed_slice())
+        } else {
+            self.strings.add(&mut self.memory, &bytes)
+        };
+        added.map_err(|refusal| self.fault_of(refusal))
+    }
+
+    /// A permanent string that constants share, for the host to hold; only between runs.
+    pub fn intern(&mut self, bytes: &[u8]) -> Result<StrRef, Fault> {
+        let string = self.intern_constant(bytes)?;
+        self.pinned.insert(string);
+        self.permanent_bytes = self.memory.used_bytes();
+        Ok(string)
+    }
+
+    /// As `intern`, but it goes when no constant needs it any more.
+    pub(crate) fn intern_constant(&mut self, bytes: &[u8]) -> Result<StrRef, Fault> {
+        let added = self.strings.intern(&mut self.memory, bytes);
+        added.map_err(|refusal| self.fault_of(refusal))
+    }
+
+    /// As `intern`, during set-up: the string becomes permanent when the set-up is settled.
+    pub(crate) fn intern_late(&mut self, bytes: &[u8]) -> Result<StrRef, Fault> {
+        let added = self.strings.intern_late(&mut self.memory, bytes);
+        added.map_err(|refusal| self.fault_of(refusal))
+    }
+
+    /// All that is there now outlives the runs to come.
+    pub(crate) fn settle(&mut self) {
+        self.strings.settle();
+        self.tables.settle();
+        self.functions.settle();
+        self.natives.settle();
+        self.cells.settle();
+        self.threads.settle();
+        self.permanent_bytes = self.memory.used_bytes();
+    }
+
+    /// The metatable of any value.
+    pub fn meta_of(&self, value: Value) -> Option<TableRef> {
+        match value {
+            Value::Table(table) => self.meta(table),
+            Value::Str(_) => self.string_meta,
+            _ => None,
+        }
+    }
+
+    /// A number, or what a string reads as.
+    pub fn to_number(&self, value: Value) -> Option<f64> {
+        match value {
+            Value::Number(number) => Some(number),
+            Value::Str(string) => crate::number::parse(self.bytes(string)),
+            _ => None,
+        }
+    }
+
+    /// Counts bytes that live elsewhere.
+    pub(crate) fn take(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.memory.take(bytes).map_err(|refusal| self.fault_of(refusal))
+    }
+
+    /// A part of a string as a string.
+    pub fn substring(&mut self, string: StrRef, part: Range<usize>) -> Result<StrRef, Fault> {
+        if part.len() > PACKED_STRING_BYTES_MAX {
+            let bytes = self.bytes(string)[part].into();
+            let added = self.strings.add_own(&mut self.memory, bytes);
+            return added.map_err(|refusal| self.fault_of(refusal));
+        }
+        let unfinished = self.strings.begin();
+        self.strings.append_part(string, part);
+        let finished = self.strings.finish(&mut self.memory, unfinished);
+        finished.map_err(|refusal| self.fault_of(refusal))
+    }
+
+    /// Asks, before a native builds something large, whether it may.
+    pub fn check_room(&mut self, bytes: usize) -> Result<(), Fault> {
+        let used = self.memory.used_bytes().saturating_add(bytes);
+        if used > self.memory.bytes_max() {
+            return Err(self.fault_of(Refusal::OutOfMemory));
+        }
+        Ok(())
+    }
+
+    pub fn strings_equal(&self, a: StrRef, b: StrRef) -> bool {
+        self.strings.equal(a, b)
+    }
+
+    /// Equal without metamethods.
+    #[inline]
+    pub fn raw_equal(&self, a: Value, b: Value) -> bool {
+        match (a, b) {
+            (Value::Str(a), Value::Str(b)) => self.strings.equal(a, b),
+            _ => same_handle(a, b),
+        }
+    }
+
+    // Tables.
+
+    /// A new table with room for elements 1..n and for other entries.
+    pub fn table(&mut self, array_len: usize, hash_len: usize) -> Result<TableRef, Fault> {
+        let made = self.try_table(array_len, hash_len);
+        made.map_err(|refusal| self.fault_of(refusal))
+    }
+
+    pub(crate) fn try_table(
+        &mut self,
+        array_len: usize,
+        hash_len: usize,
+    ) -> Result<TableRef, Refusal> {
+        self.memory.take(table::TABLE_BYTES)?;
+        let mut table = Table::default();
+        if array_len + hash_len > 0 {
+            let sized = table.resize(&self.strings, &mut self.memory, array_len, hash_len);
+            if let Err(refusal) = sized {
+                self.memory.give(table::TABLE_BYTES);
+                return Err(refusal);
+            }
+        }
+        Ok(TableRef(self.tables.add(table)))
+    }
+
+    #[inline]
+    pub fn get(&self, table: TableRef, key: Value) -> Value {
+        self.tables.at(table.index()).get(&self.strings, key)
+    }
+
+    pub fn element(&self, table: TableRef, index: usize) -> Value {
+        self.get(table, Value::Number(index as f64))
+    }
+
+    /// The field of that name.
+    pub fn field(&self, table: TableRef, name: &[u8]) -> Value {
+        self.tables.at(table.index()).at_bytes(&self.strings, name)
+    }
+
+    /// Stores without metamethods; refuses nil and NaN as keys, and read-only tables.
+    pub fn set(&mut self, table: TableRef, key: Value, value: Value) -> Result<(), Fault> {
+        let outcome = self.try_set(table, key, value);
+        outcome.map_err(|refusal| self.fault_of(refusal))
+    }
+
+    pub fn set_index(&mut self, table: TableRef, index: usize, value: Value) -> Result<(), Fault> {
+        self.set(table, Value::Number(index as f64), value)
+    }
+
+    pub fn set_field(&mut self, table: TableRef, name: &[u8], value: Value) -> Result<(), Fault> {
+        let name = match self.strings.interned(name) {
+            Some(name) => name,
+            None => self.string(name)?,
+        };
+        self.set(table, Value::Str(name), value)
+    }
+
+    pub(crate) fn try_set(
+        &mut self,
+        table: TableRef,
+        key: Value,
+        value: Value,
+    ) -> Result<(), Refusal> {
+        let object = self.tables.at_mut(table.index());
+        if object.is_read_only {
+            return Err(Refusal::ReadOnly);
+        }
+        object.set(&self.strings, &mut self.memory, key, value)?;
+        if self.tables.is_permanent(table.index()) {
+            self.remember_table(table, key, value);
+        }
+        Ok(())
+    }
+
+    /// Makes room for elements that are about to be stored one by one.
+    pub fn reserve(&mut self, table: TableRef, array_len: usize) -> Result<(), Fault> {
+        let object = self.tables.at_mut(table.index());
+        let outcome = object.reserve_array(&self.strings, &mut self.memory, array_len);
+        outcome.map_err(|refusal| self.fault_of(refusal))
+    }
+
+    /// What `#` gives.
+    pub fn len(&self, table: TableRef) -> usize {
+        self.tables.at(table.index()).border(&self.strings)
+    }
+
+    /// The entry after a key in the order of traversal, the first after nil; `Err` if the key is
+    /// not there.
+    pub fn next(&self, table: TableRef, key: Value) -> Result<Option<(Value, Value)>, NotAKey> {
+        let object = self.tables.at(table.index());
+        let place = object.place_of(&self.strings, key).ok_or(NotAKey)?;
+        Ok(object.entry_from(place).map(|(_, key, value)| (key, value)))
+    }
+
+    /// Steps through a table by place, 0 first: the next place, the key and the value.
+    pub fn entry_from(&self, table: TableRef, place: usize) -> Option<(usize, Value, Value)> {
+        self.tables.at(table.index()).entry_from(place)
+    }
+
+    pub fn meta(&self, table: TableRef) -> Option<TableRef> {
+        self.tables.at(table.index()).meta
+    }
+
+    pub(crate) fn set_meta(
+        &mut self,
+        table: TableRef,
+        meta: Option<TableRef>,
+    ) -> Result<(), Refusal> {
+        let object = self.tables.at_mut(table.index());
+        if object.is_read_only {
+            return Err(Refusal::ReadOnly);
+        }
+        object.meta = meta;
+        if let (true, Some(meta)) = (self.tables.is_permanent(table.index()), meta) {
+            self.remember_table(table, Value::Nil, Value::Table(meta));
+        }
+        Ok(())
+    }
+
+    pub fn is_read_only(&self, table: TableRef) -> bool {
+        self.tables.at(table.index()).is_read_only
+    }
+
+    /// A write by the host, which read-only tables take too.
+    pub(crate) fn set_unguarded(
+        &mut self,
+        table: TableRef,
+        key: Value,
+        value: Value,
+    ) -> Result<(), Fault> {
+        let object = self.tables.at_mut(table.index());
+        let outcome = object.set(&self.strings, &mut self.memory, key, value);
+        outcome.map_err(|refusal| self.fault_of(refusal))
+    }
+
+    /// From now on writes to it are refused.
+    pub fn freeze(&mut self, table: TableRef) {
+        self.tables.at_mut(table.index()).is_read_only = true;
+    }
+
+    /// Lets the host write to a frozen table again.
+    pub fn thaw(&mut self, table: TableRef) {
+        self.tables.at_mut(table.index()).is_read_only = false;
+    }
+
+    // Functions and what they share.
+
+    pub(crate) fn closure(
+        &mut self,
+        proto: ProtoRef,
+        upvalues: Box<[Value]>,
+    ) -> Result<FuncRef, Refusal> {
+        self.memory.take(FUNCTION_BYTES + upvalues.len() * VALUE_BYTES)?;
+        Ok(FuncRef(self.functions.add(Closure { proto, upvalues })))
+    }
+
+    /// A function of ours, with values that it keeps from call to call.
+    pub fn native(&mut self, code: NativeFn, upvalues: &[Value]) -> Result<NativeRef, Fault> {
+        let made = self.try_native(NativeCode::Ours(code), upvalues);
+        made.map_err(|refusal| self.fault_of(refusal))
+    }
+
+    pub(crate) fn try_native(
+        &mut self,
+        code: NativeCode,
+        upvalues: &[Value],
+    ) -> Result<NativeRef, Refusal> {
+        self.memory.take(NATIVE_BYTES + size_of_val(upvalues))?;
+        Ok(NativeRef(self.natives.add(Native { code, upvalues: upvalues.into() })))
+    }
+
+    pub(crate) fn set_native_upvalue(&mut self, native: NativeRef, index: usize, value: Value) {
+        if let Some(slot) = self.natives.at_mut(native.index()).upvalues.get_mut(index) {
+            *slot = value;
+        }
+        if self.natives.is_permanent(native.index()) && self.is_run(value) {
+            self.remembered.natives.insert(native);
+        }
+    }
+
+    pub(crate) fn cell(&mut self, value: Value) -> Result<CellRef, Refusal> {
+        self.memory.take(CELL_BYTES)?;
+        Ok(CellRef(self.cells.add(value)))
+    }
+
+    #[inline(always)]
+    pub(crate) fn cell_get(&self, cell: CellRef) -> Value {
+        *self.cells.at(cell.index())
+    }
+
+    #[inline(always)]
+    pub(crate) fn cell_set(&mut self, cell: CellRef, value: Value) {
+        *self.cells.at_mut(cell.index()) = value;
+        if self.cells.is_permanent(cell.index()) && self.is_run(value) {
+            self.remembered.cells.insert(cell);
+        }
+    }
+
+    pub(crate) fn is_run(&self, value: Value) -> bool {
+        match value {
+            Value::Nil | Value::Bool(_) | Value::Number(_) | Value::Light(_) => false,
+            Value::Str(string) => self.strings.is_run(string),
+            Value::Table(table) => !self.tables.is_permanent(table.index()),
+            Value::Function(function) => !self.functions.is_permanent(function.index()),
+            Value::Native(native) => !self.natives.is_permanent(native.index()),
+            Value::Thread(thread) => !self.threads.is_permanent(thread.index()),
+            Value::Cell(cell) => !self.cells.is_permanent(cell.index()),
+        }
+    }
+
+    /// A permanent table got an entry; if that names the run, the end of the run must know.
+    #[cold]
+    pub(crate) fn remember_table(&mut self, table: TableRef, key: Value, value: Value) {
+        if !self.is_run(key) && !self.is_run(value) {
+            return;
+        }
+        let object = self.tables.at_mut(table.index());
+        if !object.is_remembered {
+            object.is_remembered = true;
+            self.remembered.tables.push(table);
+        }
+    }
+
+    /// A permanent coroutine runs: its stack may come to name anything.
+    pub(crate) fn remember_thread(&mut self, thread: ThreadRef) {
+        if self.threads.is_permanent(thread.index()) {
+            self.remembered.threads.insert(thread);
+        }
+    }
+}
+
+/// A key that `next` was given and that the table does not have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NotAKey;

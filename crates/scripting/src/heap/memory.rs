@@ -1,0 +1,39 @@
+//! The account of what a state holds, in bytes.
+
+use crate::fault::Refusal;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Memory {
+    used_bytes: usize,
+    bytes_max: usize,
+}
+
+impl Memory {
+    pub fn new(bytes_max: usize) -> Self {
+        Memory { used_bytes: 0, bytes_max }
+    }
+
+    pub fn used_bytes(&self) -> usize {
+        self.used_bytes
+    }
+
+    pub fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
+    /// Before an allocation: whether it may be made.
+    pub fn take(&mut self, bytes: usize) -> Result<(), Refusal> {
+        let used = self.used_bytes.saturating_add(bytes);
+        if used > self.bytes_max {
+            return Err(Refusal::OutOfMemory);
+        }
+        self.used_bytes = used;
+        Ok(())
+    }
+
+    /// What was freed.
+    pub fn give(&mut self, bytes: usize) {
+        debug_assert!(bytes <= self.used_bytes, "freed more than was taken");
+        self.used_bytes = self.used_bytes.saturating_sub(bytes);
+    }
+}

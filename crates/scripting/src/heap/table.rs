@@ -1,0 +1,539 @@
+//! Tables: an array part for the keys 1..n and a hash part for all others.
+//!
+//! The hash part is a chained scatter table without outside links: a key that finds its main place
+//! taken by a stranger moves the stranger. When it is full, both parts are sized anew: the array
+//! gets the largest power of two of which more than half would be in use. The border that `#` finds
+//! in a table with holes follows from these rules; scripts have come to depend on it.
+
+use super::memory::Memory;
+use super::strings::Strings;
+use crate::fault::Refusal;
+use crate::value::{StrRef, TableRef, Value};
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Node {
+    pub(crate) key: Value,
+    pub(crate) value: Value,
+    /// The next node of the chain, counted from 1.
+    next: u32,
+    hash: u32,
+}
+
+#[derive(Debug, Default)]
+pub struct Table {
+    pub(crate) array: Vec<Value>,
+    pub(crate) nodes: Vec<Node>,
+    /// Free nodes are looked for below this place.
+    free_below: u32,
+    pub(crate) meta: Option<TableRef>,
+    /// Metamethods that this table, as a metatable, is known to lack.
+    pub(crate) absent: u8,
+    pub(crate) is_read_only: bool,
+    /// Whether it already stands among the permanent tables that name run objects.
+    pub(crate) is_remembered: bool,
+}
+
+pub(crate) const TABLE_BYTES: usize = size_of::<Table>();
+const VALUE_BYTES: usize = size_of::<Value>();
+const NODE_BYTES: usize = size_of::<Node>();
+
+/// The largest array part has 2^26 elements.
+const ARRAY_BITS_MAX: usize = 26;
+
+/// The whole number that a key is, if it may stand in an array part.
+#[inline(always)]
+fn array_index(number: f64) -> Option<usize> {
+    let index = number as u32;
+    (f64::from(index) == number).then_some(index as usize)
+}
+
+pub(crate) fn hash_number(number: f64) -> u32 {
+    // -0.0 and 0.0 are one key.
+    let bits = if number == 0.0 { 0 } else { number.to_bits() };
+    let mixed = bits.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 32) as u32
+}
+
+fn hash_handle(kind: u32, index: u32) -> u32 {
+    index.wrapping_mul(0x9e37_79b1).rotate_left(7) ^ kind.wrapping_mul(0x85eb_ca6b)
+}
+
+fn hash_key(strings: &Strings, key: Value) -> u32 {
+    match key {
+        Value::Nil | Value::Cell(_) => 0,
+        Value::Bool(value) => u32::from(value) + 1,
+        Value::Number(number) => hash_number(number),
+        Value::Str(string) => strings.hash(string),
+        Value::Table(table) => hash_handle(1, table.0),
+        Value::Function(function) => hash_handle(2, function.0),
+        Value::Native(native) => hash_handle(3, native.0),
+        Value::Thread(thread) => hash_handle(4, thread.0),
+        Value::Light(mark) => hash_handle(5, mark),
+    }
+}
+
+fn same_key(strings: &Strings, a: Value, b: Value) -> bool {
+    match (a, b) {
+        (Value::Str(a), Value::Str(b)) => strings.equal(a, b),
+        _ => super::same_handle(a, b),
+    }
+}
+
+impl Table {
+    pub(crate) fn bytes(&self) -> usize {
+        self.array.len() * VALUE_BYTES + self.nodes.len() * NODE_BYTES
+    }
+
+    #[inline(always)]
+    pub(crate) fn array_get(&self, number: f64) -> Option<Value> {
+        let index = array_index(number)?;
+        self.array.get(index.wrapping_sub(1)).copied()
+    }
+
+    /// The place of an element of the array part.
+    #[inline(always)]
+    pub(crate) fn array_slot(&mut self, number: f64) -> Option<&mut Value> {
+        let index = array_index(number)?;
+        self.array.get_mut(index.wrapping_sub(1))
+    }
+
+    #[inline(always)]
+    pub(crate) fn at_str(&self, strings: &Strings, key: StrRef) -> Value {
+        match self.node_of_str(strings, key) {
+            Some(index) => self.nodes[index].value,
+            None => Value::Nil,
+        }
+    }
+
+    /// As `at_str`, for a name whose hash is known; most names stand in their main place.
+    #[inline(always)]
+    pub(crate) fn at_name(&self, strings: &Strings, (name, hash): (StrRef, u32)) -> Value {
+        let main = hash as usize & self.nodes.len().wrapping_sub(1);
+        let Some(node) = self.nodes.get(main) else { return Value::Nil };
+        match node.key {
+            Value::Str(key) if key == name => node.value,
+            _ => match self.node_of_name_far(strings, (name, hash)) {
+                Some(index) => self.nodes[index].value,
+                None => Value::Nil,
+            },
+        }
+    }
+
+    /// The place of a name's value, if there is an entry.
+    #[inline(always)]
+    pub(crate) fn named_slot(
+        &mut self,
+        strings: &Strings,
+        (name, hash): (StrRef, u32),
+    ) -> Option<&mut Value> {
+        let main = hash as usize & self.nodes.len().wrapping_sub(1);
+        let index = match self.nodes.get(main)?.key {
+            Value::Str(key) if key == name => main,
+            _ => self.node_of_name_far(strings, (name, hash))?,
+        };
+        Some(&mut self.nodes[index].value)
+    }
+
+    /// The node of a name that is not in its main place.
+    #[inline(never)]
+    fn node_of_name_far(&self, strings: &Strings, (name, hash): (StrRef, u32)) -> Option<usize> {
+        let mut index = hash as usize & self.nodes.len().wrapping_sub(1);
+        loop {
+            let node = self.nodes.get(index)?;
+            if let Value::Str(other) = node.key
+                && (other == name || (node.hash == hash && strings.equal(other, name)))
+            {
+                return Some(index);
+            }
+            index = (node.next as usize).checked_sub(1)?;
+        }
+    }
+
+    #[inline(always)]
+    fn node_of_str(&self, strings: &Strings, key: StrRef) -> Option<usize> {
+        if self.nodes.is_empty() {
+            return None;
+        }
+        let hash = strings.hash(key);
+        let mut index = hash as usize & (self.nodes.len() - 1);
+        loop {
+            let node = &self.nodes[index];
+            if let Value::Str(other) = node.key
+                && (other == key || (node.hash == hash && strings.equal(other, key)))
+            {
+                return Some(index);
+            }
+            if node.next == 0 {
+                return None;
+            }
+            index = node.next as usize - 1;
+        }
+    }
+
+    pub(crate) fn at_bytes(&self, strings: &Strings, key: &[u8]) -> Value {
+        if self.nodes.is_empty() {
+            return Value::Nil;
+        }
+        let hash = strings.hash_bytes(key);
+        let mut index = hash as usize & (self.nodes.len() - 1);
+        loop {
+            let node = &self.nodes[index];
+            if let Value::Str(other) = node.key
+                && node.hash == hash
+                && strings.bytes(other) == key
+            {
+                return node.value;
+            }
+            if node.next == 0 {
+                return Value::Nil;
+            }
+            index = node.next as usize - 1;
+        }
+    }
+
+    pub(crate) fn get(&self, strings: &Strings, key: Value) -> Value {
+        match key {
+            Value::Nil => Value::Nil,
+            Value::Str(key) => self.at_str(strings, key),
+            Value::Number(number) => match self.array_get(number) {
+                Some(value) => value,
+                None => self.node_get(strings, key),
+            },
+            _ => self.node_get(strings, key),
+        }
+    }
+
+    fn node_get(&self, strings: &Strings, key: Value) -> Value {
+        match self.node_of(strings, key) {
+            Some(index) => self.nodes[index].value,
+            None => Value::Nil,
+        }
+    }
+
+    pub(crate) fn node_of(&self, strings: &Strings, key: Value) -> Option<usize> {
+        if self.nodes.is_empty() {
+            return None;
+        }
+        let hash = hash_key(strings, key);
+        let mut index = hash as usize & (self.nodes.len() - 1);
+        loop {
+            let node = &self.nodes[index];
+            if node.hash == hash && same_key(strings, node.key, key) {
+                return Some(index);
+            }
+            if node.next == 0 {
+                return None;
+            }
+            index = node.next as usize - 1;
+        }
+    }
+
+    /// Stores without asking metatables or whether the table is read-only.
+    pub(crate) fn set(
+        &mut self,
+        strings: &Strings,
+        memory: &mut Memory,
+        key: Value,
+        value: Value,
+    ) -> Result<(), Refusal> {
+        self.absent = 0;
+        if let Value::Number(number) = key {
+            if let Some(slot) = self.array_slot(number) {
+                *slot = value;
+                return Ok(());
+            }
+            if number.is_nan() {
+                return Err(Refusal::NanKey);
+            }
+        }
+        if key.is_nil() {
+            return Err(Refusal::NilKey);
+        }
+        if let Some(index) = self.node_of(strings, key) {
+            self.nodes[index].value = value;
+            return Ok(());
+        }
+        if value.is_nil() {
+            return Ok(());
+        }
+        self.insert(strings, memory, key, value)
+    }
+
+    /// Adds a key that is not there.
+    fn insert(
+        &mut self,
+        strings: &Strings,
+        memory: &mut Memory,
+        key: Value,
+        value: Value,
+    ) -> Result<(), Refusal> {
+        let hash = hash_key(strings, key);
+        if self.nodes.is_empty() {
+            return self.grow_for(strings, memory, key, value);
+        }
+        let mask = self.nodes.len() - 1;
+        let mut place = hash as usize & mask;
+        if !self.nodes[place].value.is_nil() {
+            let Some(free) = self.free_node() else {
+                return self.grow_for(strings, memory, key, value);
+            };
+            let other = self.nodes[place].hash as usize & mask;
+            if other == place {
+                // Both belong here: the new one goes to the free place, second in the chain.
+                self.nodes[free].next = self.nodes[place].next;
+                self.nodes[place].next = free as u32 + 1;
+                place = free;
+            } else {
+                self.move_stranger(other, place, free);
+            }
+        }
+        let node = &mut self.nodes[place];
+        *node = Node { key, value, hash, next: node.next };
+        Ok(())
+    }
+
+    /// Moves the node at `place`, whose chain starts at `start`, to `free`.
+    fn move_stranger(&mut self, start: usize, place: usize, free: usize) {
+        let mut before = start;
+        while self.nodes[before].next as usize != place + 1 {
+            before = self.nodes[before].next as usize - 1;
+        }
+        self.nodes[before].next = free as u32 + 1;
+        self.nodes[free] = self.nodes[place];
+        self.nodes[place] = Node::default();
+    }
+
+    fn free_node(&mut self) -> Option<usize> {
+        while self.free_below > 0 {
+            self.free_below -= 1;
+            let index = self.free_below as usize;
+            if self.nodes[index].key.is_nil() {
+                return Some(index);
+            }
+        }
+        None
+    }
+
+    fn grow_for(
+        &mut self,
+        strings: &Strings,
+        memory: &mut Memory,
+        key: Value,
+        value: Value,
+    ) -> Result<(), Refusal> {
+        let mut slices = [0usize; ARRAY_BITS_MAX + 1];
+        let mut in_array = self.count_array(&mut slices);
+        let mut total = in_array;
+        for node in self.nodes.iter().filter(|node| !node.value.is_nil()) {
+            in_array += count_key(&mut slices, node.key);
+            total += 1;
+        }
+        in_array += count_key(&mut slices, key);
+        total += 1;
+        let (array_len, in_array) = array_size(&slices, in_array);
+        self.resize(strings, memory, array_len, total - in_array)?;
+        self.set(strings, memory, key, value)
+    }
+
+    fn count_array(&self, slices: &mut [usize; ARRAY_BITS_MAX + 1]) -> usize {
+        let mut total = 0;
+        let mut from = 0;
+        for (bits, slice) in slices.iter_mut().enumerate() {
+            let to = self.array.len().min(1 << bits);
+            let used = self.array[from..to].iter().filter(|value| !value.is_nil()).count();
+            *slice += used;
+            total += used;
+            if to == self.array.len() {
+                break;
+            }
+            from = to;
+        }
+        total
+    }
+
+    /// Gives both parts these sizes; a hash part of `hash_len` is rounded up to a power of two.
+    pub(crate) fn resize(
+        &mut self,
+        strings: &Strings,
+        memory: &mut Memory,
+        array_len: usize,
+        hash_len: usize,
+    ) -> Result<(), Refusal> {
+        let node_len = if hash_len == 0 { 0 } else { hash_len.next_power_of_two() };
+        if u32::try_from(node_len).is_err() {
+            return Err(Refusal::OutOfMemory);
+        }
+        let before = self.bytes();
+        memory.take(array_len * VALUE_BYTES + node_len * NODE_BYTES)?;
+        memory.give(before);
+        let cut = self.array.len().min(array_len);
+        let vanishing = self.array.split_off(cut);
+        self.array.reserve_exact(array_len - cut);
+        self.array.resize(array_len, Value::Nil);
+        let old = std::mem::replace(&mut self.nodes, vec![Node::default(); node_len]);
+        self.free_below = node_len as u32;
+        for (index, value) in vanishing.into_iter().enumerate().filter(|(_, v)| !v.is_nil()) {
+            self.set(strings, memory, Value::Number((cut + index + 1) as f64), value)?;
+        }
+        for node in old.into_iter().rev().filter(|node| !node.value.is_nil()) {
+            self.set(strings, memory, node.key, node.value)?;
+        }
+        Ok(())
+    }
+
+    /// Room for elements that a constructor or a native is about to add.
+    pub(crate) fn reserve_array(
+        &mut self,
+        strings: &Strings,
+        memory: &mut Memory,
+        array_len: usize,
+    ) -> Result<(), Refusal> {
+        if array_len <= self.array.len() || array_len >= 1 << ARRAY_BITS_MAX {
+            return Ok(());
+        }
+        if self.nodes.is_empty() {
+            memory.take((array_len - self.array.len()) * VALUE_BYTES)?;
+            self.array.reserve_exact(array_len - self.array.len());
+            self.array.resize(array_len, Value::Nil);
+            return Ok(());
+        }
+        let hash_len = self.nodes.len();
+        self.resize(strings, memory, array_len, hash_len)
+    }
+
+    /// A border: an index whose element is there and whose successor's is not, or 0.
+    pub(crate) fn border(&self, strings: &Strings) -> usize {
+        let len = self.array.len();
+        if len > 0 && self.array[len - 1].is_nil() {
+            let (mut low, mut high) = (0, len);
+            while high - low > 1 {
+                let middle = (low + high) / 2;
+                if self.array[middle - 1].is_nil() {
+                    high = middle;
+                } else {
+                    low = middle;
+                }
+            }
+            return low;
+        }
+        if self.nodes.is_empty() {
+            return len;
+        }
+        self.border_in_nodes(strings, len)
+    }
+
+    fn border_in_nodes(&self, strings: &Strings, len: usize) -> usize {
+        let is_there = |index: usize| !self.node_get(strings, Value::Number(index as f64)).is_nil();
+        let (mut low, mut high) = (len, len + 1);
+        while is_there(high) {
+            low = high;
+            high *= 2;
+            if high > i32::MAX as usize {
+                // Keys chosen to lead the doubling astray: count instead.
+                let mut index = 1;
+                while is_there(index) {
+                    index += 1;
+                }
+                return index - 1;
+            }
+        }
+        while high - low > 1 {
+            let middle = (low + high) / 2;
+            if is_there(middle) {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// The place of a key in the order of traversal: 0 before the first.
+    pub(crate) fn place_of(&self, strings: &Strings, key: Value) -> Option<usize> {
+        if key.is_nil() {
+            return Some(0);
+        }
+        if let Value::Number(number) = key
+            && let Some(index) = array_index(number)
+            && (1..=self.array.len()).contains(&index)
+        {
+            return Some(index);
+        }
+        self.node_of(strings, key).map(|index| self.array.len() + index + 1)
+    }
+
+    /// The first entry at or after a place, with the place behind it.
+    pub(crate) fn entry_from(&self, place: usize) -> Option<(usize, Value, Value)> {
+        let len = self.array.len();
+        for index in place..len {
+            if !self.array[index].is_nil() {
+                return Some((index + 1, Value::Number((index + 1) as f64), self.array[index]));
+            }
+        }
+        let nodes = self.nodes.iter().enumerate().skip(place.max(len) - len);
+        for (index, node) in nodes {
+            if !node.value.is_nil() {
+                return Some((len + index + 1, node.key, node.value));
+            }
+        }
+        None
+    }
+
+    /// Changes every handle in the table; `place_anew` must follow, since hashes may have changed.
+    pub(crate) fn rewrite(&mut self, mut new: impl FnMut(Value) -> Value) {
+        for value in &mut self.array {
+            *value = new(*value);
+        }
+        for node in self.nodes.iter_mut().filter(|node| !node.value.is_nil()) {
+            node.key = new(node.key);
+            node.value = new(node.value);
+        }
+        if let Some(Value::Table(meta)) = self.meta.map(|meta| new(Value::Table(meta))) {
+            self.meta = Some(meta);
+        }
+        self.is_remembered = false;
+    }
+
+    /// Puts every entry of the hash part where its key belongs now.
+    pub(crate) fn place_anew(&mut self, strings: &Strings) {
+        let len = self.nodes.len();
+        let old = std::mem::replace(&mut self.nodes, vec![Node::default(); len]);
+        self.free_below = len as u32;
+        let mut unlimited = Memory::new(usize::MAX);
+        for node in old.into_iter().rev().filter(|node| !node.value.is_nil()) {
+            let outcome = self.insert(strings, &mut unlimited, node.key, node.value);
+            debug_assert!(outcome.is_ok(), "there is a node for each entry");
+        }
+    }
+}
+
+/// Counts a key that may stand in the array part.
+fn count_key(slices: &mut [usize; ARRAY_BITS_MAX + 1], key: Value) -> usize {
+    let Value::Number(number) = key else { return 0 };
+    let Some(index) = array_index(number) else { return 0 };
+    if !(1..=1 << ARRAY_BITS_MAX).contains(&index) {
+        return 0;
+    }
+    let bits = index.next_power_of_two().trailing_zeros() as usize;
+    slices[bits] += 1;
+    1
+}
+
+/// The best array size, and how many of the counted keys it takes.
+fn array_size(slices: &[usize; ARRAY_BITS_MAX + 1], in_array: usize) -> (usize, usize) {
+    let (mut seen, mut taken, mut size) = (0, 0, 0);
+    for (bits, count) in slices.iter().enumerate() {
+        if (1usize << bits) / 2 >= in_array {
+            break;
+        }
+        seen += count;
+        if seen > (1usize << bits) / 2 {
+            size = 1 << bits;
+            taken = seen;
+        }
+        if seen == in_array {
+            break;
+        }
+    }
+    (size, taken)
+}

@@ -1,0 +1,322 @@
+//! The functions of `string` that take a pattern: `find`, `match`, `gmatch`, `gsub`.
+
+use super::number::append_number;
+use super::pattern::{Capture, Extent, Matcher, Progress};
+use super::slot;
+use super::string::place_from;
+use super::{charge_bytes, grow};
+use crate::call::{Call, Outcome};
+use crate::fault::Fault;
+use crate::value::{StrRef, Value};
+use std::ops::Range;
+
+/// Steps of a matcher between two charges.
+const STEPS_PER_CHARGE: usize = 1000;
+/// Bytes that make a string more than one to be searched.
+const SPECIALS: &[u8] = b"^$*+?.([%-";
+
+/// A text that is searched, and with what.
+struct Search {
+    text: StrRef,
+    pattern: StrRef,
+    /// Whether the pattern begins with `^`, which then is no part of it.
+    is_anchored: bool,
+    /// Lent by the state, which keeps one for the next search.
+    matcher: Box<Matcher>,
+}
+
+impl Search {
+    fn new(call: &mut Call, text: StrRef, pattern: StrRef) -> Search {
+        let is_anchored = call.bytes(pattern).first() == Some(&b'^');
+        let matcher = call.state().library.matcher.take().unwrap_or_default();
+        Search { text, pattern, is_anchored, matcher }
+    }
+
+    /// Ends a search that went well.
+    fn end(self, call: &mut Call) {
+        if self.matcher.is_small() {
+            call.state().library.matcher = Some(self.matcher);
+        }
+    }
+
+    /// Where a match that begins at `start` ends.
+    fn match_at(&mut self, call: &mut Call, start: usize) -> Result<Option<usize>, Fault> {
+        self.matcher.begin(start);
+        loop {
+            let mut steps = STEPS_PER_CHARGE;
+            let pattern = &call.bytes(self.pattern)[usize::from(self.is_anchored)..];
+            let outcome = self.matcher.resume(call.bytes(self.text), pattern, &mut steps);
+            call.charge(STEPS_PER_CHARGE - steps)?;
+            match outcome {
+                Ok(Progress::Matched(end)) => return Ok(Some(end)),
+                Ok(Progress::Failed) => return Ok(None),
+                Ok(Progress::Paused) => {}
+                Err(text) => return Err(call.error(text)),
+            }
+        }
+    }
+
+    /// The first match that begins at `start` or later.
+    fn first(&mut self, call: &mut Call, start: usize) -> Result<Option<Range<usize>>, Fault> {
+        let len = call.bytes(self.text).len();
+        for start in start..=len {
+            if let Some(end) = self.match_at(call, start)? {
+                return Ok(Some(start..end));
+            }
+            if self.is_anchored {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    /// How many values a match gives: its captures, or itself if it has none.
+    fn value_count(&self) -> usize {
+        self.matcher.captures().len().max(1)
+    }
+
+    /// A capture as a value; the first of none is the match itself.
+    fn value(&self, call: &mut Call, index: usize, found: &Range<usize>) -> Result<Value, Fault> {
+        match self.place(call, index, found)? {
+            Place::Position(position) => Ok(Value::Number(position as f64)),
+            Place::Bytes(range) => call.heap().substring(self.text, range).map(Value::Str),
+        }
+    }
+
+    fn place(&self, call: &mut Call, index: usize, found: &Range<usize>) -> Result<Place, Fault> {
+        match self.matcher.captures().get(index) {
+            None if index == 0 => Ok(Place::Bytes(found.clone())),
+            None => Err(call.error("invalid capture index")),
+            Some(Capture { extent: Extent::Open, .. }) => Err(call.error("unfinished capture")),
+            Some(Capture { start, extent: Extent::Position }) => Ok(Place::Position(start + 1)),
+            Some(Capture { start, extent: Extent::Bytes(len) }) => {
+                Ok(Place::Bytes(*start..start + len))
+            }
+        }
+    }
+
+    fn push_values(&self, call: &mut Call, found: &Range<usize>) -> Outcome {
+        let count = self.value_count();
+        for index in 0..count {
+            let value = self.value(call, index, found)?;
+            call.push(value)?;
+        }
+        Ok(count)
+    }
+}
+
+/// What a capture stands for.
+enum Place {
+    Position(usize),
+    Bytes(Range<usize>),
+}
+
+/// The place, counted from 0, at which a search begins.
+fn start_of(call: &mut Call, text: StrRef) -> Result<usize, Fault> {
+    let start = call.integer_or(3, 1)?;
+    let len = call.bytes(text).len();
+    Ok(place_from(start, len).saturating_sub(1).min(len))
+}
+
+pub(super) fn find(call: &mut Call) -> Outcome {
+    let text = call.string(1)?;
+    let pattern = call.string(2)?;
+    let start = start_of(call, text)?;
+    if call.arg(4).is_true() || !has_specials(call.bytes(pattern)) {
+        return find_plain(call, text, pattern, start);
+    }
+    let mut search = Search::new(call, text, pattern);
+    let mut count = 0;
+    if let Some(found) = search.first(call, start)? {
+        call.push(Value::Number((found.start + 1) as f64))?;
+        call.push(Value::Number(found.end as f64))?;
+        count = 2;
+        if !search.matcher.captures().is_empty() {
+            count += search.push_values(call, &found)?;
+        }
+    }
+    search.end(call);
+    if count == 0 { call.give(Value::Nil) } else { Ok(count) }
+}
+
+/// COMPAT: what stands behind a zero byte does not make a pattern of a string.
+fn has_specials(pattern: &[u8]) -> bool {
+    let visible = pattern.iter().take_while(|byte| **byte != 0);
+    visible.into_iter().any(|byte| SPECIALS.contains(byte))
+}
+
+fn find_plain(call: &mut Call, text: StrRef, wanted: StrRef, start: usize) -> Outcome {
+    let len = call.bytes(text).len();
+    charge_bytes(call, len - start)?;
+    let found = memchr::memmem::find(&call.bytes(text)[start..], call.bytes(wanted));
+    let Some(found) = found else { return call.give(Value::Nil) };
+    let first = start + found;
+    let last = first + call.bytes(wanted).len();
+    call.give_two((first + 1) as f64, last as f64)
+}
+
+pub(super) fn match_first(call: &mut Call) -> Outcome {
+    let text = call.string(1)?;
+    let pattern = call.string(2)?;
+    let start = start_of(call, text)?;
+    let mut search = Search::new(call, text, pattern);
+    let outcome = match search.first(call, start)? {
+        Some(found) => search.push_values(call, &found),
+        None => call.give(Value::Nil),
+    };
+    search.end(call);
+    outcome
+}
+
+pub(super) fn gmatch(call: &mut Call) -> Outcome {
+    let text = call.string(1)?;
+    let pattern = call.string(2)?;
+    let kept = [Value::Str(text), Value::Str(pattern), Value::Number(0.0)];
+    let iterator = call.heap().native(next_match, &kept)?;
+    call.give(Value::Native(iterator))
+}
+
+/// The iterator of `gmatch`. It keeps the text, the pattern, and where to go on.
+///
+/// COMPAT: `^` at the beginning is a byte like any other here.
+fn next_match(call: &mut Call) -> Outcome {
+    let (Value::Str(text), Value::Str(pattern), Value::Number(start)) =
+        (call.upvalue(0), call.upvalue(1), call.upvalue(2))
+    else {
+        return call.give_none();
+    };
+    let mut search = Search::new(call, text, pattern);
+    search.is_anchored = false;
+    let mut count = 0;
+    if let Some(found) = search.first(call, start as usize)? {
+        let next = if found.is_empty() { found.end + 1 } else { found.end };
+        call.set_upvalue(2, Value::Number(next as f64));
+        count = search.push_values(call, &found)?;
+    }
+    search.end(call);
+    Ok(count)
+}
+
+pub(super) fn gsub(call: &mut Call) -> Outcome {
+    let text = call.string(1)?;
+    let pattern = call.string(2)?;
+    let len = call.bytes(text).len();
+    let most = slot(call.integer_or(4, len as i64 + 1)?);
+    let replacement = match call.arg(3) {
+        Value::Number(_) | Value::Str(_) => Value::Str(call.string(3)?),
+        value @ (Value::Function(_) | Value::Native(_) | Value::Table(_)) => value,
+        _ => return Err(call.arg_error(3, "string/function/table expected")),
+    };
+    let mut search = Search::new(call, text, pattern);
+    let mut out = Vec::new();
+    let (mut at, mut count) = (0, 0);
+    while count < most {
+        let end = search.match_at(call, at)?;
+        if let Some(end) = end {
+            count += 1;
+            append_replacement(call, &search, at..end, replacement, &mut out)?;
+        }
+        match end {
+            Some(end) if end > at => at = end,
+            _ if at < len => {
+                if out.len() == out.capacity() {
+                    grow(call, &mut out, len - at)?;
+                }
+                out.push(call.bytes(text)[at]);
+                at += 1;
+            }
+            _ => break,
+        }
+        if search.is_anchored {
+            break;
+        }
+    }
+    search.end(call);
+    grow(call, &mut out, len - at)?;
+    out.extend_from_slice(&call.bytes(text)[at..]);
+    let result = call.heap().string_owned(out)?;
+    call.give_two(result, f64::from(count))
+}
+
+fn append_replacement(
+    call: &mut Call,
+    search: &Search,
+    found: Range<usize>,
+    replacement: Value,
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    let value = match replacement {
+        Value::Str(template) => return append_template(call, search, found, template, out),
+        Value::Table(_) => {
+            let key = search.value(call, 0, &found)?;
+            call.index(replacement, key)?
+        }
+        function => {
+            let mut args = Vec::with_capacity(search.value_count());
+            for index in 0..search.value_count() {
+                args.push(search.value(call, index, &found)?);
+            }
+            call.call(function, &args)?
+        }
+    };
+    match value {
+        Value::Nil | Value::Bool(false) => append_source(call, search.text, found, out),
+        Value::Str(text) => {
+            let len = call.bytes(text).len();
+            append_source(call, text, 0..len, out)
+        }
+        Value::Number(number) => {
+            append_number(number, out);
+            Ok(())
+        }
+        other => {
+            let text = format!("invalid replacement value (a {})", other.type_name());
+            Err(call.error(text))
+        }
+    }
+}
+
+/// Adds a part of a string, if there is room for it.
+fn append_source(
+    call: &mut Call,
+    text: StrRef,
+    range: Range<usize>,
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    grow(call, out, range.len())?;
+    out.extend_from_slice(&call.bytes(text)[range]);
+    Ok(())
+}
+
+/// Adds a replacement in which `%1` stands for a capture and `%0` for the match.
+fn append_template(
+    call: &mut Call,
+    search: &Search,
+    found: Range<usize>,
+    template: StrRef,
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    let len = call.bytes(template).len();
+    grow(call, out, len)?;
+    let mut at = 0;
+    while at < len {
+        let rest = &call.bytes(template)[at..];
+        let plain = memchr::memchr(b'%', rest).unwrap_or(rest.len());
+        out.extend_from_slice(&rest[..plain]);
+        let directive = rest.get(plain + 1).copied();
+        at += plain + 2;
+        match directive {
+            _ if at - 2 == len => break,
+            Some(b'0') => append_source(call, search.text, found.clone(), out)?,
+            Some(digit @ b'1'..=b'9') => {
+                match search.place(call, usize::from(digit - b'1'), &found)? {
+                    Place::Position(position) => append_number(position as f64, out),
+                    Place::Bytes(range) => append_source(call, search.text, range, out)?,
+                }
+            }
+            // COMPAT: behind a last `%` stands the zero byte that ends every string of C.
+            other => out.push(other.unwrap_or(0)),
+        }
+    }
+    Ok(())
+}

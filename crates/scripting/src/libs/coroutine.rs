@@ -1,0 +1,219 @@
+//! Coroutines. A coroutine has its own stack; it can be left only from Lua code that no native, no
+//! metamethod and no `pcall` stands between.
+
+use crate::call::{Call, NativeFn, Outcome};
+use crate::fault::Fault;
+use crate::host::Host;
+use crate::limits::NATIVE_DEPTH_MAX;
+use crate::state::State;
+use crate::value::{ThreadRef, Value};
+use crate::vm::{ALL, Coroutine, Entered, Status};
+
+pub(super) fn open(state: &mut State) -> Result<(), Fault> {
+    let globals = state.globals();
+    let library = state.define_table(globals, "coroutine")?;
+    let functions: &[(&str, NativeFn)] = &[
+        ("create", create),
+        ("resume", resume),
+        ("running", running),
+        ("status", status),
+        ("wrap", wrap),
+        ("yield", yield_),
+    ];
+    for (name, code) in functions {
+        state.define(library, name, *code)?;
+    }
+    Ok(())
+}
+
+fn make(call: &mut Call<'_>) -> Result<ThreadRef, Fault> {
+    let Value::Function(function) = call.arg(1) else {
+        return Err(call.arg_error(1, "Lua function expected"));
+    };
+    let mut coroutine = Coroutine::new();
+    coroutine.stack[0] = Value::Function(function);
+    coroutine.top = 1;
+    call.heap().take(coroutine.size_bytes())?;
+    Ok(ThreadRef(call.heap().threads.add(coroutine)))
+}
+
+fn create(call: &mut Call<'_>) -> Outcome {
+    let thread = make(call)?;
+    call.give(Value::Thread(thread))
+}
+
+fn wrap(call: &mut Call<'_>) -> Outcome {
+    let thread = make(call)?;
+    let native = call.heap().native(resume_wrapped, &[Value::Thread(thread)])?;
+    call.give(Value::Native(native))
+}
+
+fn thread_arg(call: &mut Call<'_>) -> Result<ThreadRef, Fault> {
+    match call.arg(1) {
+        Value::Thread(thread) => Ok(thread),
+        _ => Err(call.arg_error(1, "coroutine expected")),
+    }
+}
+
+fn resume(call: &mut Call<'_>) -> Outcome {
+    let thread = thread_arg(call)?;
+    let args: Vec<Value> = (2..=call.arg_count()).map(|position| call.arg(position)).collect();
+    match call.state.resume(call.host, thread, &args) {
+        Ok(values) => {
+            call.push(Value::Bool(true))?;
+            for value in &values {
+                call.push(*value)?;
+            }
+            Ok(values.len() + 1)
+        }
+        Err(Fault::Error(value)) => call.give_two(false, value),
+        Err(fault) => Err(fault),
+    }
+}
+
+fn resume_wrapped(call: &mut Call<'_>) -> Outcome {
+    let Value::Thread(thread) = call.upvalue(0) else { return call.give_none() };
+    let args: Vec<Value> = (1..=call.arg_count()).map(|position| call.arg(position)).collect();
+    match call.state.resume(call.host, thread, &args) {
+        Ok(values) => {
+            for value in &values {
+                call.push(*value)?;
+            }
+            Ok(values.len())
+        }
+        Err(Fault::Error(Value::Str(text))) => {
+            let mut message = call.state.where_at(1);
+            message.extend_from_slice(call.bytes(text));
+            Err(call.heap().fault(message))
+        }
+        Err(fault) => Err(fault),
+    }
+}
+
+fn running(call: &mut Call<'_>) -> Outcome {
+    match call.state.thread {
+        Some(thread) => call.give(Value::Thread(thread)),
+        None => call.give(Value::Nil),
+    }
+}
+
+fn status(call: &mut Call<'_>) -> Outcome {
+    let thread = thread_arg(call)?;
+    let text = match call.state.status_of(thread) {
+        Status::Suspended => "suspended",
+        Status::Running => "running",
+        Status::Normal => "normal",
+        Status::Dead => "dead",
+    };
+    call.give_bytes(text.as_bytes())
+}
+
+fn yield_(call: &mut Call<'_>) -> Outcome {
+    if call.state.thread.is_none() || call.state.depth > call.state.depth_of_thread {
+        let text = "attempt to yield across metamethod/C-call boundary";
+        return Err(call.state.runtime_error(text));
+    }
+    Err(Fault::Yield { count: call.arg_count() as u32 })
+}
+
+impl State {
+    fn status_of(&self, thread: ThreadRef) -> Status {
+        if self.thread == Some(thread) {
+            return Status::Running;
+        }
+        if self.resumers.iter().any(|(waiting, _)| *waiting == Some(thread)) {
+            return Status::Normal;
+        }
+        self.heap.threads.at(thread.index()).status
+    }
+
+    /// Runs a coroutine until it yields or ends; what it passed or returned.
+    fn resume(
+        &mut self,
+        host: &mut dyn Host,
+        thread: ThreadRef,
+        args: &[Value],
+    ) -> Result<Vec<Value>, Fault> {
+        let text = match self.status_of(thread) {
+            Status::Suspended if self.depth >= NATIVE_DEPTH_MAX => "C stack overflow",
+            Status::Suspended => return self.resume_suspended(host, thread, args),
+            Status::Dead => "cannot resume dead coroutine",
+            Status::Running => "cannot resume running coroutine",
+            Status::Normal => "cannot resume normal coroutine",
+        };
+        Err(self.heap.fault(text))
+    }
+
+    fn resume_suspended(
+        &mut self,
+        host: &mut dyn Host,
+        thread: ThreadRef,
+        args: &[Value],
+    ) -> Result<Vec<Value>, Fault> {
+        self.heap.remember_thread(thread);
+        // If the run is killed in there, it stays dead.
+        let away = Coroutine { status: Status::Dead, ..Coroutine::default() };
+        let coroutine = std::mem::replace(self.heap.threads.at_mut(thread.index()), away);
+        let waiting = std::mem::replace(&mut self.current, coroutine);
+        let before = self.thread.replace(thread);
+        self.resumers.push((before, waiting));
+        let depth_before = (self.depth, self.depth_of_thread);
+        self.depth += 1;
+        self.depth_of_thread = self.depth;
+        let outcome = self.go_on(host, args);
+        if matches!(outcome, Err(Fault::Killed)) {
+            return Err(Fault::Killed);
+        }
+        (self.depth, self.depth_of_thread) = depth_before;
+        let (before, waiting) = self.resumers.pop().expect("it was pushed when this one started");
+        let mut coroutine = std::mem::replace(&mut self.current, waiting);
+        self.thread = before;
+        if outcome.is_err() {
+            coroutine.frames.clear();
+            coroutine.status = Status::Dead;
+        }
+        *self.heap.threads.at_mut(thread.index()) = coroutine;
+        outcome
+    }
+
+    /// Runs the current stack with these values as arguments or as results of the last yield.
+    fn go_on(&mut self, host: &mut dyn Host, args: &[Value]) -> Result<Vec<Value>, Fault> {
+        let from = self.current.top;
+        for value in args {
+            self.push(*value)?;
+        }
+        let outcome = match self.current.waiting.take() {
+            None => self.start(host, args.len()),
+            Some((func, wanted)) => {
+                self.current.frames.pop();
+                self.current.deliver((func as usize, from), args.len(), wanted);
+                self.run(host)
+            }
+        };
+        match outcome {
+            Ok(()) => {
+                self.current.status = Status::Dead;
+                Ok(self.current.stack[..self.current.top].to_vec())
+            }
+            Err(Fault::Yield { count }) => {
+                let frame = self.current.frames.last().expect("a native's frame yields");
+                self.current.waiting = Some((frame.func, frame.wanted));
+                let end = self.current.top;
+                let values = self.current.stack[end - count as usize..end].to_vec();
+                self.current.top = end - count as usize;
+                Ok(values)
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    fn start(&mut self, host: &mut dyn Host, count: usize) -> Result<(), Fault> {
+        if self.enter(host, 0, count, ALL)? == Entered::Lua {
+            if let Some(frame) = self.current.frames.last_mut() {
+                frame.is_entry = true;
+            }
+            self.run(host)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,432 @@
+//! A Lua state: heap, loaded code, globals, and the running stack. One thread uses it at a time.
+//!
+//! A run: the host makes the arguments through [`State::heap_mut`], calls with [`State::call`],
+//! reads the results, and ends with [`State::end_run`], after which no handle made during the run
+//! is good.
+
+mod collect;
+mod mark;
+mod promote;
+
+use crate::call::NativeFn;
+use crate::fault::Fault;
+use crate::heap::{Arena, Heap, NativeCode};
+use crate::host::Host;
+use crate::limits::{MEMORY_BYTES_MAX, STEPS_PER_TICK};
+use crate::proto::{Chunk, Constant, Proto};
+use crate::value::{FuncRef, ProtoRef, StrRef, TableRef, ThreadRef, Value};
+use crate::vm::{ALL, Callee, Coroutine, Status};
+use std::sync::Arc;
+
+/// A function or value that the host keeps from run to run.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct RootId(u32);
+
+/// Code in a state: the shared code with this state's constants.
+#[derive(Debug, Default)]
+pub(crate) struct Loaded {
+    pub(crate) proto: Arc<Proto>,
+    pub(crate) constants: Box<[Value]>,
+    /// Of the constants that are strings.
+    pub(crate) hashes: Box<[u32]>,
+    pub(crate) children: Box<[ProtoRef]>,
+    /// The globals of this code.
+    pub(crate) env: TableRef,
+    /// What it counts for.
+    pub(crate) size_bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// Of the hashes in tables.
+    pub seed: u64,
+    pub memory_bytes_max: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config { seed: 0, memory_bytes_max: MEMORY_BYTES_MAX }
+    }
+}
+
+/// The names that metatables give meaning to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Event {
+    Index,
+    NewIndex,
+    Eq,
+    Call,
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Mod,
+    Pow,
+    Unm,
+    Concat,
+    Lt,
+    Le,
+    ToString,
+    Metatable,
+}
+
+const EVENT_NAMES: [&str; 16] = [
+    "__index",
+    "__newindex",
+    "__eq",
+    "__call",
+    "__add",
+    "__sub",
+    "__mul",
+    "__div",
+    "__mod",
+    "__pow",
+    "__unm",
+    "__concat",
+    "__lt",
+    "__le",
+    "__tostring",
+    "__metatable",
+];
+
+#[derive(Debug)]
+pub struct State {
+    pub(crate) heap: Heap,
+    pub(crate) protos: Arena<Loaded>,
+    pub(crate) current: Coroutine,
+    /// The running coroutine, if it is not the main one.
+    pub(crate) thread: Option<ThreadRef>,
+    /// Those that wait for the coroutine that they resumed.
+    pub(crate) resumers: Vec<(Option<ThreadRef>, Coroutine)>,
+    pub(crate) globals: TableRef,
+    /// Natives, metamethods and coroutines that are nested now.
+    pub(crate) depth: usize,
+    /// The depth at which the running coroutine was resumed.
+    pub(crate) depth_of_thread: usize,
+    /// Natives that called back and may hold handles that no stack shows.
+    pub(crate) holders: u32,
+    pub(crate) events: [StrRef; 16],
+    pub(crate) roots: Vec<Value>,
+    roots_free: Vec<u32>,
+    run_globals: Vec<StrRef>,
+    /// What the libraries keep.
+    pub(crate) library: crate::library::Kept,
+    origin: Option<Origin>,
+    pub(crate) collects_eagerly: bool,
+}
+
+/// Where the error of a run was raised.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Origin {
+    /// The name that the chunk was compiled with.
+    pub chunk_name: Arc<[u8]>,
+    pub line: u32,
+}
+
+impl State {
+    /// A state without libraries: see [`crate::libs::open`].
+    pub fn new(config: Config) -> Self {
+        let mut heap = Heap::new(config.seed, config.memory_bytes_max);
+        let globals = heap.table(0, 64).unwrap_or_default();
+        heap.settle();
+        let mut events = [StrRef::default(); 16];
+        for (event, name) in events.iter_mut().zip(EVENT_NAMES) {
+            *event = heap.intern(name.as_bytes()).unwrap_or_default();
+        }
+        let mut current = Coroutine::new();
+        current.status = Status::Running;
+        State {
+            heap,
+            protos: Arena::default(),
+            current,
+            thread: None,
+            resumers: Vec::new(),
+            globals,
+            depth: 0,
+            depth_of_thread: 0,
+            holders: 0,
+            events,
+            roots: Vec::new(),
+            roots_free: Vec::new(),
+            run_globals: Vec::new(),
+            library: crate::library::Kept::default(),
+            origin: None,
+            collects_eagerly: false,
+        }
+    }
+
+    pub fn heap(&self) -> &Heap {
+        &self.heap
+    }
+
+    pub fn heap_mut(&mut self) -> &mut Heap {
+        &mut self.heap
+    }
+
+    pub fn globals(&self) -> TableRef {
+        self.globals
+    }
+
+    pub(crate) fn event(&self, event: Event) -> StrRef {
+        self.events[event as usize]
+    }
+
+    // Set-up, between runs.
+
+    /// Gives a table a function of ours.
+    pub fn define(&mut self, table: TableRef, name: &str, code: NativeFn) -> Result<(), Fault> {
+        self.define_native(table, name, NativeCode::Ours(code))
+    }
+
+    /// Gives a table a function that the host answers for, by its number.
+    pub fn define_host(&mut self, table: TableRef, name: &str, number: u16) -> Result<(), Fault> {
+        self.define_native(table, name, NativeCode::Host(number))
+    }
+
+    fn define_native(
+        &mut self,
+        table: TableRef,
+        name: &str,
+        code: NativeCode,
+    ) -> Result<(), Fault> {
+        let made = self.heap.try_native(code, &[]);
+        let native = made.map_err(|refusal| self.heap.fault_of(refusal))?;
+        self.define_value(table, name, Value::Native(native))
+    }
+
+    /// Gives a table a field, by a name that constants of scripts share.
+    pub fn define_value(&mut self, table: TableRef, name: &str, value: Value) -> Result<(), Fault> {
+        let name = self.heap.intern_late(name.as_bytes())?;
+        self.heap.set(table, Value::Str(name), value)
+    }
+
+    /// A new table as a field of another, for a library.
+    pub fn define_table(&mut self, table: TableRef, name: &str) -> Result<TableRef, Fault> {
+        let made = self.heap.table(0, 16)?;
+        self.define_value(table, name, Value::Table(made))?;
+        Ok(made)
+    }
+
+    /// What all strings have as their metatable.
+    pub fn set_string_meta(&mut self, meta: TableRef) {
+        self.heap.string_meta = Some(meta);
+    }
+
+    /// Makes all that was set up permanent, and the globals with all tables they reach read-only.
+    pub fn freeze(&mut self) {
+        self.heap.settle();
+        self.protos.settle();
+        let mut todo = vec![self.globals];
+        todo.extend(self.heap.string_meta);
+        while let Some(table) = todo.pop() {
+            if self.heap.is_read_only(table) {
+                continue;
+            }
+            self.heap.freeze(table);
+            todo.extend(self.heap.meta(table));
+            let mut place = 0;
+            while let Some((next, _, value)) = self.heap.entry_from(table, place) {
+                place = next;
+                if let Value::Table(inner) = value {
+                    todo.push(inner);
+                }
+            }
+        }
+    }
+
+    // Code.
+
+    /// Loads a chunk for many runs; its globals are `env`.
+    pub fn load(&mut self, chunk: &Chunk, env: TableRef) -> Result<RootId, Fault> {
+        self.collect_permanent_if_due();
+        let function = self.instantiate(&chunk.main, env, true)?;
+        Ok(self.keep(Value::Function(function)))
+    }
+
+    /// Loads a chunk in the middle of a run, for that run.
+    pub(crate) fn load_for_run(&mut self, chunk: &Chunk, env: TableRef) -> Result<FuncRef, Fault> {
+        self.instantiate(&chunk.main, env, false)
+    }
+
+    fn instantiate(
+        &mut self,
+        proto: &Arc<Proto>,
+        env: TableRef,
+        is_permanent: bool,
+    ) -> Result<FuncRef, Fault> {
+        let loaded = self.load_proto(proto, env, is_permanent);
+        let made = loaded.and_then(|loaded| {
+            let made = self.heap.closure(loaded, Box::default());
+            made.map_err(|refusal| self.heap.fault_of(refusal))
+        });
+        if is_permanent {
+            // Also what a refused chunk left behind, which the next collection finds.
+            self.heap.settle();
+        }
+        made
+    }
+
+    fn load_proto(
+        &mut self,
+        proto: &Arc<Proto>,
+        env: TableRef,
+        is_permanent: bool,
+    ) -> Result<ProtoRef, Fault> {
+        let mut children = Vec::with_capacity(proto.children.len());
+        for child in &proto.children {
+            children.push(self.load_proto(child, env, is_permanent)?);
+        }
+        let mut constants = Vec::with_capacity(proto.constants.len());
+        for constant in &proto.constants {
+            constants.push(match constant {
+                Constant::Nil => Value::Nil,
+                Constant::Bool(value) => Value::Bool(*value),
+                Constant::Number(number) => Value::Number(*number),
+                Constant::Str(bytes) if is_permanent => {
+                    Value::Str(self.heap.intern_constant(bytes)?)
+                }
+                Constant::Str(bytes) => match self.heap.strings.interned(bytes) {
+                    Some(known) => Value::Str(known),
+                    None => Value::Str(self.heap.string(bytes)?),
+                },
+            });
+        }
+        let hashes: Box<[u32]> = constants
+            .iter()
+            .map(|constant| match constant {
+                Value::Str(string) => self.heap.strings.hash(*string),
+                _ => 0,
+            })
+            .collect();
+        let size_bytes = size_of::<Loaded>()
+            + proto.own_bytes()
+            + constants.len() * (size_of::<Value>() + size_of::<u32>());
+        self.heap.take(size_bytes)?;
+        let loaded = Loaded {
+            size_bytes,
+            hashes,
+            proto: proto.clone(),
+            constants: constants.into(),
+            children: children.into(),
+            env,
+        };
+        let index =
+            if is_permanent { self.protos.add_permanent(loaded) } else { self.protos.add(loaded) };
+        Ok(ProtoRef(index))
+    }
+
+    // What the host keeps.
+
+    /// Keeps a value beyond the run, and everything it reaches. What the host wants to find again
+    /// in a later run is kept this way, or interned, or reached from the globals.
+    pub fn keep(&mut self, value: Value) -> RootId {
+        match self.roots_free.pop() {
+            Some(index) => {
+                self.roots[index as usize] = value;
+                RootId(index)
+            }
+            None => {
+                self.roots.push(value);
+                RootId(self.roots.len() as u32 - 1)
+            }
+        }
+    }
+
+    pub fn kept(&self, root: RootId) -> Value {
+        self.roots.get(root.0 as usize).copied().unwrap_or_default()
+    }
+
+    /// Lets go of a kept value; what only it reached is freed some time later.
+    pub fn release(&mut self, root: RootId) {
+        if let Some(slot) = self.roots.get_mut(root.0 as usize) {
+            *slot = Value::Nil;
+            self.roots_free.push(root.0);
+        }
+    }
+
+    // Runs.
+
+    /// Sets a global for this run only, read-only globals or not.
+    pub fn set_run_global(&mut self, name: StrRef, value: Value) -> Result<(), Fault> {
+        self.run_globals.push(name);
+        self.heap.set_unguarded(self.globals, Value::Str(name), value)
+    }
+
+    /// Calls a function; its results stay good until the run ends.
+    pub fn call(
+        &mut self,
+        host: &mut dyn Host,
+        function: Value,
+        args: &[Value],
+    ) -> Result<&[Value], Fault> {
+        self.heap.steps_left = STEPS_PER_TICK;
+        self.current.frames.clear();
+        self.current.top = 0;
+        let outcome = self.call_value(host, function, args, ALL);
+        if outcome.is_err() {
+            self.origin = self.find_origin();
+            self.unwind_all();
+        }
+        let func = outcome?;
+        Ok(&self.current.stack[func..self.current.top])
+    }
+
+    /// Where the last call that failed was in its source; nothing if no Lua code ran there.
+    pub fn origin(&self) -> Option<&Origin> {
+        self.origin.as_ref()
+    }
+
+    /// The code that ran last, or that called the native that ran last.
+    fn find_origin(&self) -> Option<Origin> {
+        let mut frames = self.current.frames.iter().rev();
+        let last = frames.next()?;
+        let frame = match last.callee {
+            Callee::Lua { .. } => last,
+            Callee::Native(_) => frames.next()?,
+        };
+        let Callee::Lua { proto, .. } = frame.callee else { return None };
+        let proto = &self.protos.at(proto.index()).proto;
+        let line = proto.line((frame.pc as usize).saturating_sub(1));
+        Some(Origin { chunk_name: proto.chunk_name.clone(), line })
+    }
+
+    fn unwind_all(&mut self) {
+        if !self.resumers.is_empty() {
+            let (_, main) = self.resumers.swap_remove(0);
+            self.current = main;
+            self.resumers.clear();
+            self.thread = None;
+        }
+        self.current.frames.clear();
+        self.current.status = Status::Running;
+        (self.depth, self.depth_of_thread, self.holders) = (0, 0, 0);
+    }
+
+    /// Ends the run: what it made is gone, except what permanent objects came to name.
+    pub fn end_run(&mut self) {
+        self.unwind_all();
+        self.library.end_run();
+        while let Some(name) = self.run_globals.pop() {
+            // Taking an entry away needs no memory and cannot be refused.
+            let _ = self.heap.set_unguarded(self.globals, Value::Str(name), Value::Nil);
+        }
+        self.current.top = 0;
+        self.current.shrink();
+        self.cut_or_promote();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::State;
+    use crate::proto::Chunk;
+
+    #[test]
+    fn states_move_between_threads_and_chunks_are_shared() {
+        fn moves<T: Send>() {}
+        fn is_shared<T: Send + Sync>() {}
+        moves::<State>();
+        is_shared::<Chunk>();
+    }
+}

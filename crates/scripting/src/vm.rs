@@ -1,0 +1,109 @@
+//! The machine. `run` holds the loop of plain instructions; whatever needs metamethods, memory or a
+//! new frame leaves that loop and is done by its sibling modules.
+
+mod arith;
+mod call;
+mod compare;
+mod error;
+mod frames;
+mod index;
+mod run;
+mod slow;
+mod text;
+
+pub(crate) use call::Entered;
+
+use crate::value::{FuncRef, NativeRef, ProtoRef, Value};
+
+/// Registers that one function sees; the stack always reaches this far beyond a frame's base.
+pub(crate) const WINDOW: usize = 256;
+
+/// All results are wanted.
+pub(crate) const ALL: i32 = -1;
+
+/// What a place on a stack counts for, with its share of the frames.
+pub(crate) const STACK_SLOT_BYTES: usize = 2 * size_of::<Value>();
+
+/// The stack that a state keeps from run to run.
+const STACK_VALUES_KEPT: usize = 4096;
+
+/// Whose frame it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Callee {
+    Lua { function: FuncRef, proto: ProtoRef },
+    Native(NativeRef),
+}
+
+/// A call that has not returned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame {
+    pub(crate) callee: Callee,
+    /// Where the function stands on the stack; results go there.
+    pub(crate) func: u32,
+    pub(crate) base: u32,
+    /// The next instruction.
+    pub(crate) pc: u32,
+    /// Results that the caller wants, or `ALL`.
+    pub(crate) wanted: i32,
+    pub(crate) varargs: u32,
+    /// Frames that gave way to this one by tail calls.
+    pub(crate) tail_calls: u32,
+    /// Whether `run` returns to its caller when this frame does.
+    pub(crate) is_entry: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Status {
+    /// Not started, or waiting in a yield.
+    #[default]
+    Suspended,
+    Running,
+    /// It resumed another one.
+    Normal,
+    Dead,
+}
+
+/// A stack and the calls on it.
+#[derive(Debug, Default)]
+pub(crate) struct Coroutine {
+    pub(crate) stack: Vec<Value>,
+    pub(crate) frames: Vec<Frame>,
+    /// One past the last value, while a native runs or a list of open length is passed on.
+    pub(crate) top: usize,
+    pub(crate) status: Status,
+    /// In a yield: where its results go, and how many are wanted.
+    pub(crate) waiting: Option<(u32, i32)>,
+}
+
+impl Coroutine {
+    pub(crate) fn new() -> Self {
+        Coroutine { stack: vec![Value::Nil; WINDOW], ..Coroutine::default() }
+    }
+
+    /// The part of the stack that may hold live values.
+    pub(crate) fn used_len(&self) -> usize {
+        let reach = self.frames.last().map_or(0, |frame| frame.base as usize + WINDOW);
+        self.top.max(reach).min(self.stack.len())
+    }
+
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.stack.len() * STACK_SLOT_BYTES
+    }
+
+    /// Gives back what a deep recursion left behind.
+    pub(crate) fn shrink(&mut self) {
+        if self.stack.len() > STACK_VALUES_KEPT {
+            self.stack.truncate(STACK_VALUES_KEPT);
+            self.stack.shrink_to_fit();
+            self.frames.shrink_to(STACK_VALUES_KEPT / 8);
+        }
+    }
+
+    /// The window of registers at a base.
+    #[inline(always)]
+    pub(crate) fn window(stack: &mut [Value], base: usize) -> &mut [Value; WINDOW] {
+        stack[base..]
+            .first_chunk_mut::<WINDOW>()
+            .expect("a frame is entered only with room for its window")
+    }
+}

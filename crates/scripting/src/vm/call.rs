@@ -1,0 +1,301 @@
+//! Entering and leaving functions.
+
+use super::{ALL, Callee, Frame, STACK_SLOT_BYTES, WINDOW};
+use crate::call::Call;
+use crate::fault::Fault;
+use crate::heap::NativeCode;
+use crate::host::{Host, NoHost};
+use crate::limits::{CALL_DEPTH_MAX, NATIVE_DEPTH_MAX, STACK_VALUES_MAX};
+use crate::state::{Event, State};
+use crate::value::{FuncRef, NativeRef, Value};
+
+/// What `enter` did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Entered {
+    /// A frame waits to be run.
+    Lua,
+    /// A native has run; its results are in place.
+    Done,
+}
+
+impl State {
+    pub(crate) fn push(&mut self, value: Value) -> Result<(), Fault> {
+        let top = self.current.top;
+        self.reach(top + 1)?;
+        self.current.stack[top] = value;
+        self.current.top = top + 1;
+        Ok(())
+    }
+
+    /// Makes the stack reach a window beyond a place.
+    #[inline(always)]
+    pub(crate) fn reach(&mut self, place: usize) -> Result<(), Fault> {
+        if self.current.stack.len() < place + WINDOW { self.grow_stack(place) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn grow_stack(&mut self, place: usize) -> Result<(), Fault> {
+        if place > STACK_VALUES_MAX {
+            return Err(self.runtime_error("stack overflow"));
+        }
+        let wanted = (place + WINDOW).max(self.current.stack.len() * 2);
+        let len = wanted.min(STACK_VALUES_MAX + WINDOW);
+        if self.thread.is_some() {
+            let more = (len - self.current.stack.len()) * STACK_SLOT_BYTES;
+            self.heap.take(more)?;
+        }
+        self.current.stack.resize(len, Value::Nil);
+        Ok(())
+    }
+
+    /// Where a call made by the current frame may put its function and arguments.
+    fn scratch(&self) -> usize {
+        match self.current.frames.last() {
+            Some(Frame { callee: Callee::Lua { proto, .. }, base, .. }) => {
+                *base as usize + self.protos.at(proto.index()).proto.registers as usize
+            }
+            _ => self.current.top,
+        }
+    }
+
+    /// Calls a value from Rust; results start at the returned place and end at the top.
+    pub(crate) fn call_value(
+        &mut self,
+        host: &mut dyn Host,
+        function: Value,
+        args: &[Value],
+        wanted: i32,
+    ) -> Result<usize, Fault> {
+        let func = self.scratch();
+        self.reach(func + args.len() + 1)?;
+        self.current.stack[func] = function;
+        self.current.stack[func + 1..func + 1 + args.len()].copy_from_slice(args);
+        self.current.top = func + 1 + args.len();
+        self.call_at(host, func, args.len(), wanted)?;
+        Ok(func)
+    }
+
+    pub(crate) fn call_one(
+        &mut self,
+        host: &mut dyn Host,
+        function: Value,
+        args: &[Value],
+    ) -> Result<Value, Fault> {
+        let top = self.current.top;
+        self.holders += 1;
+        let outcome = self.call_value(host, function, args, 1);
+        self.holders -= 1;
+        let value = self.current.stack[outcome?];
+        self.current.top = top;
+        Ok(value)
+    }
+
+    pub(crate) fn call_all(
+        &mut self,
+        host: &mut dyn Host,
+        function: Value,
+        args: &[Value],
+    ) -> Result<Vec<Value>, Fault> {
+        let top = self.current.top;
+        self.holders += 1;
+        let outcome = self.call_value(host, function, args, ALL);
+        self.holders -= 1;
+        let func = outcome?;
+        let values = self.current.stack[func..self.current.top].to_vec();
+        self.current.top = top;
+        Ok(values)
+    }
+
+    /// Calls what stands on the stack and returns when it has returned.
+    pub(crate) fn call_at(
+        &mut self,
+        host: &mut dyn Host,
+        func: usize,
+        count: usize,
+        wanted: i32,
+    ) -> Result<(), Fault> {
+        if self.depth >= NATIVE_DEPTH_MAX {
+            return Err(self.runtime_error("C stack overflow"));
+        }
+        self.depth += 1;
+        let outcome = self.call_nested(host, func, count, wanted);
+        self.depth -= 1;
+        outcome
+    }
+
+    fn call_nested(
+        &mut self,
+        host: &mut dyn Host,
+        func: usize,
+        count: usize,
+        wanted: i32,
+    ) -> Result<(), Fault> {
+        if self.enter(host, func, count, wanted)? == Entered::Lua {
+            if let Some(frame) = self.current.frames.last_mut() {
+                frame.is_entry = true;
+            }
+            self.run(host)?;
+        }
+        Ok(())
+    }
+
+    /// Starts the call of what stands at `func`, with `count` arguments behind it.
+    pub(crate) fn enter(
+        &mut self,
+        host: &mut dyn Host,
+        func: usize,
+        count: usize,
+        wanted: i32,
+    ) -> Result<Entered, Fault> {
+        match self.current.stack[func] {
+            Value::Function(function) => self.enter_lua(function, func, count, wanted),
+            Value::Native(native) => self.enter_native(host, (native, func), count, wanted),
+            other => {
+                let handler = self.event_of(other, Event::Call);
+                if !matches!(handler, Value::Function(_) | Value::Native(_)) {
+                    return Err(self.type_fault("call", other, Some(0)));
+                }
+                self.reach(func + count + 2)?;
+                self.current.stack.copy_within(func..func + count + 1, func + 1);
+                self.current.stack[func] = handler;
+                self.current.top = func + count + 2;
+                self.enter(host, func, count + 1, wanted)
+            }
+        }
+    }
+
+    fn enter_lua(
+        &mut self,
+        function: FuncRef,
+        func: usize,
+        count: usize,
+        wanted: i32,
+    ) -> Result<Entered, Fault> {
+        if self.current.frames.len() >= CALL_DEPTH_MAX {
+            return Err(self.runtime_error("stack overflow"));
+        }
+        let proto_ref = self.heap.functions.at(function.index()).proto;
+        let proto = &self.protos.at(proto_ref.index()).proto;
+        let (params, is_vararg) = (proto.params as usize, proto.is_vararg);
+        let registers = proto.registers as usize;
+        let mut base = func + 1;
+        let mut varargs = 0;
+        if is_vararg {
+            base = func + 1 + count;
+            varargs = count.saturating_sub(params);
+        }
+        self.reach(base + registers)?;
+        let stack = &mut self.current.stack;
+        if is_vararg {
+            let given = count.min(params);
+            stack.copy_within(func + 1..func + 1 + given, base);
+        }
+        if count < params {
+            stack[base + count..base + params].fill(Value::Nil);
+        }
+        self.current.frames.push(Frame {
+            callee: Callee::Lua { function, proto: proto_ref },
+            func: func as u32,
+            base: base as u32,
+            pc: 0,
+            wanted,
+            varargs: varargs as u32,
+            tail_calls: 0,
+            is_entry: false,
+        });
+        self.heap.steps_left = self.heap.steps_left.saturating_sub(1).max(1);
+        Ok(Entered::Lua)
+    }
+
+    fn enter_native(
+        &mut self,
+        host: &mut dyn Host,
+        (native, func): (NativeRef, usize),
+        count: usize,
+        wanted: i32,
+    ) -> Result<Entered, Fault> {
+        if self.current.frames.len() >= CALL_DEPTH_MAX {
+            return Err(self.runtime_error("stack overflow"));
+        }
+        let base = func + 1;
+        self.reach(base + count)?;
+        self.current.top = base + count;
+        self.current.frames.push(Frame {
+            callee: Callee::Native(native),
+            func: func as u32,
+            base: base as u32,
+            pc: 0,
+            wanted,
+            varargs: 0,
+            tail_calls: 0,
+            is_entry: false,
+        });
+        let code = self.heap.natives.at(native.index()).code;
+        let made = match code {
+            NativeCode::Ours(code) => {
+                let mut call = Call { state: self, host, base, count, native };
+                code(&mut call)?
+            }
+            NativeCode::Host(number) => {
+                let mut none = NoHost;
+                let mut call = Call { state: self, host: &mut none, base, count, native };
+                host.native(number, &mut call)?
+            }
+            NativeCode::Free => 0,
+        };
+        let from = self.current.top - made.min(self.current.top - func);
+        self.current.frames.pop();
+        self.current.deliver((func, from), made, wanted);
+        self.heap.steps_left = self.heap.steps_left.saturating_sub(1).max(1);
+        if self.heap.steps_left == 1 {
+            self.tick(host)?;
+        }
+        self.collect_if_due();
+        Ok(Entered::Done)
+    }
+
+    /// Returns from the topmost frame; whether it was the entry.
+    #[inline]
+    pub(crate) fn leave(&mut self, from: usize, count: usize) -> bool {
+        let frame = self.current.frames.pop().expect("the frame that returns is there");
+        self.current.deliver((frame.func as usize, from), count, frame.wanted);
+        frame.is_entry
+    }
+
+    /// Calls in place of the running frame; whether `run` is to return.
+    pub(crate) fn tail_call(
+        &mut self,
+        host: &mut dyn Host,
+        func: usize,
+        count: usize,
+    ) -> Result<bool, Fault> {
+        if self.enter(host, func, count, ALL)? == Entered::Done {
+            let count = self.current.top - func;
+            return Ok(self.leave(func, count));
+        }
+        let frames = &mut self.current.frames;
+        let callee = frames.pop().expect("it was pushed a moment ago");
+        let caller = frames.pop().expect("a frame that makes a call is there");
+        // The callee moves down to where the caller was.
+        let (from, to) = (callee.func as usize, caller.func as usize);
+        let params = match callee.callee {
+            Callee::Lua { proto, .. } => self.protos.at(proto.index()).proto.params,
+            Callee::Native(_) => 0,
+        };
+        let used = callee.base as usize - from + params as usize;
+        self.current.stack.copy_within(from..from + used, to);
+        self.current.frames.push(Frame {
+            func: caller.func,
+            base: callee.base - (callee.func - caller.func),
+            wanted: caller.wanted,
+            tail_calls: caller.tail_calls + 1,
+            is_entry: caller.is_entry,
+            ..callee
+        });
+        self.reach(callee.base as usize)?;
+        if self.heap.steps_left == 1 {
+            self.tick(host)?;
+        }
+        Ok(false)
+    }
+}

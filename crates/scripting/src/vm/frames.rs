@@ -1,0 +1,116 @@
+//! Frames of Lua functions that are entered and left without leaving the plain loop.
+
+use super::{ALL, Callee, Coroutine, Frame, WINDOW};
+use crate::heap::{Arena, Heap};
+use crate::limits::CALL_DEPTH_MAX;
+use crate::state::Loaded;
+use crate::value::{FuncRef, Value};
+
+/// A call as its instruction gives it.
+#[derive(Clone, Copy)]
+pub(super) struct Entry {
+    pub(super) function: FuncRef,
+    /// Where the function stands.
+    pub(super) func: usize,
+    pub(super) args: u8,
+    pub(super) results: u8,
+}
+
+/// Where a return leads.
+pub(super) enum Left {
+    /// Out of the machine.
+    Entry,
+    Caller(Frame),
+}
+
+impl Coroutine {
+    /// A count as instructions give it: plus 1, or 0 for all up to the top.
+    #[inline(always)]
+    pub(super) fn list_len(&self, from: usize, count: u8) -> usize {
+        match count {
+            0 => self.top.saturating_sub(from),
+            count => count as usize - 1,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn last(&self) -> &Frame {
+        self.frames.last().expect("the running function has a frame")
+    }
+
+    /// Notes the next instruction of the running function.
+    #[inline(always)]
+    pub(super) fn save(&mut self, pc: usize) {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.pc = pc as u32;
+        }
+    }
+
+    /// Enters a function if that takes nothing but a frame; else nothing has happened.
+    #[inline(always)]
+    pub(super) fn enter_plain(
+        &mut self,
+        heap: &Heap,
+        protos: &Arena<Loaded>,
+        entry: Entry,
+    ) -> bool {
+        let proto_ref = heap.functions.at(entry.function.index()).proto;
+        let proto = &protos.at(proto_ref.index()).proto;
+        let base = entry.func + 1;
+        let has_room = self.stack.len() >= base + proto.registers as usize + WINDOW;
+        if proto.is_vararg || !has_room || self.frames.len() >= CALL_DEPTH_MAX {
+            return false;
+        }
+        let count = self.list_len(base, entry.args);
+        let params = proto.params as usize;
+        if count < params {
+            self.stack[base + count..base + params].fill(Value::Nil);
+        }
+        self.frames.push(Frame {
+            callee: Callee::Lua { function: entry.function, proto: proto_ref },
+            func: entry.func as u32,
+            base: base as u32,
+            pc: 0,
+            wanted: i32::from(entry.results) - 1,
+            varargs: 0,
+            tail_calls: 0,
+            is_entry: false,
+        });
+        true
+    }
+
+    /// Returns `count` values, as instructions count, from the running function.
+    #[inline(always)]
+    pub(super) fn leave_plain(&mut self, from: usize, count: u8) -> Left {
+        let count = self.list_len(from, count);
+        let frame = self.frames.pop().expect("the frame that returns is there");
+        let to = frame.func as usize;
+        if frame.wanted == 1 && count == 1 {
+            self.stack[to] = self.stack[from];
+        } else {
+            self.deliver((to, from), count, frame.wanted);
+        }
+        match self.frames.last() {
+            Some(caller) if !frame.is_entry => Left::Caller(*caller),
+            _ => Left::Entry,
+        }
+    }
+
+    /// Puts `count` results where the caller wants them.
+    pub(crate) fn deliver(&mut self, (to, from): (usize, usize), count: usize, wanted: i32) {
+        let Coroutine { stack, top, .. } = self;
+        match wanted {
+            1 => stack[to] = if count > 0 { stack[from] } else { Value::Nil },
+            ALL => {
+                stack.copy_within(from..from + count, to);
+                *top = to + count;
+            }
+            wanted => {
+                let wanted = wanted as usize;
+                let given = count.min(wanted);
+                stack.copy_within(from..from + given, to);
+                stack[to + given..to + wanted].fill(Value::Nil);
+            }
+        }
+    }
+}

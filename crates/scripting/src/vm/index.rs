@@ -1,0 +1,125 @@
+//! Reading and writing through metatables.
+
+use crate::fault::Fault;
+use crate::host::Host;
+use crate::limits::META_CHAIN_MAX;
+use crate::state::{Event, State};
+use crate::value::{TableRef, Value};
+
+fn is_function(value: Value) -> bool {
+    matches!(value, Value::Function(_) | Value::Native(_))
+}
+
+impl State {
+    /// The handler that a value's metatable names.
+    pub(crate) fn event_of(&self, value: Value, event: Event) -> Value {
+        match self.heap.meta_of(value) {
+            Some(meta) => self.heap.get(meta, Value::Str(self.event(event))),
+            None => Value::Nil,
+        }
+    }
+
+    /// As `event_of` for a metatable, remembering for the first eight events that it lacks one.
+    fn event_in(&mut self, meta: TableRef, event: Event) -> Value {
+        let bit = 1u8 << event as u8;
+        let name = self.event(event);
+        let table = self.heap.tables.at_mut(meta.index());
+        if table.absent & bit != 0 {
+            return Value::Nil;
+        }
+        let handler = table.at_str(&self.heap.strings, name);
+        if handler.is_nil() {
+            table.absent |= bit;
+        }
+        handler
+    }
+
+    pub(crate) fn index(
+        &mut self,
+        host: &mut dyn Host,
+        object: Value,
+        key: Value,
+    ) -> Result<Value, Fault> {
+        let mut object = object;
+        for link in 0..META_CHAIN_MAX {
+            let handler = match object {
+                Value::Table(table) => {
+                    let value = self.heap.get(table, key);
+                    let meta = self.heap.meta(table).filter(|_| value.is_nil());
+                    let Some(meta) = meta else { return Ok(value) };
+                    let handler = self.event_in(meta, Event::Index);
+                    if handler.is_nil() {
+                        return Ok(Value::Nil);
+                    }
+                    handler
+                }
+                _ => {
+                    let handler = self.event_of(object, Event::Index);
+                    if handler.is_nil() {
+                        let operand = (link == 0).then_some(0);
+                        return Err(self.type_fault("index", object, operand));
+                    }
+                    handler
+                }
+            };
+            if is_function(handler) {
+                return self.call_one(host, handler, &[object, key]);
+            }
+            object = handler;
+        }
+        Err(self.runtime_error("loop in gettable"))
+    }
+
+    pub(crate) fn set_index(
+        &mut self,
+        host: &mut dyn Host,
+        object: Value,
+        key: Value,
+        value: Value,
+    ) -> Result<(), Fault> {
+        let mut object = object;
+        for link in 0..META_CHAIN_MAX {
+            let handler = match object {
+                Value::Table(table) => {
+                    let handler = self.newindex_handler(table, key);
+                    if handler.is_nil() {
+                        return self.with_memory(|state| state.heap.try_set(table, key, value));
+                    }
+                    handler
+                }
+                _ => {
+                    let handler = self.event_of(object, Event::NewIndex);
+                    if handler.is_nil() {
+                        let operand = (link == 0).then_some(0);
+                        return Err(self.type_fault("index", object, operand));
+                    }
+                    handler
+                }
+            };
+            if is_function(handler) {
+                let top = self.current.top;
+                self.holders += 1;
+                let outcome = self.call_value(host, handler, &[object, key, value], 0);
+                self.holders -= 1;
+                outcome?;
+                self.current.top = top;
+                return Ok(());
+            }
+            object = handler;
+        }
+        Err(self.runtime_error("loop in settable"))
+    }
+
+    /// The handler of a write to a table, nil if the table itself takes it.
+    fn newindex_handler(&mut self, table: TableRef, key: Value) -> Value {
+        let Some(meta) = self.heap.meta(table) else { return Value::Nil };
+        if self.heap.is_read_only(table) {
+            return Value::Nil;
+        }
+        let handler = self.event_in(meta, Event::NewIndex);
+        if handler.is_nil() || !self.heap.get(table, key).is_nil() {
+            return Value::Nil;
+        }
+        handler
+    }
+}

@@ -1,0 +1,319 @@
+//! Runs from the host's side: what can be killed, how memory is bounded, what outlives a run.
+
+use russet_scripting::state::Config;
+use russet_scripting::{
+    Call, Fault, Host, NoHost, Outcome, RootId, State, Tick, Value, compile, libs,
+};
+
+/// Kills after so many ticks, and keeps functions that scripts give it.
+struct Warden {
+    ticks_left: usize,
+    kept: Vec<RootId>,
+}
+
+impl Warden {
+    fn new(ticks_left: usize) -> Self {
+        Warden { ticks_left, kept: Vec::new() }
+    }
+}
+
+impl Host for Warden {
+    fn tick(&mut self) -> Tick {
+        if self.ticks_left == 0 {
+            return Tick::Kill;
+        }
+        self.ticks_left -= 1;
+        Tick::Continue
+    }
+
+    fn native(&mut self, number: u16, call: &mut Call<'_>) -> Outcome {
+        match number {
+            0 => {
+                let function = call.function(1)?;
+                self.kept.push(call.state().keep(function));
+                call.give_none()
+            }
+            _ => {
+                let held = call.heap().used_bytes();
+                call.give(held as f64)
+            }
+        }
+    }
+}
+
+fn new_state(memory_bytes_max: usize) -> State {
+    let mut state = State::new(Config { seed: 7, memory_bytes_max });
+    libs::open(&mut state).unwrap();
+    let globals = state.globals();
+    state.define_host(globals, "keep", 0).unwrap();
+    state.define_host(globals, "held", 1).unwrap();
+    libs::guard_globals(&mut state).unwrap();
+    state.freeze();
+    state
+}
+
+fn run(state: &mut State, host: &mut dyn Host, source: &str) -> Result<String, String> {
+    let chunk = compile(source.as_bytes(), b"@user_script").map_err(|error| error.to_string())?;
+    let globals = state.globals();
+    let root = state.load(&chunk, globals).unwrap();
+    let answer = call(state, host, root);
+    state.release(root);
+    answer
+}
+
+fn call(state: &mut State, host: &mut dyn Host, root: RootId) -> Result<String, String> {
+    let function = state.kept(root);
+    let outcome = state.call(host, function, &[]).map(|values| values.first().copied());
+    let text = |state: &State, value: Value| match value {
+        Value::Str(text) => String::from_utf8_lossy(state.heap().bytes(text)).into_owned(),
+        Value::Number(number) => number.to_string(),
+        other => format!("{other:?}"),
+    };
+    let answer = match outcome {
+        Ok(value) => Ok(text(state, value.unwrap_or_default())),
+        Err(Fault::Error(value)) => Err(text(state, value)),
+        Err(fault) => Err(format!("{fault:?}")),
+    };
+    state.end_run();
+    answer
+}
+
+#[test]
+fn endless_scripts_are_killed_whatever_they_do() {
+    let sources = [
+        "while true do end",
+        "repeat until false",
+        "for i = 1, 1/0 do end",
+        "for i = 1, 2, 0 do end while true do pcall(function() while true do end end) end",
+        "while true do pcall(error, 'x') end",
+        "local function f() return f() end f()",
+        "local function f(n) if n == 0 then return 0 end return f(n - 1) + f(n - 1) end f(60)",
+        "while true do xpcall(function() while true do end end, function() return 1 end) end",
+        "xpcall(function() error('x') end, function() while true do end end)",
+        "while true do coroutine.wrap(function() while true do end end)() end",
+        "local co = coroutine.wrap(function() while true do coroutine.yield() end end) \
+         while true do pcall(co) end",
+        "local t = setmetatable({}, {__index = function(t, k) return t end}) \
+         while true do t = t.x end",
+        "local t = setmetatable({}, {__lt = function() while true do end end}) return t < t",
+        "while true do tostring(1) end",
+        "for i in function() return 1 end do end",
+        "for k, v in next, {1} do while true do end end",
+        "load(function() return ' ' end)",
+        "local s = ('x') while true do s = s .. 'y' end",
+        "while true do loadstring('return 1')() end",
+        "while true do local t = {} t[1] = t end",
+        "while true do unpack({1, 2, 3}) end",
+    ];
+    let mut state = new_state(64 << 20);
+    for source in sources {
+        let answer = run(&mut state, &mut Warden::new(200), source);
+        let is_bounded = answer.as_ref().is_err_and(|text| {
+            ["Killed", "not enough memory"].contains(&text.as_str())
+                || text.contains("attempt to call")
+        });
+        assert!(is_bounded, "{source}: {answer:?}");
+        let after = run(&mut state, &mut NoHost, "return 'sound'");
+        assert_eq!(after.as_deref(), Ok("sound"), "after {source}");
+    }
+}
+
+#[test]
+fn memory_is_bounded_and_the_error_can_be_caught() {
+    let mut state = new_state(32 << 20);
+    let sources = [
+        "local t = {} while true do t[#t + 1] = {} end",
+        "local t = {} while true do t[#t + 1] = 'x' .. #t end",
+        "local t = {} local i = 0 while true do i = i + 1 t['k' .. i] = i end",
+        "local s = 'x' while true do s = s .. s end",
+        "local t = {} while true do local x = #t t[#t + 1] = function() return x end end",
+        "local t = {} while true do t[#t + 1] = coroutine.create(function() end) end",
+        "local t = {} while true do t[#t + 1] = coroutine.wrap(function() end) end",
+        "local t = {} for i = 1, 1e9 do t[i * 7919 + 0.5] = i end",
+        "local s = 'local x = 1 ' while true do s = s .. s loadstring(s) end",
+    ];
+    for source in sources {
+        let answer = run(&mut state, &mut NoHost, source);
+        assert_eq!(answer, Err("not enough memory".to_owned()), "{source}");
+        let caught = format!(
+            "local ok, e = pcall(function() {source} end) \
+             local t = {{}} for i = 1, 1000 do t[i] = {{i}} end return e .. #t"
+        );
+        let answer = run(&mut state, &mut NoHost, &caught);
+        assert_eq!(answer.as_deref(), Ok("not enough memory1000"), "{source}");
+    }
+    state.collect_permanent();
+    assert!(state.heap().used_bytes() < 1 << 20, "{} bytes", state.heap().used_bytes());
+}
+
+#[test]
+fn garbage_of_a_long_run_is_collected() {
+    let mut state = new_state(64 << 20);
+    let sources = [
+        "for i = 1, 3000000 do local t = {i} end return 'done'",
+        "for i = 1, 1000000 do local t = {a = i, b = {i}} t.c = t end return 'done'",
+        "for i = 1, 1000000 do local s = 'text of some length, number ' .. i end return 'done'",
+        "local s = '' for i = 1, 20000 do s = s .. 'xxxxx' end return 'done'",
+        "for i = 1, 1000000 do local f = function() return i end f() end return 'done'",
+        "for i = 1, 30000 do local co = coroutine.wrap(function() coroutine.yield(i) end) co() end \
+         return 'done'",
+        "for i = 1, 200000 do pcall(error, {i}) end return 'done'",
+        "for i = 1, 20000 do loadstring('return ' .. i)() end return 'done'",
+    ];
+    for source in sources {
+        let answer = run(&mut state, &mut NoHost, source);
+        assert_eq!(answer.as_deref(), Ok("done"), "{source}");
+    }
+}
+
+#[test]
+fn collections_keep_what_is_reached() {
+    let mut state = new_state(64 << 20);
+    let source = "
+        local keep, meta = {}, setmetatable({}, {__index = function(t, k) return 'm' .. k end})
+        local cell = 0
+        local function count() cell = cell + 1 return cell end
+        local co = coroutine.wrap(function() local own = {'own'} while true do
+            coroutine.yield(own[1] .. count()) end end)
+        for i = 1, 200 do keep['key' .. i] = {'value' .. i, i} end
+        for i = 1, 2000000 do local t = {i, 'x' .. i % 7} if i % 100000 == 0 then
+            keep[i] = t co() end end
+        for i = 1, 200 do
+            local entry = keep['key' .. i]
+            if entry[1] ~= 'value' .. i or entry[2] ~= i then return 'lost ' .. i end
+        end
+        for i = 100000, 2000000, 100000 do if keep[i][1] ~= i then return 'lost' end end
+        return co() .. meta.x .. count()";
+    let answer = run(&mut state, &mut NoHost, source);
+    assert_eq!(answer.as_deref(), Ok("own21mx22"));
+}
+
+#[test]
+fn a_table_emptied_in_a_traversal_survives_collections() {
+    let mut state = new_state(64 << 20);
+    let source = "
+        local t, n = {}, 0
+        for i = 1, 3000 do t['k' .. i] = i end
+        for k, v in pairs(t) do
+            t[k] = nil n = n + 1
+            for i = 1, 300 do local garbage = {'g' .. i} end
+        end
+        if next(t) ~= nil then return 'not empty' end
+        for i = 1, 3000 do t['n' .. i] = i end
+        local m = 0 for k, v in pairs(t) do m = m + 1 end
+        return n .. ' ' .. m";
+    let answer = run(&mut state, &mut NoHost, source);
+    assert_eq!(answer.as_deref(), Ok("3000 3000"));
+}
+
+#[test]
+fn what_a_library_keeps_outlives_its_runs() {
+    let mut state = new_state(64 << 20);
+    state.collect_eagerly();
+    let mut warden = Warden::new(usize::MAX);
+    let source = "
+        local n, seen, log = 0, {}, {}
+        local gen = coroutine.wrap(function() local i = 0 while true do i = i + 1
+            coroutine.yield('gen' .. i) end end)
+        keep(function() n = n + 1 return n end)
+        keep(function()
+            local key = 'key' .. n
+            seen[key] = {name = key .. '!', at = function() return key end}
+            log[#log + 1] = seen[key]
+            local last = log[#log]
+            return last.name .. last.at() .. #log .. seen[key].name
+        end)
+        keep(function() return gen() end)
+        keep(function() local s = '' for i = 1, #log do s = s .. log[i].name .. log[i].at() end
+            return s end)
+        keep(function() log[#log] = nil local t = seen seen = {} return 'dropped' end)";
+    run(&mut state, &mut warden, source).unwrap();
+    let [count, add, turn, all, drop] = warden.kept[..] else { panic!("five functions") };
+    let mut ask = |root: RootId| call(&mut state, &mut warden, root).unwrap();
+    assert_eq!(ask(count), "1");
+    assert_eq!(ask(count), "2");
+    assert_eq!(ask(add), "key2!key21key2!");
+    assert_eq!(ask(turn), "gen1");
+    assert_eq!(ask(count), "3");
+    assert_eq!(ask(add), "key3!key32key3!");
+    assert_eq!(ask(turn), "gen2");
+    assert_eq!(ask(all), "key2!key2key3!key3");
+    assert_eq!(ask(drop), "dropped");
+    assert_eq!(ask(all), "key2!key2");
+    assert_eq!(ask(turn), "gen3");
+}
+
+#[test]
+fn a_library_that_churns_does_not_grow() {
+    let mut state = new_state(64 << 20);
+    let mut warden = Warden::new(usize::MAX);
+    let source = "
+        local cache, n = {}, 0
+        keep(function()
+            n = n + 1
+            cache[n % 10] = {text = 'entry number ' .. n, list = {n, n + 1, {n}}}
+            return cache[n % 10].text
+        end)";
+    run(&mut state, &mut warden, source).unwrap();
+    let root = warden.kept[0];
+    for turn in 1..=30_000 {
+        let answer = call(&mut state, &mut warden, root).unwrap();
+        assert_eq!(answer, format!("entry number {turn}"));
+    }
+    assert!(state.heap().used_bytes() < 16 << 20, "{} bytes", state.heap().used_bytes());
+    state.collect_permanent();
+    assert!(state.heap().used_bytes() < 1 << 20, "{} bytes", state.heap().used_bytes());
+}
+
+#[test]
+fn globals_of_a_run_end_with_it() {
+    let mut state = new_state(64 << 20);
+    let chunk = compile(b"KEYS[1] = KEYS[1] .. '!' return KEYS[1]", b"@user_script").unwrap();
+    let globals = state.globals();
+    let root = state.load(&chunk, globals).unwrap();
+    let name = state.heap_mut().intern(b"KEYS").unwrap();
+    for _ in 0..3 {
+        let table = state.heap_mut().table(1, 0).unwrap();
+        let key = state.heap_mut().string(b"key").unwrap();
+        state.heap_mut().set_index(table, 1, Value::Str(key)).unwrap();
+        state.set_run_global(name, Value::Table(table)).unwrap();
+        assert_eq!(call(&mut state, &mut NoHost, root).as_deref(), Ok("key!"));
+    }
+    let missing = call(&mut state, &mut NoHost, root);
+    let wanted = "user_script:1: Script attempted to access nonexistent global variable 'KEYS'";
+    assert_eq!(missing, Err(wanted.to_owned()));
+    assert_eq!(state.origin().map(|origin| origin.line), Some(1));
+    assert_eq!(
+        state.origin().map(|origin| origin.chunk_name.to_vec()),
+        Some(b"@user_script".to_vec())
+    );
+}
+
+#[test]
+fn deep_recursion_is_an_error_in_a_thread_with_an_ordinary_stack() {
+    let sources = [
+        "local function f() return pcall(f) end return tostring(f())",
+        "local t = setmetatable({}, {}) getmetatable(t).__index = function(t, k) return t[k] end \
+         return t.x",
+        "local function f() local co = coroutine.wrap(f) return co() end return f()",
+        "local t = setmetatable({}, {__tostring = function(t) return tostring(t) end}) \
+         return tostring(t)",
+        "local function f(n) return 1 + f(n) end return f(1)",
+        "local f f = function() return xpcall(f, f) end return tostring(f())",
+        "local function f() return load(f) end return tostring(f())",
+    ];
+    for source in sources {
+        let mut state = new_state(64 << 20);
+        // Whatever it answers, it must not take the process with it.
+        let _ = run(&mut state, &mut Warden::new(1_000), source);
+        assert_eq!(run(&mut state, &mut NoHost, "return 1").as_deref(), Ok("1"), "{source}");
+    }
+    let nested = format!("return {}1{}", "(".repeat(100_000), ")".repeat(100_000));
+    assert!(compile(nested.as_bytes(), b"=x").is_err());
+    let chain = format!("local x = 1 return {}x", "x + ".repeat(100_000));
+    assert!(compile(chain.as_bytes(), b"=x").is_err());
+    let calls = format!("local f return f{}", "()".repeat(100_000));
+    assert!(compile(calls.as_bytes(), b"=x").is_err());
+    let blocks = format!("{}{}", "while 1 do ".repeat(100_000), "end ".repeat(100_000));
+    assert!(compile(blocks.as_bytes(), b"=x").is_err());
+}
