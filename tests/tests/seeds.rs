@@ -78,6 +78,9 @@ fn together(server: &Server, work: impl Fn(&mut Client, usize) + Sync) {
     });
 }
 
+/// The words of the call that a thread makes for its n-th request.
+type Words = dyn Fn(usize) -> Vec<String> + Sync;
+
 #[test]
 fn counters_with_a_first_expiry() {
     let server = server();
@@ -150,7 +153,7 @@ fn limiters_never_admit_more_than_their_limit() {
     let members = sha(client, seed!("sliding_window_members"));
     let loaded = client.call(&["FUNCTION", "LOAD", seed!("quota_lib")]).unwrap();
     assert_eq!(show(&loaded), "'quota_lib'");
-    let limiters: [(&str, &(dyn Fn(usize) -> Vec<String> + Sync)); 4] = [
+    let limiters: [(&str, &Words); 4] = [
         ("fixed window", &|_| words(&["EVALSHA", &fixed, "1", "{rl}:fixed", LIMIT, "60"])),
         ("sliding window", &|request| {
             let id = format!("req-{request}");

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use russet_base::OwnedArgs;
 
 use crate::arg::{Arg, ArgKind};
-use crate::spec::{Access, Arity, Categories, Flags, Group, Shape, implied_categories};
+use crate::spec::{Access, Arity, Begin, Categories, Flags, Group, Shape, implied_categories};
 use crate::{Command, Spec, has_keys, lookup, lookup_full, lookup_subcommand};
 
 const SUMMARY_CHARS_MAX: usize = 80;
@@ -153,7 +153,9 @@ fn key_arguments_and_key_specs_point_at_each_other() {
             }
         }
         for (index, key_spec) in spec.key_specs.iter().enumerate() {
-            let is_key = !key_spec.access.has(Access::NOT_KEY);
+            // What only a parser finds, no argument is named for.
+            let is_found = !matches!(key_spec.begin, Begin::Unknown);
+            let is_key = is_found && !key_spec.access.has(Access::NOT_KEY);
             assert_eq!(named.contains(&index), is_key, "{}: key spec {index}", spec.full_name);
         }
     }

@@ -153,14 +153,17 @@ pub const SCRIPT_DEBUG: Spec = Spec::new(Group::Scripting, "script|debug")
     .arity(AtLeast(3))
     .flags(Flags::NOSCRIPT)
     .categories(Categories::SCRIPTING)
-    .args(&[arg::one_of(
-        "mode",
-        &[
-            arg::flag("yes").token("YES"),
-            arg::flag("sync").token("SYNC"),
-            arg::flag("no").token("NO"),
-        ],
-    )])
+    .args(&[
+        arg::one_of(
+            "mode",
+            &[
+                arg::flag("yes").token("YES"),
+                arg::flag("sync").token("SYNC"),
+                arg::flag("no").token("NO"),
+            ],
+        ),
+        arg::string("engine-name").optional(),
+    ])
     .reply(Shape::Ok);
 
 pub const SCRIPT_STATS: Spec = Spec::new(Group::Scripting, "script|stats")
