@@ -79,7 +79,7 @@ fn together(server: &Server, work: impl Fn(&mut Client, usize) + Sync) {
 }
 
 /// The words of the call that a thread makes for its n-th request.
-type Words = dyn Fn(usize) -> Vec<String> + Sync;
+type Words<'a> = dyn Fn(usize) -> Vec<String> + Sync + 'a;
 
 #[test]
 fn counters_with_a_first_expiry() {
@@ -153,7 +153,7 @@ fn limiters_never_admit_more_than_their_limit() {
     let members = sha(client, seed!("sliding_window_members"));
     let loaded = client.call(&["FUNCTION", "LOAD", seed!("quota_lib")]).unwrap();
     assert_eq!(show(&loaded), "'quota_lib'");
-    let limiters: [(&str, &Words); 4] = [
+    let limiters: [(&str, &Words<'_>); 4] = [
         ("fixed window", &|_| words(&["EVALSHA", &fixed, "1", "{rl}:fixed", LIMIT, "60"])),
         ("sliding window", &|request| {
             let id = format!("req-{request}");

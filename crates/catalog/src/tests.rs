@@ -154,8 +154,10 @@ fn key_arguments_and_key_specs_point_at_each_other() {
         }
         for (index, key_spec) in spec.key_specs.iter().enumerate() {
             // What only a parser finds, no argument is named for.
-            let is_found = !matches!(key_spec.begin, Begin::Unknown);
-            let is_key = is_found && !key_spec.access.has(Access::NOT_KEY);
+            if matches!(key_spec.begin, Begin::Unknown) {
+                continue;
+            }
+            let is_key = !key_spec.access.has(Access::NOT_KEY);
             assert_eq!(named.contains(&index), is_key, "{}: key spec {index}", spec.full_name);
         }
     }
