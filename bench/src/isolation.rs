@@ -17,11 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-static MILLION: Preparation = Preparation {
-    request: "RPUSH million 100x[ {v:16} ]",
-    count: Count::Times(10_000),
-    pipeline: 10,
-};
+static MILLION: Preparation =
+    Preparation::new("RPUSH million 100x[ {v:16} ]", Count::Times(10_000));
 const ROUNDS: usize = 3;
 const P99_RATIO_MAX: f64 = 0.1;
 /// The probes must not be a load of their own.

@@ -16,6 +16,7 @@ mod machine;
 mod memory;
 mod options;
 mod probe;
+mod removal;
 mod replies;
 mod report;
 mod servers;
@@ -59,6 +60,7 @@ fn run(options: &Options) -> Result<()> {
             Section::Isolation => isolation::run(options, &field)?,
             Section::Growth => growth::run(options, &field)?,
             Section::Expiry => expiry::run(options, &field)?,
+            Section::Removal => removal::run(options, &field)?,
             Section::Engine => engine::run(options)?,
         };
         println!("{table}");

@@ -1,4 +1,4 @@
-//! Bytes per key. Each figure comes from a fresh server, so that what one shape leaves behind in
+//! Bytes per key, or per element of one large value. Each figure comes from a fresh server, so that what one shape leaves behind in
 //! the allocator cannot help or harm the next.
 
 use crate::failure::{Doing, Failure, Result};
@@ -20,31 +20,104 @@ const SETTLE_MAX: Duration = Duration::from_secs(10);
 const SETTLED_AFTER: Duration = Duration::from_millis(1500);
 const SETTLED_WITHIN_BYTES: u64 = 256 * 1024;
 
+/// What a request adds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    Key,
+    /// One element of the one key.
+    Element,
+}
+
+/// The most that Russet's resident bytes may be.
+#[derive(Clone, Copy, Debug)]
+enum Limit {
+    /// As a share of Valkey's.
+    Share(f64),
+    /// For each key.
+    Bytes(f64),
+}
+
 struct Shape {
     name: &'static str,
     request: &'static str,
-    /// Bytes of key and value, and of the deadline if there is one.
+    unit: Unit,
+    /// Bytes of key, elements and deadlines, 8 for each score; of an element alone if that is the
+    /// unit.
     payload_bytes: u64,
-    /// The most that Russet may take, as a share of Valkey's resident bytes.
-    limit: f64,
+    limit: Limit,
 }
 
-static SHAPES: [Shape; 4] = [
-    Shape { name: "32 B value", request: "SET key:{s} {v:32}", payload_bytes: 48, limit: 0.85 },
-    Shape {
-        name: "32 B value, TTL",
-        request: "SET key:{s} {v:32} EX 100000",
-        payload_bytes: 56,
-        limit: 0.65,
-    },
-    Shape { name: "integer", request: "SET key:{s} {n}", payload_bytes: 24, limit: 0.8 },
-    Shape {
-        name: "integer, TTL",
-        request: "SET key:{s} {n} EX 100000",
-        payload_bytes: 32,
-        limit: 0.65,
-    },
+const fn key(name: &'static str, request: &'static str, payload_bytes: u64, limit: f64) -> Shape {
+    Shape { name, request, unit: Unit::Key, payload_bytes, limit: Limit::Share(limit) }
+}
+
+const fn element(
+    name: &'static str,
+    request: &'static str,
+    payload_bytes: u64,
+    limit: f64,
+) -> Shape {
+    Shape { name, request, unit: Unit::Element, payload_bytes, limit: Limit::Share(limit) }
+}
+
+/// Measured at every size.
+static STRINGS: &[Shape] = &[
+    key("32 B value", "SET key:{s} {v:32}", 48, 0.85),
+    key("32 B value, TTL", "SET key:{s} {v:32} EX 100000", 56, 0.65),
+    key("integer", "SET key:{s} {n}", 24, 0.8),
+    key("integer, TTL", "SET key:{s} {n} EX 100000", 32, 0.65),
 ];
+
+/// Measured at the first size.
+static COLLECTIONS: &[Shape] = &[
+    key(
+        "hash of 10",
+        "HSET key:{s} f0 {x:8} f1 {x:8} f2 {x:8} f3 {x:8} f4 {x:8} f5 {x:8} f6 {x:8} f7 {x:8} \
+         f8 {x:8} f9 {x:8}",
+        116,
+        0.8,
+    ),
+    key("set of 10", "SADD key:{s} 10x[ {x:10} ]", 116, 0.8),
+    key("sorted set of 10", "ZADD key:{s} 10x[ {i:1000000} {x:10} ]", 196, 0.8),
+    key("list of 10", "RPUSH key:{s} 10x[ {x:10} ]", 116, 0.8),
+    key("set of 10 integers", "SADD key:{s} 10x[ {n} ]", 56, 0.75),
+    key(
+        "hash of 10, TTL",
+        "HSET key:{s} f0 {x:8} f1 {x:8} f2 {x:8} f3 {x:8} f4 {x:8} f5 {x:8} f6 {x:8} f7 {x:8} \
+         f8 {x:8} f9 {x:8} ; EXPIRE key:{s} 100000",
+        124,
+        0.7,
+    ),
+    key(
+        "hash of 10, TTL on 2 fields",
+        "HSET key:{s} f0 {x:8} f1 {x:8} f2 {x:8} f3 {x:8} f4 {x:8} f5 {x:8} f6 {x:8} f7 {x:8} \
+         f8 {x:8} f9 {x:8} ; HEXPIRE key:{s} 100000 FIELDS 2 f0 f1",
+        132,
+        0.7,
+    ),
+    Shape {
+        name: "stream of 1",
+        request: "XADD key:{s} * f1 {x:8} f2 {x:8} f3 {x:8}",
+        unit: Unit::Key,
+        payload_bytes: 54,
+        limit: Limit::Bytes(200.0),
+    },
+    element("one hash", "HSET big f:{s} {x:16}", 30, 0.8),
+    element("one set", "SADD big m:{s}", 14, 0.8),
+    element("one set of integers", "SADD big 1{s:8}", 8, 0.4),
+    element("one sorted set", "ZADD big {n} m:{s}", 22, 0.7),
+    element("one list", "RPUSH big {x:16}", 16, 1.0),
+    element("one stream", "XADD big * f1 {x:8} f2 {x:8} f3 {x:8}", 32, 1.0),
+];
+
+impl Shape {
+    fn goal(&self, ratio: Option<f64>, resident: Option<f64>) -> String {
+        match self.limit {
+            Limit::Share(share) => goal(Some(share), ratio),
+            Limit::Bytes(bytes) => goal(Some(bytes), resident),
+        }
+    }
+}
 
 struct BytesPerKey {
     resident: f64,
@@ -53,10 +126,10 @@ struct BytesPerKey {
 
 pub fn run(options: &Options, field: &Field) -> Result<Table> {
     let mut table = Table::new(
-        "Bytes per key",
+        "Bytes per key or element",
         [
             "value of a 16 B key",
-            "keys",
+            "keys or elements",
             "payload",
             "Russet RSS",
             "Valkey RSS",
@@ -66,8 +139,9 @@ pub fn run(options: &Options, field: &Field) -> Result<Table> {
             "Valkey used",
         ],
     );
-    for keys in &options.memory_keys {
-        for shape in &SHAPES {
+    for (at, keys) in options.memory_keys.iter().enumerate() {
+        let collections = if at == 0 { COLLECTIONS } else { &[] };
+        for shape in STRINGS.iter().chain(collections) {
             let mut found = Vec::new();
             for launch in field.launches.iter().filter(|launch| launch.kind.stores_data()) {
                 found.push((launch.kind, measure(launch, shape, *keys, options)?));
@@ -78,9 +152,9 @@ pub fn run(options: &Options, field: &Field) -> Result<Table> {
         }
     }
     table.notes.push(
-        "RSS: resident bytes after loading less those of the empty server, per key; used: the \
-         same of used_memory; payload: bytes of key, value and deadline. A fresh server for each \
-         figure."
+        "RSS: resident bytes after loading less those of the empty server, per key, or per \
+         element where there is one value; used: the same of used_memory; payload: bytes of key, \
+         value, scores and deadlines. A fresh server for each figure."
             .into(),
     );
     Ok(table)
@@ -102,7 +176,7 @@ fn row(shape: &Shape, keys: u64, found: &[(Kind, BytesPerKey)]) -> Vec<String> {
         bytes(resident(Kind::Russet)),
         bytes(resident(Kind::Valkey)),
         figure(ratio),
-        goal(Some(shape.limit), ratio),
+        shape.goal(ratio, resident(Kind::Russet)),
         bytes(used(Kind::Russet)),
         bytes(used(Kind::Valkey)),
     ]
@@ -124,8 +198,9 @@ fn measure(launch: &Launch, shape: &Shape, keys: u64, options: &Options) -> Resu
     let resident = settled_bytes(server.pid())?;
     let used = client.info_field("memory", "used_memory")?;
     let held = client.number(&["DBSIZE"])?;
-    if u64::try_from(held) != Ok(keys) {
-        let what = format!("holds {held} keys after {keys} were set");
+    let expected = if shape.unit == Unit::Key { keys } else { 1 };
+    if u64::try_from(held) != Ok(expected) {
+        let what = format!("holds {held} keys instead of {expected}");
         return Err(Failure::server(server.kind.name(), what));
     }
     let per_key = |after: u64, before: u64| after.saturating_sub(before) as f64 / keys as f64;

@@ -17,6 +17,7 @@ Sections (all of them when none is named):
   isolation    latency of GETs while one client reads a list of a million elements
   growth       longest pause while the table grows
   expiry       a million keys with one deadline
+  removal      a set of five million members and as many keys, removed at once
   engine       the engine in this process, one thread against two
 
 Options:
@@ -39,6 +40,7 @@ Options:
   --memory-keys LIST     (1000000,5000000)
   --growth-keys N        (10000000)
   --expiry-keys N        (1000000)
+  --removal-keys N       members, and keys (5000000)
   --seed N               of the random keys (1)
   --help
 ";
@@ -50,16 +52,18 @@ pub enum Section {
     Isolation,
     Growth,
     Expiry,
+    Removal,
     Engine,
 }
 
 impl Section {
-    pub const ALL: [Section; 6] = [
+    pub const ALL: [Section; 7] = [
         Section::Throughput,
         Section::Memory,
         Section::Isolation,
         Section::Growth,
         Section::Expiry,
+        Section::Removal,
         Section::Engine,
     ];
 
@@ -91,6 +95,7 @@ pub struct Options {
     pub memory_keys: Vec<u64>,
     pub growth_keys: u64,
     pub expiry_keys: u64,
+    pub removal_keys: u64,
     pub seed: u64,
 }
 
@@ -118,6 +123,7 @@ impl Options {
             memory_keys: vec![1_000_000, 5_000_000],
             growth_keys: 10_000_000,
             expiry_keys: 1_000_000,
+            removal_keys: 5_000_000,
             seed: 1,
         }
     }
@@ -132,6 +138,7 @@ impl Options {
             memory_keys: vec![200_000],
             growth_keys: 1_000_000,
             expiry_keys: 100_000,
+            removal_keys: 200_000,
             ..Options::full()
         }
     }
@@ -182,6 +189,7 @@ impl Options {
             "--memory-keys" => self.memory_keys = list(name, value, positive)?,
             "--growth-keys" => self.growth_keys = positive(name, value)?,
             "--expiry-keys" => self.expiry_keys = positive(name, value)?,
+            "--removal-keys" => self.removal_keys = positive(name, value)?,
             "--seed" => self.seed = positive(name, value)?,
             _ => return Err(Failure::Usage(format!("there is no option {name}"))),
         }

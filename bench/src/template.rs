@@ -6,19 +6,25 @@
 //! |---|---|
 //! | `{r}` | a random key number, 12 digits |
 //! | `{k}` | one random key number for the whole request, 12 digits |
-//! | `{s}` | the next number of a sequence, the same in the whole request, 12 digits |
+//! | `{s}`, `{s:D}` | the next number of a sequence, the same in the whole request, 12 or D digits |
 //! | `{n}` | a random integer of 9 digits that does not begin with 0 |
+//! | `{i:N}` | a random integer below N, with as many digits as the largest of them |
+//! | `{x:N}` | N random letters |
+//! | `{lon}`, `{lat}` | a random place on the globe, in degrees |
 //! | `{v:N}` | N bytes of filler |
 //! | `10x[ a b ]` | the words between the brackets, ten times |
 //! | `;` | ends one command of the request and begins the next |
 
 use crate::failure::{Failure, Result};
 use russet_protocol::request::encode_into;
+use std::ops::Range;
 
 const KEY_DIGITS: usize = 12;
 const NUMBER_DIGITS: usize = 9;
 const NUMBER_MIN: u64 = 100_000_000;
 const NUMBER_MAX: u64 = 999_999_999;
+const DEGREE_BYTES: usize = "+179.000000".len();
+const DEGREE_PARTS: u64 = 1_000_000;
 /// Longest filler: well over the largest value that any workload wants.
 const FILLER_BYTES_MAX: usize = 64 << 20;
 
@@ -66,11 +72,16 @@ enum Field {
     SharedKey,
     Sequence,
     Number,
+    Below(u64),
+    Letters,
+    /// Within so many degrees of zero, on either side.
+    Degrees(u64),
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Patch {
     offset: usize,
+    len: usize,
     field: Field,
 }
 
@@ -104,13 +115,13 @@ impl Template {
         let mut filled = Vec::with_capacity(words.len());
         let mut fields = Vec::new();
         for (index, word) in words.iter().enumerate() {
-            filled.push(fill(word, |offset, field| fields.push((index, offset, field)))?);
+            filled.push(fill(word, |at, field| fields.push((index, at, field)))?);
         }
         let start = self.image.len();
         encode_into(&filled, &mut self.image);
         let words_start = word_offsets(&filled, start);
-        for (word, offset, field) in fields {
-            self.patches.push(Patch { offset: words_start[word] + offset, field });
+        for (word, at, field) in fields {
+            self.patches.push(Patch { offset: words_start[word] + at.start, len: at.len(), field });
         }
         self.commands += 1;
         Ok(())
@@ -154,23 +165,19 @@ fn unclosed(text: &str) -> Failure {
 }
 
 /// A word with room for its fields; tells where each field is.
-fn fill(word: &str, mut found: impl FnMut(usize, Field)) -> Result<Vec<u8>> {
+fn fill(word: &str, mut found: impl FnMut(Range<usize>, Field)) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(word.len());
     let mut rest = word;
     while let Some(open) = rest.find('{') {
         out.extend_from_slice(&rest.as_bytes()[..open]);
         let Some(close) = rest[open..].find('}').map(|at| open + at) else { break };
-        match &rest[open + 1..close] {
-            "r" => found(reserve(&mut out, KEY_DIGITS), Field::RandomKey),
-            "k" => found(reserve(&mut out, KEY_DIGITS), Field::SharedKey),
-            "s" => found(reserve(&mut out, KEY_DIGITS), Field::Sequence),
-            "n" => found(reserve(&mut out, NUMBER_DIGITS), Field::Number),
-            other => {
-                let bytes = other.strip_prefix("v:").and_then(|bytes| bytes.parse().ok());
-                let bytes = bytes.filter(|bytes| *bytes <= FILLER_BYTES_MAX);
-                let unknown = || Failure::Usage(format!("unknown field '{{{other}}}' in '{word}'"));
-                add_filler(&mut out, bytes.ok_or_else(unknown)?);
-            }
+        let name = &rest[open + 1..close];
+        let unknown = || Failure::Usage(format!("unknown field '{{{name}}}' in '{word}'"));
+        if let Some(bytes) = parameter(name, "v:", FILLER_BYTES_MAX as u64) {
+            add_filler(&mut out, bytes as usize);
+        } else {
+            let (len, field) = field(name).ok_or_else(unknown)?;
+            found(reserve(&mut out, len), field);
         }
         rest = &rest[close + 1..];
     }
@@ -178,10 +185,37 @@ fn fill(word: &str, mut found: impl FnMut(usize, Field)) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-fn reserve(out: &mut Vec<u8>, digits: usize) -> usize {
+/// The number after a prefix, if it is not too large.
+fn parameter(name: &str, prefix: &str, max: u64) -> Option<u64> {
+    name.strip_prefix(prefix)?.parse().ok().filter(|number| (1..=max).contains(number))
+}
+
+/// A field that is filled anew for each request, and its width.
+fn field(name: &str) -> Option<(usize, Field)> {
+    if let Some(digits) = parameter(name, "s:", KEY_DIGITS as u64) {
+        return Some((digits as usize, Field::Sequence));
+    }
+    if let Some(bound) = parameter(name, "i:", 1_000_000_000_000) {
+        return Some(((bound - 1).checked_ilog10().unwrap_or(0) as usize + 1, Field::Below(bound)));
+    }
+    if let Some(letters) = parameter(name, "x:", 1024) {
+        return Some((letters as usize, Field::Letters));
+    }
+    Some(match name {
+        "r" => (KEY_DIGITS, Field::RandomKey),
+        "k" => (KEY_DIGITS, Field::SharedKey),
+        "s" => (KEY_DIGITS, Field::Sequence),
+        "n" => (NUMBER_DIGITS, Field::Number),
+        "lon" => (DEGREE_BYTES, Field::Degrees(179)),
+        "lat" => (DEGREE_BYTES, Field::Degrees(84)),
+        _ => return None,
+    })
+}
+
+fn reserve(out: &mut Vec<u8>, len: usize) -> Range<usize> {
     let offset = out.len();
-    out.resize(offset + digits, b'0');
-    offset
+    out.resize(offset + len, b'0');
+    offset..offset + len
 }
 
 /// Letters without a pattern: no server may store them shorter than they are.
@@ -222,16 +256,48 @@ fn patch(request: &mut [u8], patches: &[Patch], source: &mut Source) {
     let sequence = source.sequence;
     source.sequence += 1;
     for patch in patches {
-        let (value, digits) = match patch.field {
-            Field::RandomKey => (source.below(source.keys), KEY_DIGITS),
-            Field::SharedKey => (shared, KEY_DIGITS),
-            Field::Sequence => (sequence, KEY_DIGITS),
-            Field::Number => {
-                (NUMBER_MIN + source.below(NUMBER_MAX - NUMBER_MIN + 1), NUMBER_DIGITS)
+        let out = &mut request[patch.offset..patch.offset + patch.len];
+        let value = match patch.field {
+            Field::RandomKey => source.below(source.keys),
+            Field::SharedKey => shared,
+            Field::Sequence => sequence,
+            Field::Number => NUMBER_MIN + source.below(NUMBER_MAX - NUMBER_MIN + 1),
+            Field::Below(bound) => source.below(bound),
+            Field::Letters => {
+                put_letters(out, source);
+                continue;
+            }
+            Field::Degrees(max) => {
+                put_degrees(out, max, source);
+                continue;
             }
         };
-        put_digits(&mut request[patch.offset..patch.offset + digits], value);
+        put_digits(out, value);
     }
+}
+
+/// One draw for some letters: they need not be of equal chance, only without a pattern.
+fn put_letters(out: &mut [u8], source: &mut Source) {
+    for letters in out.chunks_mut(8) {
+        let mut random = source.random();
+        for letter in letters {
+            *letter = b'a' + (random % 26) as u8;
+            random /= 26;
+        }
+    }
+}
+
+/// A sign, three digits and six behind the point.
+fn put_degrees(out: &mut [u8], max: u64, source: &mut Source) {
+    let millionths = source.below(2 * max * DEGREE_PARTS);
+    let (sign, rest) = match millionths.checked_sub(max * DEGREE_PARTS) {
+        Some(rest) => (b'+', rest),
+        None => (b'-', millionths),
+    };
+    out[0] = sign;
+    put_digits(&mut out[1..4], rest / DEGREE_PARTS);
+    out[4] = b'.';
+    put_digits(&mut out[5..], rest % DEGREE_PARTS);
 }
 
 /// Decimal, right-aligned, zeros in front; a number that is too long loses its first digits.
@@ -282,8 +348,28 @@ mod tests {
     }
 
     #[test]
+    fn numbers_letters_and_places_have_their_widths() {
+        let made = text("X {s:5} {i:10} {i:1000} {i:1001} {x:20} {lon} {lat}", 1);
+        let words: Vec<&str> = made.split("\r\n").collect();
+        let sizes: Vec<usize> = (4..18).step_by(2).map(|at| words[at].len()).collect();
+        assert_eq!(sizes, [5, 1, 3, 4, 20, 11, 11]);
+        assert!(words[12].bytes().all(|byte| byte.is_ascii_lowercase()));
+        let (lon, lat): (f64, f64) = (words[14].parse().unwrap(), words[16].parse().unwrap());
+        assert!(lon.abs() <= 179.0 && lat.abs() <= 84.0);
+    }
+
+    #[test]
     fn bad_templates_are_refused() {
-        for bad in ["GET {q}", "MSET 3x[ a", "GET a ; ", "] a", "SET a {v:99999999999}"] {
+        for bad in [
+            "X {i:0}",
+            "X {s:13}",
+            "X {x:}",
+            "GET {q}",
+            "MSET 3x[ a",
+            "GET a ; ",
+            "] a",
+            "SET a {v:99999999999}",
+        ] {
             assert!(Template::parse(bad).is_err(), "{bad}");
         }
     }

@@ -9,7 +9,7 @@ use crate::options::Options;
 use crate::report::{Table, cost, figure, goal, percent};
 use crate::servers::{Kind, Server};
 use crate::template::{Source, Template};
-use crate::workloads::{Count, Pattern, Preparation, WORKLOADS, Workload};
+use crate::workloads::{self, Count, Pattern, Preparation, Workload};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ pub fn run(options: &Options, field: &Field) -> Result<Table> {
             prepare(contender, workload, options)?;
         }
         let pipelines: &[usize] = match workload.pattern {
-            Pattern::Heavy { .. } => &[1],
+            Pattern::Heavy { .. } | Pattern::Single => &[1],
             _ => &options.pipelines,
         };
         for pipeline in pipelines {
@@ -57,11 +57,11 @@ pub fn run(options: &Options, field: &Field) -> Result<Table> {
 }
 
 fn chosen(options: &Options) -> Result<Vec<&'static Workload>> {
-    let Some(names) = &options.workloads else { return Ok(WORKLOADS.iter().collect()) };
+    let Some(names) = &options.workloads else { return Ok(workloads::all().collect()) };
     let find = |name: &String| {
-        let found = WORKLOADS.iter().find(|workload| workload.name.eq_ignore_ascii_case(name));
+        let found = workloads::all().find(|workload| workload.name.eq_ignore_ascii_case(name));
         let known =
-            || WORKLOADS.iter().map(|workload| workload.name).collect::<Vec<_>>().join(", ");
+            || workloads::all().map(|workload| workload.name).collect::<Vec<_>>().join(", ");
         found.ok_or_else(|| Failure::Usage(format!("no workload '{name}'; there are {}", known())))
     };
     names.iter().map(find).collect()
@@ -85,8 +85,10 @@ pub fn load(server: &Server, need: &Preparation, options: &Options) -> Result<Ou
     let requests = match need.count {
         Count::Keys => options.keys,
         Count::Times(times) => times,
+        Count::PerMillion(times) => bounded(times, options),
     };
-    let mut loader = Loader::connect(server.port, PREPARING_CONNECTIONS)?;
+    let connections = if need.is_in_order { 1 } else { PREPARING_CONNECTIONS };
+    let mut loader = Loader::connect(server.port, connections)?;
     let until = Until::Requests(requests);
     let plan = Plan { template: &template, pipeline: need.pipeline, until };
     let outcome = loader.run(plan, &mut Source::seeded(options.seed).among(options.keys))?;

@@ -211,6 +211,93 @@ fn copies_are_whole() {
 }
 
 #[test]
+fn members_on_the_move_are_in_one_set() {
+    const MEMBERS: usize = 12;
+    let server = server();
+    let all: Vec<String> = (0..MEMBERS).map(|n| format!("m{n}")).collect();
+    call(&mut connect(&server), &format!("SADD s0 {}", all.join(" ")));
+    let turn = AtomicUsize::new(0);
+    let move_one = |client: &mut Client, index: usize| {
+        let n = turn.fetch_add(1, Ordering::Relaxed);
+        let (from, to) = ((n + index) % 3, (n + index + 1 + n % 2) % 3);
+        call(client, &format!("SMOVE s{from} s{to} m{}", n * 7 % MEMBERS));
+    };
+    let count = |client: &mut Client, _: usize| {
+        let parts = transact(client, &["SCARD s0", "SCARD s1", "SCARD s2", "SUNION s0 s1 s2"]);
+        let parts = parts.unwrap();
+        let sum: i64 = parts[..3].iter().map(number).sum();
+        assert_eq!((sum, texts(&parts[3]).len()), (MEMBERS as i64, MEMBERS));
+    };
+    storm(&server, &[(4, &move_one), (3, &count)]);
+}
+
+#[test]
+fn stored_unions_are_of_one_moment() {
+    let server = server();
+    call(&mut connect(&server), "ZADD a 0 m 0 n");
+    call(&mut connect(&server), "ZADD b 0 m 0 n");
+    let turn = AtomicUsize::new(1);
+    let write = |client: &mut Client, _: usize| {
+        let n = turn.fetch_add(1, Ordering::Relaxed);
+        let (to_a, to_b) = (format!("ZADD a {n} m {n} n"), format!("ZADD b {n} m {n} n"));
+        transact(client, &[&to_a, &to_b]).unwrap();
+    };
+    let unite = |client: &mut Client, index: usize| {
+        // The scores of the two are always the same, so their difference is nothing.
+        call(client, &format!("ZUNIONSTORE out{index} 2 a b WEIGHTS 1 -1"));
+        let seen = texts(&call(client, &format!("ZRANGE out{index} 0 -1 WITHSCORES")));
+        assert_eq!(seen, ["m", "0", "n", "0"]);
+    };
+    storm(&server, &[(3, &write), (4, &unite)]);
+}
+
+#[test]
+fn transfers_between_hashes_keep_the_sum() {
+    let server = server();
+    call(&mut connect(&server), "HSET h0 cash 1000 name a");
+    call(&mut connect(&server), "HSET h1 cash 1000 name b");
+    let turn = AtomicUsize::new(1);
+    let transfer = |client: &mut Client, index: usize| {
+        let amount = turn.fetch_add(1, Ordering::Relaxed) % 17;
+        let (from, to) = (index % 2, 1 - index % 2);
+        let take = format!("HINCRBY h{from} cash -{amount}");
+        let give = format!("HINCRBY h{to} cash {amount}");
+        transact(client, &[&take, &give]).unwrap();
+    };
+    let check = |client: &mut Client, _: usize| {
+        let parts = transact(client, &["HMGET h0 cash name", "HGET h1 cash"]).unwrap();
+        let cash = |text: &[u8]| String::from_utf8_lossy(text).parse::<i64>().unwrap();
+        let first = cash(texts(&parts[0])[0].as_bytes());
+        assert_eq!(first + cash(parts[1].text().unwrap()), 2000);
+    };
+    storm(&server, &[(4, &transfer), (3, &check)]);
+}
+
+/// The keys that SORT looks at are not among those that it names.
+#[test]
+fn sort_looks_up_its_keys_in_one_moment() {
+    let server = server();
+    call(&mut connect(&server), "RPUSH list 1 2 3 4");
+    call(&mut connect(&server), "MSET w1 0 w2 0 w3 0 w4 0");
+    let turn = AtomicUsize::new(1);
+    let write = |client: &mut Client, _: usize| {
+        let n = turn.fetch_add(1, Ordering::Relaxed);
+        call(client, &format!("MSET w1 {n} w2 {n} w3 {n} w4 {n}"));
+    };
+    let sort = |client: &mut Client, index: usize| {
+        let seen = match index % 2 {
+            0 => texts(&call(client, "SORT list BY w* GET w*")),
+            _ => {
+                call(client, &format!("SORT list BY nosort GET w* STORE out{index}"));
+                texts(&call(client, &format!("LRANGE out{index} 0 -1")))
+            }
+        };
+        assert!(seen.len() == 4 && seen.iter().all(|text| *text == seen[0]), "torn: {seen:?}");
+    };
+    storm(&server, &[(3, &write), (4, &sort)]);
+}
+
+#[test]
 fn increments_sum_up() {
     let server = server();
     let sum = AtomicUsize::new(0);

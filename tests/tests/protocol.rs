@@ -98,3 +98,50 @@ fn a_client_that_never_reads_is_cut_off() {
     }
     assert_eq!(control.call(&["PING"]).unwrap(), Reply::Status(b"PONG".to_vec()));
 }
+
+/// One figure of a client's line in CLIENT LIST.
+fn figure(line: &str, name: &str) -> u64 {
+    let fields = line.split_ascii_whitespace().filter_map(|field| field.split_once('='));
+    let found = fields.into_iter().find(|(field, _)| *field == name);
+    found.unwrap_or_else(|| panic!("{name} in {line}")).1.parse().unwrap()
+}
+
+#[test]
+fn client_list_tells_what_is_in_the_buffers() {
+    let server = Server::start(Kind::Russet, &[]).unwrap();
+    let mut other = Client::connect(server.address()).unwrap();
+    let mut deaf = Client::connect(server.address()).unwrap();
+    let Ok(Reply::Int(id)) = deaf.call(&["CLIENT", "ID"]) else { panic!("no id") };
+    let mut wait_until = |is_met: &dyn Fn(&str) -> bool| {
+        let started = Instant::now();
+        loop {
+            let line = other.call(&["CLIENT", "LIST", "ID", &id.to_string()]).unwrap();
+            let line = String::from_utf8(line.text().unwrap().to_vec()).unwrap();
+            if is_met(&line) {
+                return;
+            }
+            assert!(started.elapsed() < REPLY_WAIT, "{line}");
+        }
+    };
+    wait_until(&|line| figure(line, "qbuf") == 0 && figure(line, "tot-mem") > 0);
+    let half = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1000000\r\nabc";
+    deaf.send_raw(half).unwrap();
+    wait_until(&|line| figure(line, "qbuf") == half.len() as u64);
+    deaf.send_raw(&[&[b'x'; 999_997][..], b"\r\n"].concat()).unwrap();
+    assert_eq!(deaf.read(REPLY_WAIT).unwrap(), Reply::Status(b"OK".to_vec()));
+    wait_until(&|line| figure(line, "qbuf") == 0 && figure(line, "qbuf-free") == 0);
+    // More than the socket's buffers take.
+    deaf.send_raw(&encode(&words(&["GET", "k"])).repeat(50)).unwrap();
+    let is_full = |line: &str| {
+        let omem = figure(line, "omem");
+        figure(line, "obl") == 16384
+            && omem > 1_000_000
+            && figure(line, "oll") > 50
+            && figure(line, "tot-mem") > omem
+    };
+    wait_until(&is_full);
+    for _ in 0..50 {
+        assert_eq!(deaf.read(REPLY_WAIT).unwrap().text().unwrap().len(), 1_000_000);
+    }
+    wait_until(&|line| figure(line, "omem") == 0 && figure(line, "obl") == 0);
+}

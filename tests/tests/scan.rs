@@ -1,5 +1,6 @@
 //! SCAN's guarantee: a key that is there from beginning to end is returned, whatever else comes and
-//! goes and however the table grows or shrinks meanwhile.
+//! goes and however the table grows or shrinks meanwhile. The same for the elements of a collection,
+//! in whatever form it is kept when the walk begins and ends.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -76,4 +77,116 @@ fn keys_that_stay_are_all_returned() {
         }
         done.store(true, Ordering::Relaxed);
     });
+}
+
+/// How the elements of one type are added, removed and walked.
+struct Collection {
+    scan: &'static str,
+    add: fn(&str) -> Vec<String>,
+    remove: &'static str,
+    /// Words of a page for each element.
+    words_per_element: usize,
+}
+
+const COLLECTIONS: [Collection; 3] = [
+    Collection {
+        scan: "SSCAN",
+        add: |element| vec!["SADD".into(), "key".into(), element.into()],
+        remove: "SREM",
+        words_per_element: 1,
+    },
+    Collection {
+        scan: "HSCAN",
+        add: |element| vec!["HSET".into(), "key".into(), element.into(), "v".into()],
+        remove: "HDEL",
+        words_per_element: 2,
+    },
+    Collection {
+        scan: "ZSCAN",
+        add: |element| vec!["ZADD".into(), "key".into(), element.len().to_string(), element.into()],
+        remove: "ZREM",
+        words_per_element: 2,
+    },
+];
+
+/// Directives that say how large a small form may be.
+const FORMS: [&str; 4] = [
+    "set-max-listpack-entries",
+    "set-max-intset-entries",
+    "hash-max-listpack-entries",
+    "zset-max-listpack-entries",
+];
+
+fn run(client: &mut Client, requests: &[Vec<String>]) {
+    let encoded = requests.iter().flat_map(|words| {
+        encode(&words.iter().map(|word| word.clone().into_bytes()).collect::<Vec<_>>())
+    });
+    client.send_raw(&encoded.collect::<Vec<u8>>()).unwrap();
+    for words in requests {
+        let reply = client.read(REPLY_WAIT).unwrap();
+        assert!(!reply.is_error(), "{words:?}: {reply:?}");
+    }
+}
+
+/// Walks a collection, and calls `between` after each page with its number.
+fn walk_elements(
+    client: &mut Client,
+    collection: &Collection,
+    count: &str,
+    mut between: impl FnMut(&mut Client, usize),
+) -> HashSet<String> {
+    let text = |reply: &Reply| String::from_utf8(reply.text().unwrap().to_vec()).unwrap();
+    let (mut found, mut cursor) = (HashSet::new(), "0".to_owned());
+    for page in 0.. {
+        let reply = client.call(&[collection.scan, "key", &cursor, "COUNT", count]).unwrap();
+        let Reply::Array(parts) = reply else { panic!("not an array") };
+        let [next, Reply::Array(words)] = parts.as_slice() else { panic!("not a page") };
+        found.extend(words.iter().step_by(collection.words_per_element).map(text));
+        cursor = text(next);
+        if cursor == "0" {
+            break;
+        }
+        between(client, page);
+    }
+    found
+}
+
+/// A name of an element that stays; integers for sets of them.
+fn staying(n: usize, is_integer: bool) -> String {
+    if is_integer { n.to_string() } else { format!("stay:{n}") }
+}
+
+#[test]
+fn elements_that_stay_are_returned_whatever_the_collection_becomes() {
+    let server = Server::start(Kind::Russet, &[]).unwrap();
+    let mut client = Client::connect(server.address()).unwrap();
+    let cases = [0, 128, 512]
+        .into_iter()
+        .flat_map(|limit| [1, 7, 127, 128, 129, 512, 513, 2000].map(|len| (limit, len)));
+    for (limit, len) in cases {
+        for form in FORMS {
+            client.call(&["CONFIG", "SET", form, &limit.to_string()]).unwrap();
+        }
+        for (collection, is_integer) in
+            COLLECTIONS.iter().flat_map(|collection| [(collection, false), (collection, true)])
+        {
+            client.call(&["DEL", "key"]).unwrap();
+            let all: Vec<_> = (0..len).map(|n| (collection.add)(&staying(n, is_integer))).collect();
+            run(&mut client, &all);
+            let found = walk_elements(&mut client, collection, "5", |client, page| {
+                // Pages alternate between growth, which changes the form, and what undoes it.
+                let passing = |n: usize| format!("pass:{}:{n}", page / 2);
+                let requests: Vec<Vec<String>> = match page % 2 {
+                    0 => (0..300).map(|n| (collection.add)(&passing(n))).collect(),
+                    _ => {
+                        let words = [collection.remove, "key"].map(str::to_owned).into_iter();
+                        vec![words.chain((0..300).map(passing)).collect()]
+                    }
+                };
+                run(client, &requests);
+            });
+            let missing = (0..len).filter(|n| !found.contains(&staying(*n, is_integer))).count();
+            assert_eq!(missing, 0, "{} of {len}, limit {limit}", collection.scan);
+        }
+    }
 }

@@ -8,7 +8,7 @@ use russet_base::Args;
 use russet_commands::dispatch::Progress;
 use russet_commands::mail::Letter;
 use russet_protocol::RequestLimits;
-use russet_server::event_loop::{Address, After, Fleet, Listener, Peer, Service};
+use russet_server::event_loop::{Address, After, Buffers, Fleet, Listener, Peer, Service};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -85,13 +85,13 @@ impl Service for Floor {
         &self,
         _worker: &mut (),
         _client: &mut (),
-        _output_bytes: usize,
+        _buffers: Buffers,
         _out: &mut Vec<u8>,
     ) -> After {
         After::Wait
     }
 
-    fn may_hold_output(&self, _client: &mut (), _output_bytes: usize) -> bool {
+    fn may_hold_output(&self, _client: &mut (), _buffers: Buffers) -> bool {
         true
     }
 

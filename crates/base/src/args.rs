@@ -50,9 +50,9 @@ impl<'a> Args<'a> {
         Args { buffer: self.buffer, spans: self.spans.get(start..).unwrap_or(&[]) }
     }
 
-    /// The first `count` words.
-    pub fn upto(self, count: usize) -> Args<'a> {
-        Args { buffer: self.buffer, spans: self.spans.get(..count).unwrap_or(self.spans) }
+    /// At most `count` words, the first ones.
+    pub fn first(self, count: usize) -> Args<'a> {
+        Args { buffer: self.buffer, spans: &self.spans[..count.min(self.spans.len())] }
     }
 
     /// Bytes from the first word to the end of the last, what stands between them included.

@@ -20,10 +20,10 @@ pub fn decompress(packed: &[u8], len: usize) -> Option<Vec<u8>> {
                 copied += usize::from(rest.next()?);
             }
             let distance = usize::from(control & 31) << 8 | usize::from(rest.next()?);
-            let mut from = out.len().checked_sub(distance + 1)?;
-            for _ in 0..copied + 2 {
+            let start = out.len().checked_sub(distance + 1)?;
+            // One by one: the copy may reach into what it writes.
+            for from in start..start + copied + 2 {
                 out.push(out[from]);
-                from += 1;
             }
         }
         if out.len() > len {

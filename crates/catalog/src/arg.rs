@@ -9,6 +9,8 @@ pub enum ArgKind {
     /// Carries the index of its key spec.
     Key(u8),
     Pattern,
+    /// A pattern that keys are made from; carries the index of their key spec.
+    KeyPattern(u8),
     UnixTime,
     PureToken,
     OneOf,
@@ -22,11 +24,21 @@ impl ArgKind {
             ArgKind::Integer => "integer",
             ArgKind::Double => "double",
             ArgKind::Key(_) => "key",
-            ArgKind::Pattern => "pattern",
+            ArgKind::Pattern | ArgKind::KeyPattern(_) => "pattern",
             ArgKind::UnixTime => "unix-time",
             ArgKind::PureToken => "pure-token",
             ArgKind::OneOf => "oneof",
             ArgKind::Block => "block",
+        }
+    }
+}
+
+impl ArgKind {
+    /// The key spec of an argument that names keys.
+    pub const fn key_spec(self) -> Option<u8> {
+        match self {
+            ArgKind::Key(index) | ArgKind::KeyPattern(index) => Some(index),
+            _ => None,
         }
     }
 }
@@ -89,6 +101,11 @@ pub const fn key(name: &'static str) -> Arg {
 
 pub const fn pattern(name: &'static str) -> Arg {
     leaf(name, ArgKind::Pattern)
+}
+
+/// A pattern that the elements of a value turn into keys.
+pub const fn key_pattern(name: &'static str, spec_index: u8) -> Arg {
+    leaf(name, ArgKind::KeyPattern(spec_index))
 }
 
 pub const fn unix_time(name: &'static str) -> Arg {

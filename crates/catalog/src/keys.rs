@@ -33,6 +33,8 @@ enum Plan {
     /// Word 1 and no other; the access depends on the options.
     FirstVarying,
     Specs,
+    /// Only a parser can tell.
+    Parsed,
 }
 
 static PLANS: [Plan; Command::COUNT] = {
@@ -57,14 +59,17 @@ const fn plan(specs: &[KeySpec]) -> Plan {
             Plan::First(*access)
         };
     }
-    let mut at = 0;
+    let (mut at, mut plan) = (0, Plan::None);
     while at < specs.len() {
+        if let Begin::Unknown = specs[at].begin {
+            return Plan::Parsed;
+        }
         if !specs[at].access.has(Access::NOT_KEY) {
-            return Plan::Specs;
+            plan = Plan::Specs;
         }
         at += 1;
     }
-    Plan::None
+    plan
 }
 
 /// The three numbers that COMMAND prints for clients that know no key specs: a range that covers
@@ -126,12 +131,44 @@ pub fn keys<'a>(
 ) -> Result<(), KeysError> {
     let access = match PLANS[command as usize] {
         Plan::None => return Err(KeysError::NoKeys),
+        Plan::Specs if matches!(command, Command::Xread | Command::Xreadgroup) => {
+            return stream_keys(command, args, out);
+        }
         Plan::Specs => return keys_by_spec(command.spec().key_specs, args, out),
+        Plan::Parsed => return parsed_keys(command, args, out),
         _ if args.len() < 2 => return Err(KeysError::Invalid),
         Plan::First(access) => access,
         Plan::FirstVarying => varying_access(command, args),
     };
     out(KeyAt { index: 1, access });
+    Ok(())
+}
+
+/// The keys of XREAD and XREADGROUP. The keyword alone does not tell: a group, or a consumer, may
+/// be called STREAMS.
+fn stream_keys(
+    command: Command,
+    args: Args<'_>,
+    out: &mut impl FnMut(KeyAt),
+) -> Result<(), KeysError> {
+    let mut at = 1;
+    while let Some(word) = args.get(at) {
+        let named = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+        if named("streams") {
+            break;
+        }
+        let has_value = ["block", "count", "maxcount", "maxsize", "claim"].into_iter().any(named);
+        at += match () {
+            () if has_value => 2,
+            () if named("group") => 3,
+            () if named("noack") => 1,
+            () => return Err(KeysError::Invalid),
+        };
+    }
+    let words = args.len().checked_sub(at + 1).filter(|words| words % 2 == 0 && *words > 0);
+    let streams = words.ok_or(KeysError::Invalid)? / 2;
+    let access = command.spec().key_specs[0].access;
+    (at + 1..=at + streams).for_each(|index| out(KeyAt { index, access }));
     Ok(())
 }
 
@@ -147,7 +184,6 @@ fn keys_by_spec(
                 Some(index) => index,
                 None => continue,
             },
-            // Commands that only a parser can understand get theirs here.
             Begin::Unknown => return Err(KeysError::Invalid),
         };
         let (first, last, step) = span(spec.find, args, begin).ok_or(KeysError::Invalid)?;
@@ -165,6 +201,49 @@ fn keys_by_spec(
         }
     }
     Ok(())
+}
+
+/// The keys of commands that only a parser understands.
+fn parsed_keys(
+    command: Command,
+    args: Args<'_>,
+    out: &mut impl FnMut(KeyAt),
+) -> Result<(), KeysError> {
+    if args.len() < 2 {
+        return Err(KeysError::Invalid);
+    }
+    match command {
+        Command::Sort => {
+            out(KeyAt { index: 1, access: Access::RO.and(Access::ACCESS) });
+            if let Some(index) = sort_target(args) {
+                out(KeyAt { index, access: Access::OW.and(Access::UPDATE) });
+            }
+            Ok(())
+        }
+        Command::SortRo => {
+            out(KeyAt { index: 1, access: Access::RO.and(Access::ACCESS) });
+            Ok(())
+        }
+        _ => Err(KeysError::Invalid),
+    }
+}
+
+/// The last word that follows STORE where that is an option.
+fn sort_target(args: Args<'_>) -> Option<usize> {
+    let (mut at, mut target) = (2, None);
+    while let Some(word) = args.get(at) {
+        let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+        at += match () {
+            () if is("limit") => 3,
+            () if is("get") || is("by") => 2,
+            () if is("store") => {
+                target = Some(at + 1).filter(|at| *at < args.len()).or(target);
+                2
+            }
+            () => 1,
+        };
+    }
+    target
 }
 
 /// The word after the keyword. The last word of a call can't be one with a key after it, nor can
@@ -337,6 +416,26 @@ mod tests {
             assert_eq!(found(call), Err(KeysError::NoKeys), "{call}");
         }
         assert!(has_keys(Command::Get) && has_keys(Command::Lmpop) && !has_keys(Command::Spublish));
+    }
+
+    #[test]
+    fn streams_are_told_from_their_readers() {
+        finds("xread count 1 streams a b 0 0", &[(4, READ), (5, READ)]);
+        finds("xreadgroup noack noack group streams c streams k >", &[(7, READ)]);
+        for broken in ["xread count streams a 0", "xread streams a 0 1", "xread foo streams a 0"] {
+            assert_eq!(found(broken), Err(KeysError::Invalid), "{broken}");
+        }
+    }
+
+    #[test]
+    fn sort_names_its_target_last() {
+        finds("sort k", &[(1, READ)]);
+        finds("sort k desc store d", &[(1, READ), (4, OVERWRITE)]);
+        finds("sort k by store get store limit store store STORE d", &[(1, READ), (10, OVERWRITE)]);
+        finds("sort k store a store b", &[(1, READ), (5, OVERWRITE)]);
+        finds("sort k store", &[(1, READ)]);
+        finds("sort_ro k by w_* get #", &[(1, READ)]);
+        assert!(!is_first_word_only_key(Command::Sort) && has_keys(Command::SortRo));
     }
 
     #[test]

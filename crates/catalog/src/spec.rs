@@ -81,6 +81,8 @@ bits! {
         ALLOW_BUSY = 21 => "allow_busy",
         // Ours, not printed by COMMAND: it names no keys but touches the whole keyspace.
         ALL_SHARDS = 30 => "",
+        // Ours, too: what is stored under its keys may name others.
+        FURTHER_SHARDS = 31 => "",
     }
 }
 
@@ -231,6 +233,11 @@ impl KeySpec {
             Find::Unknown => Find::Unknown,
         };
         self
+    }
+
+    /// Words that only a parser of the whole call can find.
+    pub const fn elsewhere(access: Access) -> Self {
+        KeySpec { access, begin: Begin::Unknown, find: Find::Unknown, notes: "" }
     }
 
     pub const fn notes(mut self, notes: &'static str) -> Self {

@@ -18,6 +18,7 @@ use russet_engine::waiting::Waiter;
 use russet_protocol::{Resp, RespWriter, Sink};
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// What a blocked client wants with the key that feeds it.
 pub trait BlockedCall: Send + Sync {
@@ -34,6 +35,27 @@ pub trait BlockedCall: Send + Sync {
     /// told to try again itself.
     fn also_needs(&self) -> Option<&[u8]> {
         None
+    }
+
+    /// Whether it is made again as a whole: served from all of its keys, not from the first that
+    /// has something. Then `is_satisfied` and `serve` look at all of them, too.
+    fn is_whole(&self) -> bool {
+        false
+    }
+
+    /// What ends the wait when `key` is gone or has become something else; None to wait on.
+    fn lost(&self, _key: &[u8], _found: Option<Type>) -> Option<Refusal> {
+        None
+    }
+
+    /// When to look again though nobody has written.
+    fn alarm(&self, _keys: &mut Keys) -> Option<UnixMillis> {
+        None
+    }
+
+    /// The words by which it is made again.
+    fn again(&self, args: Args) -> OwnedArgs {
+        args.into()
     }
 
     /// The reply when the time is over.
@@ -82,14 +104,20 @@ impl BlockedState {
 pub(crate) fn park(keys: &mut Keys, session: &mut Session, args: Args, request: BlockRequest) {
     let BlockRequest { keys: awaited, wants, deadline, call } = request;
     let awaited: Arc<[Box<[u8]>]> = awaited.into();
+    let (again, alarm) = (call.again(args), call.alarm(keys));
     let mailbox = session.mailbox.clone();
     let parked = Parked { call, keys: awaited.clone(), resp: session.resp, mailbox };
     let waiter = Arc::new(Waiter::new(session.id(), keys.db, wants, Box::new(parked)));
     for key in awaited.iter() {
         keys.shard_of(key).waiting.add(key, &waiter);
     }
+    if let (Some(at), Some(key)) = (alarm, awaited.first()) {
+        let target = ReadyKey { db: keys.db, key: key.clone() };
+        keys.shard_of(key).waiting.set_alarm(at, target);
+    }
     *session.card.waiter() = Arc::downgrade(&waiter);
-    session.blocked = Some(BlockedState { waiter, keys: awaited, deadline, args: args.into() });
+    session.card.argument_bytes.store(args.bytes_total() as u64, Ordering::Relaxed);
+    session.blocked = Some(BlockedState { waiter, keys: awaited, deadline, args: again });
 }
 
 fn parked(waiter: &Waiter) -> &Parked {
@@ -114,12 +142,17 @@ pub(crate) fn serve_ready(keys: &mut Keys) {
 fn serve_key(keys: &mut Keys, ready: &ReadyKey) {
     let key = &*ready.key;
     let mut passed = 0;
+    end_lost(keys, ready);
     while let Some(found) = keys.peek(key).map(|entry| type_of(&entry)) {
         let Some(waiter) = keys.shard_of(key).waiting.next(ready, found, passed) else {
             return;
         };
         let parked = parked(&waiter);
-        let source = source(keys, &waiter, key);
+        let source = if parked.call.is_whole() {
+            whole_source(keys, &waiter, key)
+        } else {
+            source(keys, &waiter, key)
+        };
         if source == Source::Key(key) && !parked.call.is_satisfied(keys, key) {
             passed += 1;
             continue;
@@ -144,6 +177,21 @@ fn serve_key(keys: &mut Keys, ready: &ReadyKey) {
             writer.error(&refusal.wire());
         }
         parked.mailbox.post(Letter::Served { waiter: waiter.clone(), reply });
+    }
+}
+
+/// Ends the waits that the loss of a key ends.
+fn end_lost(keys: &mut Keys, ready: &ReadyKey) {
+    let found = keys.peek(&ready.key).map(|entry| type_of(&entry));
+    for waiter in keys.shard_of(&ready.key).waiting.others(ready, found) {
+        let parked = parked(&waiter);
+        if let Some(refusal) = parked.call.lost(&ready.key, found)
+            && waiter.claim()
+        {
+            let mut reply = Vec::new();
+            RespWriter::new(&mut reply, parked.resp).error(&refusal.wire());
+            parked.mailbox.post(Letter::Served { waiter: waiter.clone(), reply });
+        }
     }
 }
 
@@ -174,6 +222,12 @@ fn source<'w>(keys: &mut Keys, waiter: &'w Waiter, fed: &'w [u8]) -> Source<'w> 
     Source::Key(fed)
 }
 
+/// For one that is served from all of its keys: each must be free for the writer.
+fn whole_source<'w>(keys: &mut Keys, waiter: &'w Waiter, fed: &'w [u8]) -> Source<'w> {
+    let is_free = parked(waiter).keys.iter().all(|key| keys.try_hold(key));
+    if is_free { Source::Key(fed) } else { Source::Busy }
+}
+
 /// Looks after those who wait and watch: forgets who no longer does, and passes on the turns of
 /// those who were told to try again but gave up instead. To be called now and then.
 pub(crate) fn tend(node: &Node, effects: &mut Effects, now: UnixMillis) {
@@ -188,14 +242,30 @@ pub(crate) fn tend(node: &Node, effects: &mut Effects, now: UnixMillis) {
             continue;
         }
         shard.waiting.sweep();
-        let owed = shard.waiting.take_owed();
+        let mut owed = shard.waiting.take_owed();
+        let rung = shard.waiting.take_alarms(now);
+        owed.extend(rung.iter().cloned());
         if owed.is_empty() {
             continue;
         }
         let mut keys = node.keyspace.keys(locked, effects, (0, now));
         keys.effects.ready = owed;
         settle(&mut keys, node);
+        rung.iter().for_each(|target| set_alarms_again(&mut keys, target));
     }
+}
+
+/// Those who were woken by an alarm and wait on may want another.
+fn set_alarms_again(keys: &mut Keys, target: &ReadyKey) {
+    keys.in_db(target.db, |keys| {
+        for waiter in keys.shard_of(&target.key).waiting.of_key(target) {
+            let is_free = parked(&waiter).keys.iter().all(|key| keys.try_hold(key));
+            let alarm = if is_free { parked(&waiter).call.alarm(keys) } else { Some(keys.now) };
+            if let Some(at) = alarm {
+                keys.shard_of(&target.key).waiting.set_alarm(at, target.clone());
+            }
+        }
+    });
 }
 
 /// Reads a timeout in seconds: when it is over, or None for never.

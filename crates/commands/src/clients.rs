@@ -27,7 +27,11 @@ pub struct ClientCard {
     pub query_bytes: AtomicU64,
     pub query_free_bytes: AtomicU64,
     pub queued_bytes: AtomicU64,
+    /// Unsent replies, and the buffer that they are in.
     pub output_bytes: AtomicU64,
+    pub output_capacity_bytes: AtomicU64,
+    /// The words of the call that it is blocked in; out of date once it is not.
+    pub argument_bytes: AtomicU64,
     pub resp: AtomicU8,
     /// Bits of [`ClientFlags`].
     pub flags: AtomicU16,
@@ -90,6 +94,8 @@ impl ClientCard {
             query_free_bytes: AtomicU64::new(0),
             queued_bytes: AtomicU64::new(0),
             output_bytes: AtomicU64::new(0),
+            output_capacity_bytes: AtomicU64::new(0),
+            argument_bytes: AtomicU64::new(0),
             resp: AtomicU8::new(2),
             flags: AtomicU16::new(0),
             last_command: AtomicU16::new(0),

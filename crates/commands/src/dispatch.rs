@@ -323,7 +323,7 @@ pub(crate) fn plan_keys(
     shards: &mut ShardSet,
     places: &mut Vec<(usize, Place)>,
 ) {
-    if command.spec().flags.has(Flags::ALL_SHARDS) {
+    if command.spec().flags.has_any(Flags::ALL_SHARDS.and(Flags::FURTHER_SHARDS)) {
         *shards = shards.union(generic::shards_of(&node.keyspace, command, args));
         return;
     }

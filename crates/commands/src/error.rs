@@ -34,6 +34,11 @@ pub enum Refusal {
     BadBitOffset,
     BadBit,
     BadFieldType,
+    // stream
+    InvalidStreamId,
+    // hyperloglog
+    NotHyperLogLog,
+    CorruptHyperLogLog,
     /// Any other text, its code included.
     Text(Cow<'static, str>),
 }
@@ -79,6 +84,11 @@ impl Refusal {
                 "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not \
                  supported but i64 is."
             }
+            Refusal::InvalidStreamId => {
+                "ERR Invalid stream ID specified as stream command argument"
+            }
+            Refusal::NotHyperLogLog => "WRONGTYPE Key is not a valid HyperLogLog string value.",
+            Refusal::CorruptHyperLogLog => "INVALIDOBJ Corrupted HLL object detected",
             Refusal::InvalidExpire(command) => {
                 return format!("ERR invalid expire time in '{command}' command").into();
             }

@@ -7,6 +7,7 @@ mod listing;
 mod moving;
 mod object;
 mod scan;
+mod sort;
 #[cfg(test)]
 mod tests;
 mod whole;
@@ -20,6 +21,7 @@ pub use listing::{keys, randomkey};
 pub use moving::{copy, move_, rename, renamenx};
 pub use object::{object_encoding, object_freq, object_help, object_idletime, object_refcount};
 pub use scan::scan;
+pub use sort::{sort, sort_ro};
 pub use whole::{dbsize, flushall, flushdb, swapdb};
 
 use crate::error::Refusal;
@@ -29,11 +31,13 @@ use russet_catalog::Command;
 use russet_engine::keyspace::Keyspace;
 use russet_engine::store::shard_set::ShardSet;
 
-/// The shards of a command that has no keys of its own: all, unless its words show that fewer do.
+/// The shards of a command whose keys don't tell them all: every one, unless its words show that
+/// fewer do.
 pub(crate) fn shards_of(keyspace: &Keyspace, command: Command, args: Args) -> ShardSet {
     match command {
         Command::Scan => scan::first_shard(keyspace, args),
         Command::Keys => listing::shards(keyspace, args.at(1)),
+        Command::Sort | Command::SortRo => sort::shards(keyspace, command, args),
         _ => keyspace.all_shards(),
     }
 }

@@ -1,1 +1,92 @@
 //! Hashes: what their commands share. Each family of verbs has a file of its own.
+
+mod counter;
+mod expiry;
+mod lease;
+mod random;
+mod read;
+mod scan;
+#[cfg(test)]
+mod tests;
+mod words;
+mod write;
+
+pub use counter::{hincrby, hincrbyfloat};
+pub use expiry::{
+    hexpire, hexpireat, hexpiretime, hpersist, hpexpire, hpexpireat, hpexpiretime, hpttl, httl,
+};
+pub use lease::{hgetex, hsetex};
+pub use random::hrandfield;
+pub use read::{hexists, hget, hgetall, hkeys, hlen, hmget, hstrlen, hvals};
+pub use scan::hscan;
+pub use write::{hdel, hgetdel, hmset, hset, hsetnx};
+
+use crate::config::Directive;
+use crate::ctx::Ctx;
+use crate::error::Refusal;
+use russet_base::Args;
+use russet_engine::event::Event;
+use russet_engine::keys::Keys;
+use russet_engine::types::element::Element;
+use russet_engine::types::hash::stored::{self, Pair};
+use russet_engine::types::hash::{HashLimits, HashRef};
+use russet_protocol::Sink;
+
+/// What `hash-max-listpack-entries` and `hash-max-listpack-value` say now.
+#[inline]
+fn limits(ctx: &Ctx) -> HashLimits {
+    let size = |directive| usize::try_from(ctx.node.config.int(directive)).unwrap_or(0);
+    HashLimits {
+        entries: size(Directive::HashMaxListpackEntries),
+        value_bytes: size(Directive::HashMaxListpackValue),
+    }
+}
+
+/// The hash under a key, to read.
+#[inline]
+fn read<'k>(keys: &'k mut Keys<'_>, key: &[u8]) -> Result<Option<HashRef<'k>>, Refusal> {
+    match keys.read(key) {
+        None => Ok(None),
+        Some(entry) => Ok(Some(stored::hash(&entry)?)),
+    }
+}
+
+#[inline]
+fn reply_element(reply: &mut dyn Sink, element: Element<'_>) {
+    match element {
+        Element::Bytes(bytes) => reply.bulk(bytes),
+        Element::Int(value) => reply.bulk_int(value),
+    }
+}
+
+#[inline]
+fn reply_value(reply: &mut dyn Sink, value: Option<Element<'_>>) {
+    match value {
+        Some(element) => reply_element(reply, element),
+        None => reply.null(),
+    }
+}
+
+fn reply_nulls(reply: &mut dyn Sink, count: usize) {
+    reply.array(count);
+    (0..count).for_each(|_| reply.null());
+}
+
+/// Words taken two by two.
+#[inline]
+fn pairs(words: Args<'_>) -> impl ExactSizeIterator<Item = Pair<'_>> + Clone {
+    (0..words.len() / 2).map(move |at| (words.at(2 * at), words.at(2 * at + 1)))
+}
+
+/// Tells of a change to several fields, which count one by one.
+#[inline]
+fn wrote_fields(ctx: &mut Ctx, key: &[u8], (event, fields): (Event, usize)) {
+    ctx.keys.effects.dirty += fields.saturating_sub(1) as u64;
+    ctx.keys.wrote(key, event);
+}
+
+/// Deletes a hash that has lost its last field.
+fn delete_emptied(ctx: &mut Ctx, key: &[u8]) {
+    ctx.keys.remove(key);
+    ctx.keys.also(key, Event::DEL);
+}

@@ -27,7 +27,7 @@ use russet_protocol::Sink;
 
 /// What `list-max-listpack-size` says now.
 #[inline]
-fn limits(ctx: &Ctx) -> ListLimits {
+pub(crate) fn limits(ctx: &Ctx) -> ListLimits {
     ListLimits { listpack_size: ctx.node.config.int(Directive::ListMaxListpackSize) }
 }
 

@@ -11,6 +11,7 @@ use crate::scripting::Scripts;
 use crate::slowlog::{CostLog, LogKind};
 use crate::stats::Stats;
 use russet_base::{Clock, Random};
+use russet_engine::access::CounterPace;
 use russet_engine::event::{EventClasses, Notice};
 use russet_engine::keyspace::Keyspace;
 use std::sync::Arc;
@@ -108,7 +109,8 @@ pub struct Node {
     pub is_housekeeping_paused: AtomicBool,
 }
 
-/// Of about ten ticks in a second, every how many-th looks at the memory in use.
+/// Of about ten ticks in a second, every how many-th looks at the memory in use and at how long
+/// keys have to live.
 const TICKS_PER_MEMORY_NOTE: u64 = 10;
 
 /// Directives whose values are kept elsewhere, too.
@@ -122,6 +124,8 @@ const CACHED: &[Directive] = &[
     Directive::CommandlogLargeReplyMaxLen,
     Directive::LatencyMonitorThreshold,
     Directive::LatencyTracking,
+    Directive::MaxMemoryPolicy,
+    Directive::LfuLogFactor,
 ];
 
 impl Node {
@@ -182,6 +186,17 @@ impl Node {
             Directive::CommandlogLargeReplyMaxLen => self.large_replies.set_len_max(number),
             Directive::LatencyMonitorThreshold => self.latency.set_threshold_ms(number),
             Directive::LatencyTracking => self.stats.set_tracking(number != 0),
+            Directive::MaxMemoryPolicy => {
+                let policy = self.config.choice(Directive::MaxMemoryPolicy);
+                self.keyspace.count_uses(policy.ends_with("-lfu"));
+            }
+            Directive::LfuLogFactor | Directive::LfuDecayTime => {
+                let number = |of| u32::try_from(self.config.int(of)).unwrap_or(u32::MAX);
+                self.keyspace.set_counter_pace(CounterPace {
+                    log_factor: number(Directive::LfuLogFactor),
+                    decay_minutes: number(Directive::LfuDecayTime),
+                });
+            }
             _ => {}
         }
     }
@@ -196,9 +211,11 @@ impl Node {
     pub fn tick(&self) {
         self.stats.sample(self.clock.monotonic_micros());
         let turns = self.stats.housekeeping_turns.fetch_add(1, Ordering::Relaxed);
-        // Asking the allocator takes time.
+        // Asking the allocator takes time, and so does a look into every shard.
         if turns.is_multiple_of(TICKS_PER_MEMORY_NOTE) {
             self.note_memory();
+            let (now, shards) = (self.clock.now(), self.keyspace.shards());
+            (0..shards).for_each(|shard| self.keyspace.sample_lifetimes(shard, now));
         }
     }
 
@@ -224,10 +241,23 @@ impl Node {
         gauges.map(|gauges| gauges.expired.load(Ordering::Relaxed)).sum()
     }
 
+    /// Fields of hashes that expired since the start or the last CONFIG RESETSTAT.
+    pub fn expired_fields(&self) -> u64 {
+        let before = self.stats.expired_fields_before.load(Ordering::Relaxed);
+        self.expired_fields_ever().saturating_sub(before)
+    }
+
+    fn expired_fields_ever(&self) -> u64 {
+        let gauges = self.keyspace.gauges().iter();
+        gauges.map(|gauges| gauges.expired_fields.load(Ordering::Relaxed)).sum()
+    }
+
     /// CONFIG RESETSTAT.
     pub fn reset_stats(&self) {
         self.stats.reset();
         self.stats.expired_before.store(self.expired_ever(), Ordering::Relaxed);
+        let fields = self.expired_fields_ever();
+        self.stats.expired_fields_before.store(fields, Ordering::Relaxed);
         self.keyspace.reclaimer().reset_counts();
     }
 

@@ -1,4 +1,4 @@
-//! CLIENT PAUSE: holds back commands until a moment.
+//! CLIENT PAUSE: holds back commands, and expiry with them, until a moment.
 
 use crate::clients::{ClientCard, ClientFlags};
 use crate::mail::{Letter, Mailbox};
@@ -7,6 +7,7 @@ use crate::session::Session;
 use russet_base::UnixMillis;
 use russet_catalog::Command;
 use russet_catalog::spec::Flags;
+use russet_engine::keyspace::Keyspace;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -36,7 +37,7 @@ impl Pause {
     }
 
     /// Pauses, never for shorter or for less than before.
-    pub fn start(&self, kind: PauseKind, end: UnixMillis) {
+    pub fn start(&self, keyspace: &Keyspace, kind: PauseKind, end: UnixMillis) {
         let mut until = self.until.lock().unwrap_or_else(|poison| poison.into_inner());
         *until = Some(match *until {
             Some((old, old_end)) => {
@@ -46,11 +47,13 @@ impl Pause {
             None => (kind, end),
         });
         self.is_on.store(true, Ordering::Relaxed);
+        keyspace.hold_expiry(true);
     }
 
-    pub fn end(&self) {
+    pub fn end(&self, keyspace: &Keyspace) {
         *self.until.lock().unwrap_or_else(|poison| poison.into_inner()) = None;
         self.is_on.store(false, Ordering::Relaxed);
+        keyspace.hold_expiry(false);
         let held =
             std::mem::take(&mut *self.held.lock().unwrap_or_else(|poison| poison.into_inner()));
         for Held { card, mailbox } in held {
@@ -64,9 +67,9 @@ impl Pause {
     }
 
     /// Ends a pause whose time is over; called by the housekeeping.
-    pub fn tick(&self, now: UnixMillis) {
+    pub fn tick(&self, keyspace: &Keyspace, now: UnixMillis) {
         if self.is_on() && self.state().is_some_and(|(_, end)| end <= now) {
-            self.end();
+            self.end(keyspace);
         }
     }
 
@@ -77,7 +80,7 @@ impl Pause {
         }
         let Some((kind, end)) = self.state() else { return false };
         if end <= node.clock.now() {
-            self.end();
+            self.end(&node.keyspace);
             return false;
         }
         let is_held = match kind {

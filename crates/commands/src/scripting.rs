@@ -14,6 +14,7 @@ mod eval;
 pub mod function;
 mod host;
 mod machine;
+mod reach;
 mod reply;
 mod run;
 pub mod running;
@@ -34,13 +35,16 @@ use russet_catalog::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+/// Boxed: a machine is large, and is taken and given for every run.
+type Idle = Vec<Box<Machine>>;
+
 /// All that the process knows about scripts.
 #[derive(Debug, Default)]
 pub struct Scripts {
     cache: RwLock<Cache>,
     pub(crate) libraries: RwLock<Libraries>,
     /// Machines that nobody uses now: as many as have ever been in use at once.
-    machines: Mutex<Vec<Box<Machine>>>,
+    machines: Mutex<Idle>,
     pub running: Running,
     /// Runs that held only the shards of their keys, and runs that held all.
     pub narrow_runs: AtomicU64,
@@ -70,7 +74,7 @@ impl Scripts {
         self.cache.write().unwrap_or_else(|poison| poison.into_inner())
     }
 
-    fn machines(&self) -> MutexGuard<'_, Vec<Box<Machine>>> {
+    fn machines(&self) -> MutexGuard<'_, Idle> {
         self.machines.lock().unwrap_or_else(|poison| poison.into_inner())
     }
 
@@ -140,15 +144,15 @@ pub(crate) fn runs_wide(node: &Node, command: Command, args: Args) -> bool {
     match command {
         Command::Eval | Command::EvalRo => {
             let script = args.get(1).and_then(|source| eval::find_or_compile(node, source).ok());
-            script.is_some_and(|script| script.is_wide())
+            script.is_some_and(|script| script.is_wide)
         }
         Command::Evalsha | Command::EvalshaRo => {
             let script = args.get(1).and_then(|sha| node.scripts.cache().by_sha(sha));
-            script.is_some_and(|script| script.is_wide())
+            script.is_some_and(|script| script.is_wide)
         }
         Command::Fcall | Command::FcallRo => {
             let found = args.get(1).and_then(|name| node.scripts.libraries().function(name));
-            found.is_some_and(|(library, _)| library.is_wide())
+            found.is_some_and(|(library, index)| library.functions[index].is_wide)
         }
         _ => false,
     }

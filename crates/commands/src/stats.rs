@@ -29,6 +29,18 @@ impl Counter {
         self.0.load(Ordering::Relaxed)
     }
 
+    fn replace(&self, value: u64) -> u64 {
+        let before = self.read();
+        self.0.store(value, Ordering::Relaxed);
+        before
+    }
+
+    fn raise_to(&self, value: u64) {
+        if self.read() < value {
+            self.0.store(value, Ordering::Relaxed);
+        }
+    }
+
     pub fn reset(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
@@ -112,6 +124,13 @@ pub struct WorkerStats {
     pub output_bytes: Counter,
     pub reads: Counter,
     pub writes: Counter,
+    /// Rounds of event loops: all that was ready was served, once.
+    pub rounds: Counter,
+    pub round_micros: Counter,
+    pub round_micros_max: Counter,
+    pub round_commands_max: Counter,
+    /// What `processed` was when the last round ended.
+    processed_before: Counter,
 }
 
 impl WorkerStats {
@@ -127,7 +146,22 @@ impl WorkerStats {
             output_bytes: Counter::default(),
             reads: Counter::default(),
             writes: Counter::default(),
+            rounds: Counter::default(),
+            round_micros: Counter::default(),
+            round_micros_max: Counter::default(),
+            round_commands_max: Counter::default(),
+            processed_before: Counter::default(),
         }
+    }
+
+    /// A round of an event loop has ended.
+    pub fn count_round(&self, micros: u64) {
+        self.rounds.add(1);
+        self.round_micros.add(micros);
+        self.round_micros_max.raise_to(micros);
+        let processed = self.processed.read();
+        let before = self.processed_before.replace(processed);
+        self.round_commands_max.raise_to(processed.saturating_sub(before));
     }
 
     pub fn of(&self, command: Command) -> &CommandCounters {
@@ -159,6 +193,8 @@ impl WorkerStats {
         let all = [&self.processed, &self.hits, &self.misses, &self.input_bytes];
         all.into_iter()
             .chain([&self.output_bytes, &self.reads, &self.writes])
+            .chain([&self.rounds, &self.round_micros, &self.round_micros_max])
+            .chain([&self.round_commands_max, &self.processed_before])
             .for_each(Counter::reset);
     }
 }
@@ -183,6 +219,8 @@ pub struct Stats {
     /// The shards' counts of expired keys when the statistics were last reset: they are only ever
     /// written by who holds a shard.
     pub expired_before: AtomicU64,
+    /// The same for fields of hashes.
+    pub expired_fields_before: AtomicU64,
     pub housekeeping_turns: AtomicU64,
     pub housekeeping_micros: AtomicU64,
     samples: Mutex<Samples>,
@@ -205,6 +243,7 @@ impl Default for Stats {
             errors: Mutex::default(),
             error_replies: AtomicU64::new(0),
             expired_before: AtomicU64::new(0),
+            expired_fields_before: AtomicU64::new(0),
             housekeeping_turns: AtomicU64::new(0),
             housekeeping_micros: AtomicU64::new(0),
             samples: Mutex::default(),
@@ -271,6 +310,8 @@ impl Stats {
             commands: self.sum(|worker| worker.processed.read()),
             input_bytes: self.sum(|worker| worker.input_bytes.read()),
             output_bytes: self.sum(|worker| worker.output_bytes.read()),
+            rounds: self.sum(|worker| worker.rounds.read()),
+            round_micros: self.sum(|worker| worker.round_micros.read()),
         };
         self.samples().take(now_micros, totals);
     }
@@ -313,5 +354,26 @@ impl Stats {
         rare.into_iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
         self.errors.lock().unwrap_or_else(|poison| poison.into_inner()).clear();
         *self.samples() = Samples::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_add_up_and_their_records_are_kept() {
+        let stats = Stats::default();
+        let worker = stats.new_worker();
+        for (commands, micros) in [(3, 20), (7, 50), (0, 1)] {
+            worker.processed.add(commands);
+            worker.count_round(micros);
+        }
+        assert_eq!((worker.rounds.read(), worker.round_micros.read()), (3, 71));
+        assert_eq!((worker.round_micros_max.read(), worker.round_commands_max.read()), (50, 7));
+        stats.reset();
+        worker.processed.add(2);
+        worker.count_round(5);
+        assert_eq!((worker.rounds.read(), worker.round_commands_max.read()), (1, 2));
     }
 }

@@ -106,9 +106,9 @@ pub fn watch(ctx: &mut Ctx, args: Args) -> Outcome {
             continue;
         }
         // An expired key counts as absent from here on: its later removal is no change.
-        ctx.keys.exists(key);
+        let exists = ctx.keys.exists(key);
         let flag = ctx.session.watch_flag.clone();
-        ctx.keys.shard_of(key).watched.add(db, key, &flag);
+        ctx.keys.shard_of(key).watched.add(db, key, &flag, exists);
         ctx.session.watching.push((db, key.into()));
     }
     ctx.session.card.watching.store(ctx.session.watching.len() as u32, Ordering::Relaxed);

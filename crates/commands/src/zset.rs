@@ -35,7 +35,7 @@ use russet_engine::types::zset::ZsetLimits;
 
 /// What the `zset-max-listpack-*` directives say now.
 #[inline]
-fn limits(ctx: &Ctx) -> ZsetLimits {
+pub(crate) fn limits(ctx: &Ctx) -> ZsetLimits {
     let config = &ctx.node.config;
     ZsetLimits {
         entries_max: config.int(Directive::ZsetMaxListpackEntries) as usize,
@@ -49,7 +49,7 @@ fn integer(word: &[u8]) -> Result<i64, Refusal> {
 
 /// A score or an increment, or else `refusal`.
 #[inline]
-fn float(word: &[u8], refusal: Refusal) -> Result<f64, Refusal> {
+pub(crate) fn float(word: &[u8], refusal: Refusal) -> Result<f64, Refusal> {
     // Whole numbers are most of what comes, and are read faster.
     match num::parse_i64(word) {
         Some(value) => Ok(value as f64),

@@ -58,8 +58,16 @@ impl Event {
         Event { class: EventClasses::ZSET, name }
     }
 
+    pub const fn hash(name: &'static str) -> Self {
+        Event { class: EventClasses::HASH, name }
+    }
+
     pub const fn set(name: &'static str) -> Self {
         Event { class: EventClasses::SET, name }
+    }
+
+    pub const fn stream(name: &'static str) -> Self {
+        Event { class: EventClasses::STREAM, name }
     }
 
     pub const EXPIRED: Event = Event { class: EventClasses::EXPIRED, name: "expired" };

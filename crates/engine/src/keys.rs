@@ -1,7 +1,9 @@
 //! What a handler sees of the keyspace: the keys of its own locked shards, never an expired one.
 //! Every write is told once, through [`Keys::wrote`]; all that follows from a write starts there.
 
+use crate::access::AccessClock;
 use crate::event::{Event, EventClasses, Notice};
+use crate::field_expiry::{bound_of_entry, bound_of_new};
 use crate::keyspace::{Keyspace, Place};
 use crate::shard::Shard;
 use crate::store::raw::lock::Locked;
@@ -49,6 +51,11 @@ impl Effects {
         self.touched.is_empty() && self.notices.is_empty() && self.ready.is_empty()
     }
 
+    /// Notes that the gauges of a shard are out of date.
+    pub(crate) fn mark_touched(&mut self, shard: usize) {
+        self.touched.insert(shard);
+    }
+
     #[inline]
     fn notice(&mut self, db: usize, key: &[u8], event: Event) {
         if self.wanted.has_any(event.class) {
@@ -67,18 +74,33 @@ pub enum Weight {
     LongString,
 }
 
-/// A key's entry in one probe, or what is left of it if it has expired.
+/// A key's entry in one probe.
+enum Probe<'t> {
+    Absent,
+    Live(EntryMut<'t, Object>),
+    /// What is left of it, and the bound of its fields' deadlines.
+    Expired(Deleted<Object>, Option<i64>),
+    /// Expired, but not to be removed now: see [`Keyspace::may_expire`].
+    Kept,
+}
+
 #[inline]
 fn probe<'t>(
     table: &'t mut Table<Object>,
     key: &[u8],
     hash: u64,
-    now: UnixMillis,
-) -> Result<EntryMut<'t, Object>, Option<Deleted<Object>>> {
+    (now, keyspace): (UnixMillis, &Keyspace),
+) -> Probe<'t> {
     match table.find_mut(key, hash) {
-        None => Err(None),
-        Some(entry) if entry.expiry().is_some_and(|at| at <= now.0) => Err(Some(entry.delete())),
-        Some(entry) => Ok(entry),
+        None => Probe::Absent,
+        Some(entry) if entry.expiry().is_some_and(|at| at <= now.0) => {
+            if !keyspace.may_expire() {
+                return Probe::Kept;
+            }
+            let bound = bound_of_entry(&entry);
+            Probe::Expired(entry.delete(), bound)
+        }
+        Some(entry) => Probe::Live(entry),
     }
 }
 
@@ -87,8 +109,8 @@ pub struct Keys<'a> {
     pub(crate) locked: Locked<'a, Shard>,
     pub db: usize,
     pub now: UnixMillis,
-    /// What entries are stamped with; see [`Keys::access_clock`].
-    clock: u32,
+    /// What entries that are used are stamped with.
+    clock: AccessClock,
     /// Reads leave no trace in the access clock (CLIENT NO-TOUCH, OBJECT, ...).
     pub is_silent: bool,
     known: &'a [(usize, Place)],
@@ -110,7 +132,7 @@ impl<'a> Keys<'a> {
             locked,
             db,
             now,
-            clock: (now.0 / 1000) as u32 & 0x00ff_ffff,
+            clock: keyspace.access_clock(now),
             is_silent: false,
             known: &[],
             next_known: 0,
@@ -187,7 +209,7 @@ impl<'a> Keys<'a> {
     /// Planning has hashed the command's keys already. Only those are known by their address: they
     /// stay where they are while the command runs, other bytes may come to lie where some were.
     #[inline]
-    fn place(&mut self, key: &[u8]) -> Place {
+    pub(crate) fn place(&mut self, key: &[u8]) -> Place {
         // An empty key has no bytes of its own, so its address says nothing.
         if key.is_empty() {
             return self.keyspace.place(key);
@@ -218,16 +240,28 @@ impl<'a> Keys<'a> {
     }
 
     /// The key's entry, and beside it what there is to tell of the look-up. An expired entry is
-    /// deleted, with its event.
+    /// deleted, with its event, or at least not shown.
     #[inline]
     fn live(&mut self, key: &[u8], place: Place) -> (Option<EntryMut<'_, Object>>, &mut Effects) {
         let shard_index = place.shard as usize;
-        let Shard { tables, watched, .. } = self.locked.shard(shard_index);
-        let entry = match probe(&mut tables[self.db], key, place.hash, self.now) {
-            Ok(entry) => Some(entry),
-            Err(None) => None,
-            Err(Some(deleted)) => {
-                watched.touch(self.db, key);
+        if self.locked.shard(shard_index).fields[self.db].is_due(self.now) {
+            self.expire_fields(key, place);
+        }
+        let Shard { tables, watched, waiting, fields, .. } = self.locked.shard(shard_index);
+        let circumstances = (self.now, self.keyspace);
+        let entry = match probe(&mut tables[self.db], key, place.hash, circumstances) {
+            Probe::Live(entry) => Some(entry),
+            Probe::Absent => None,
+            Probe::Kept => {
+                watched.expire(self.db, key);
+                None
+            }
+            Probe::Expired(deleted, bound) => {
+                fields[self.db].forget(key, bound);
+                watched.expire(self.db, key);
+                if waiting.is_awaited(self.db, key) {
+                    self.effects.ready.push(ReadyKey { db: self.db, key: key.into() });
+                }
                 self.effects.touched.insert(shard_index);
                 self.effects.notice(self.db, key, Event::EXPIRED);
                 self.keyspace.bury(shard_index, deleted.into_object());
@@ -237,8 +271,8 @@ impl<'a> Keys<'a> {
         (entry, self.effects)
     }
 
-    fn free(&mut self, removed: Option<Deleted<Object>>) {
-        if let Some(object) = removed.and_then(Deleted::into_object) {
+    fn free(&mut self, removed: Deleted<Object>) {
+        if let Some(object) = removed.into_object() {
             self.keyspace.reclaimer().reclaim(object);
         }
     }
@@ -251,7 +285,7 @@ impl<'a> Keys<'a> {
     /// The key's entry for a command that reads it: counts as a hit or a miss, marks the access.
     #[inline]
     pub fn read(&mut self, key: &[u8]) -> Option<EntryRef<'_, Object>> {
-        let (place, clock) = (self.place(key), self.access_clock());
+        let (place, clock, keyspace) = (self.place(key), self.clock, self.keyspace);
         let (db, is_silent) = (self.db, self.is_silent);
         let (entry, effects) = self.live(key, place);
         let Some(mut entry) = entry else {
@@ -260,8 +294,8 @@ impl<'a> Keys<'a> {
             return None;
         };
         effects.hits += 1;
-        if !is_silent && entry.access() != clock {
-            entry.set_access(clock);
+        if !is_silent && !clock.is_stamped(entry.access()) {
+            entry.set_access(keyspace.next_stamp(clock, entry.access()));
         }
         Some(entry.into_ref())
     }
@@ -275,9 +309,11 @@ impl<'a> Keys<'a> {
             self.read(key);
         }
         let (locked, keyspace, db) = (&self.locked, self.keyspace, self.db);
+        let now_ms = self.now.0;
         let find = |key| {
             let place = keyspace.place(key);
-            locked.shared(place.shard as usize).tables[db].find(key, place.hash)
+            let found = locked.shared(place.shard as usize).tables[db].find(key, place.hash);
+            found.filter(|entry| entry.expiry().is_none_or(|at| at > now_ms))
         };
         keys.map(find).collect()
     }
@@ -309,47 +345,60 @@ impl<'a> Keys<'a> {
     /// The key's entry for a command that changes it. Say what was done with [`Keys::wrote`].
     #[inline]
     pub fn write(&mut self, key: &[u8]) -> Option<EntryMut<'_, Object>> {
-        let (place, clock) = (self.place(key), self.access_clock());
+        let (place, clock, keyspace) = (self.place(key), self.clock, self.keyspace);
         let mut entry = self.live(key, place).0?;
-        entry.set_access(clock);
+        entry.set_access(keyspace.next_stamp(clock, entry.access()));
         Some(entry)
     }
 
     /// Deletes a key, without telling; the caller says why with [`Keys::wrote`].
     pub fn remove(&mut self, key: &[u8]) -> bool {
         let place = self.place(key);
-        let removed = self.live(key, place).0.map(EntryMut::delete);
-        let is_removed = removed.is_some();
+        let Some(entry) = self.live(key, place).0 else { return false };
+        let bound = bound_of_entry(&entry);
+        let removed = entry.delete();
+        self.reschedule(key, (bound, None));
         self.free(removed);
-        is_removed
+        true
     }
 
     /// Deletes a key and gives its value to the caller: RENAME, MOVE, GETDEL.
     pub fn take(&mut self, key: &[u8]) -> Option<Removed<Object>> {
         let place = self.place(key);
-        self.live(key, place).0.map(EntryMut::remove)
+        let entry = self.live(key, place).0?;
+        let bound = bound_of_entry(&entry);
+        let removed = entry.remove();
+        self.reschedule(key, (bound, None));
+        Some(removed)
     }
 
     /// Puts a value under a key, whatever was there before: the old value is gone, and so is its
     /// expiry, unless it is given again.
     #[inline]
     pub fn put(&mut self, key: &[u8], value: NewValue<'_, Object>, expiry: Option<UnixMillis>) {
-        let (place, clock) = (self.place(key), self.access_clock());
+        let (place, clock, keyspace) = (self.place(key), self.clock, self.keyspace);
         let expiry = expiry.map(|at| at.0);
         let now = self.now.0;
         let (mut replaced, mut has_expired) = (None, false);
+        let (mut bound, new_bound) = (None, bound_of_new(&value));
+        if self.locked.shard(place.shard as usize).fields[self.db].is_due(self.now) {
+            self.expire_fields(key, place);
+        }
         match self.table(place.shard).entry(key, place.hash) {
             Slot::Occupied(mut entry) => {
                 has_expired = entry.expiry().is_some_and(|at| at <= now);
+                bound = bound_of_entry(&entry);
                 replaced = entry.take_object();
+                let access = keyspace.next_stamp(clock, entry.access());
                 entry.set_with_expiry(value, expiry);
-                entry.set_access(clock);
+                entry.set_access(access);
             }
             Slot::Vacant(vacant) => {
-                vacant.insert(key, value, expiry).set_access(clock);
+                vacant.insert(key, value, expiry).set_access(clock.new_stamp());
                 self.notice(key, Event::NEW);
             }
         }
+        self.reschedule(key, (bound, new_bound));
         if has_expired {
             // Nobody saw the old value any more, so it went before the new one came.
             self.keyspace.count_expired(place.shard as usize);
@@ -417,6 +466,17 @@ impl<'a> Keys<'a> {
         self.touch(key);
     }
 
+    /// As [`Keys::wrote`], for changes beside the data, such as who has read what of a stream:
+    /// WATCH is not told of them, nor are those who wait.
+    pub fn wrote_beside(&mut self, key: &[u8], changes: u64, event: Option<Event>) {
+        let place = self.place(key);
+        self.effects.touched.insert(place.shard as usize);
+        self.effects.dirty += changes;
+        if let Some(event) = event {
+            self.notice(key, event);
+        }
+    }
+
     /// As [`Keys::wrote`], for a further key of a change that was told already and counts as one.
     pub fn wrote_too(&mut self, key: &[u8], event: Event) {
         self.touch(key);
@@ -451,12 +511,6 @@ impl<'a> Keys<'a> {
 
     pub fn shard(&mut self, index: usize) -> &mut Shard {
         self.locked.shard(index)
-    }
-
-    /// The clock that entries are stamped with: seconds, 24 bits, as Redis keeps it.
-    #[inline]
-    pub fn access_clock(&self) -> u32 {
-        self.clock
     }
 
     /// Runs `action` with another database selected: COPY, MOVE.

@@ -1,8 +1,10 @@
 //! All the shards together: which shard a key lives in, locking, and the housekeeping that walks
 //! shard by shard.
 
+use crate::access::AccessPolicy;
 use crate::event::{Event, EventClasses, Notice};
-use crate::keys::{Effects, Keys};
+use crate::field_expiry::bound_of_gone;
+use crate::keys::{Effects, Keys, ReadyKey};
 use crate::reclaim::Reclaimer;
 use crate::shard::{Shard, ShardGauges};
 use crate::store::raw::lock::{Locked, Locks, Wait, Wake};
@@ -13,7 +15,7 @@ use russet_base::clock::UnixMillis;
 use russet_base::hash::{KeyHasher, hash_tag};
 use russet_base::limits::SHARDS_MAX;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Where a key lives: its shard, and its hash inside the shard's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +44,8 @@ pub struct Keyspace {
     pool: Arc<PagePool>,
     reclaimer: Reclaimer,
     notify: AtomicU32,
+    is_expiry_held: AtomicBool,
+    pub(crate) access: AccessPolicy,
     draws: AtomicU64,
 }
 
@@ -59,6 +63,8 @@ impl Keyspace {
             pool,
             reclaimer: Reclaimer::start(),
             notify: AtomicU32::new(0),
+            is_expiry_held: AtomicBool::new(false),
+            access: AccessPolicy::default(),
             draws: AtomicU64::new(0),
         }
     }
@@ -98,6 +104,11 @@ impl Keyspace {
     /// Wakes all who wait for one of these shards; see [`Locks::wake_waiters`].
     pub fn wake_waiters(&self, shards: ShardSet) {
         shards.iter().for_each(|index| self.locks.wake_waiters(index));
+    }
+
+    /// One shard's lock if it is free and nobody waits for it: for work that can be put off.
+    pub(crate) fn try_lock_now(&self, shard: usize) -> Option<Locked<'_, Shard>> {
+        self.locks.try_lock_now(shard)
     }
 
     /// Nothing locked, to be added to with [`Keys::hold_known_now`].
@@ -183,8 +194,20 @@ impl Keyspace {
         self.notify.store(classes.0, Ordering::Relaxed);
     }
 
-    /// Removes up to about `budget` expired keys of one shard. Says what happened to them, and
-    /// whether more are due. Skips a busy shard: it will be visited again.
+    /// Whether what has expired may be removed now: keys, and parts of values. While it may not,
+    /// nobody sees what has expired, but it stays where it is and nothing is told of it.
+    #[inline]
+    pub fn may_expire(&self) -> bool {
+        !self.is_expiry_held.load(Ordering::Relaxed)
+    }
+
+    /// Holds expiry back, or no longer: while writes are paused, nothing may change.
+    pub fn hold_expiry(&self, is_held: bool) {
+        self.is_expiry_held.store(is_held, Ordering::Relaxed);
+    }
+
+    /// Removes up to about `budget` expired keys, and as many fields, of one shard. Says what
+    /// happened to them, and whether more are due. Skips a busy shard: it will be visited again.
     pub fn expire_shard(
         &self,
         shard: usize,
@@ -192,7 +215,7 @@ impl Keyspace {
         budget: usize,
     ) -> (Vec<Notice>, bool) {
         let mut notices = Vec::new();
-        let Some(mut locked) = self.locks.try_lock_now(shard) else {
+        let Some(mut locked) = self.locks.try_lock_now(shard).filter(|_| self.may_expire()) else {
             return (notices, false);
         };
         let wants_notice = self.notify_classes().has_any(EventClasses::EXPIRED);
@@ -203,10 +226,15 @@ impl Keyspace {
                 continue;
             }
             let mut count = 0;
-            let Shard { tables, watched, .. } = held;
-            more |= tables[db].expire_step(now.0, budget, &mut |key, value| {
+            let Shard { tables, watched, waiting, fields, .. } = held;
+            more |= tables[db].expire_step(now.0, budget, &mut |gone, value| {
+                let key = gone.key;
+                fields[db].forget(key, bound_of_gone(&gone, value.object()));
                 count += 1;
-                watched.touch(db, key);
+                watched.expire(db, key);
+                if waiting.is_awaited(db, key) {
+                    waiting.owe(&ReadyKey { db, key: key.into() });
+                }
                 if wants_notice {
                     notices.push(Notice { db, event: Event::EXPIRED, key: key.into() });
                 }
@@ -219,6 +247,8 @@ impl Keyspace {
                 self.gauges[shard].publish(held, db);
             }
         }
+        let held = (shard, locked.shard(shard));
+        more |= self.expire_fields_step(held, (now, budget), &mut notices);
         (notices, more)
     }
 

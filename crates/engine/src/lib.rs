@@ -1,9 +1,12 @@
 #![deny(unsafe_code)]
 //! The keyspace: values, one room per type; shards behind locks; expiry, effects, watchers and
 //! waiters. It knows no protocol, no sockets and no clock but the time that it is given.
+pub mod access;
 pub mod event;
+mod field_expiry;
 pub mod keys;
 pub mod keyspace;
+mod lifetime;
 pub mod once;
 pub mod reclaim;
 pub mod shard;

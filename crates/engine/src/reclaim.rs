@@ -1,5 +1,6 @@
 //! Frees large values away from whoever deleted them.
 
+use crate::field_expiry::FieldSchedule;
 use crate::store::raw::table::Table;
 use crate::value::Object;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,7 +43,8 @@ impl Reclaimer {
         }
     }
 
-    pub fn reclaim_tables(&self, tables: Vec<Table<Object>>) {
+    /// Drops whole tables, and what was kept beside them.
+    pub(crate) fn reclaim_tables(&self, tables: Vec<(Table<Object>, FieldSchedule)>) {
         self.hand_over(Box::new(tables));
     }
 

@@ -1,5 +1,7 @@
 //! One shard: a table for each database, and who waits for or watches its keys.
 
+use crate::field_expiry::FieldSchedule;
+use crate::lifetime::MeanExpiry;
 use crate::once::OnceRecords;
 use crate::store::raw::table::{PagePool, Table};
 use crate::value::Object;
@@ -12,6 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// What is behind one shard's lock.
 pub struct Shard {
     pub(crate) tables: Vec<Table<Object>>,
+    /// By database: the hashes some of whose fields expire.
+    pub(crate) fields: Vec<FieldSchedule>,
     pub watched: Watched,
     pub waiting: Waiting,
     pub once: OnceRecords,
@@ -20,8 +24,9 @@ pub struct Shard {
 impl Shard {
     pub(crate) fn new(databases: usize, pool: &Arc<PagePool>, hasher: KeyHasher) -> Self {
         let tables = (0..databases).map(|_| Table::new(pool.clone(), hasher)).collect();
-        let once = OnceRecords::default();
-        Shard { tables, watched: Watched::default(), waiting: Waiting::default(), once }
+        let fields = (0..databases).map(|_| FieldSchedule::default()).collect();
+        let (watched, waiting) = (Watched::default(), Waiting::default());
+        Shard { tables, fields, watched, waiting, once: OnceRecords::default() }
     }
 
     pub fn table(&self, db: usize) -> &Table<Object> {
@@ -41,8 +46,12 @@ impl Shard {
 pub struct ShardGauges {
     pub keys: Vec<AtomicU64>,
     pub expires: Vec<AtomicU64>,
+    /// Hashes some of whose fields expire.
+    pub volatile: Vec<AtomicU64>,
     bytes: Vec<AtomicU64>,
     pub expired: AtomicU64,
+    pub(crate) mean_expiry: Vec<MeanExpiry>,
+    pub expired_fields: AtomicU64,
 }
 
 impl ShardGauges {
@@ -50,8 +59,11 @@ impl ShardGauges {
         ShardGauges {
             keys: (0..databases).map(|_| AtomicU64::new(0)).collect(),
             expires: (0..databases).map(|_| AtomicU64::new(0)).collect(),
+            volatile: (0..databases).map(|_| AtomicU64::new(0)).collect(),
             bytes: (0..databases).map(|_| AtomicU64::new(0)).collect(),
             expired: AtomicU64::new(0),
+            mean_expiry: (0..databases).map(|_| MeanExpiry::default()).collect(),
+            expired_fields: AtomicU64::new(0),
         }
     }
 
@@ -59,6 +71,7 @@ impl ShardGauges {
         let table = &shard.tables[db];
         self.keys[db].store(table.len() as u64, Ordering::Relaxed);
         self.expires[db].store(table.expires_len() as u64, Ordering::Relaxed);
+        self.publish_volatile(db, shard.fields[db].len());
         self.bytes[db].store(table.memory_bytes() as u64, Ordering::Relaxed);
     }
 
@@ -70,5 +83,14 @@ impl ShardGauges {
     pub(crate) fn count_expired(&self, count: u64) {
         let before = self.expired.load(Ordering::Relaxed);
         self.expired.store(before + count, Ordering::Relaxed);
+    }
+
+    pub(crate) fn publish_volatile(&self, db: usize, count: usize) {
+        self.volatile[db].store(count as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_expired_fields(&self, count: u64) {
+        let before = self.expired_fields.load(Ordering::Relaxed);
+        self.expired_fields.store(before + count, Ordering::Relaxed);
     }
 }

@@ -111,6 +111,7 @@ pub enum PackedTag {
     /// A hash some of whose fields expire.
     ExpiringHash = 5,
     Zset = 6,
+    Stream = 7,
 }
 
 impl PackedTag {
@@ -123,6 +124,7 @@ impl PackedTag {
             4 => PackedTag::Hash,
             5 => PackedTag::ExpiringHash,
             6 => PackedTag::Zset,
+            7 => PackedTag::Stream,
             _ => unreachable!("tags are only ever written from this enum"),
         }
     }
@@ -134,6 +136,7 @@ impl PackedTag {
             PackedTag::IntSet | PackedTag::Set => Type::Set,
             PackedTag::Hash | PackedTag::ExpiringHash => Type::Hash,
             PackedTag::Zset => Type::Zset,
+            PackedTag::Stream => Type::Stream,
         }
     }
 }

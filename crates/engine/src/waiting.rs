@@ -6,6 +6,7 @@
 
 use crate::keys::ReadyKey;
 use crate::value::Type;
+use russet_base::clock::UnixMillis;
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -46,6 +47,8 @@ pub struct Waiting {
     by_db: HashMap<usize, HashMap<Box<[u8]>, Queue>>,
     /// Keys whose first waiter was told to take its turn itself. It may be gone by then.
     owed: Vec<ReadyKey>,
+    /// Keys to look at again at some moment, though nobody may write them.
+    alarms: Vec<(UnixMillis, ReadyKey)>,
 }
 
 impl Waiting {
@@ -84,6 +87,35 @@ impl Waiting {
         first
     }
 
+    /// All who still wait for this key, in the order they came.
+    pub fn of_key(&self, target: &ReadyKey) -> Vec<Arc<Waiter>> {
+        self.unsettled(target).cloned().collect()
+    }
+
+    /// Those of them who want another type than is there.
+    pub fn others(&self, target: &ReadyKey, found: Option<Type>) -> Vec<Arc<Waiter>> {
+        self.unsettled(target).filter(|waiter| Some(waiter.wants) != found).cloned().collect()
+    }
+
+    fn unsettled(&self, target: &ReadyKey) -> impl Iterator<Item = &Arc<Waiter>> {
+        let queue = self.by_db.get(&target.db).and_then(|keys| keys.get(&target.key));
+        queue.into_iter().flatten().filter(|waiter| !waiter.is_settled())
+    }
+
+    /// Asks for another look at a key from this moment on.
+    pub fn set_alarm(&mut self, at: UnixMillis, target: ReadyKey) {
+        let known = self.alarms.iter_mut().find(|(_, known)| *known == target);
+        match known {
+            Some((known_at, _)) => *known_at = at.min(*known_at),
+            None => self.alarms.push((at, target)),
+        }
+    }
+
+    /// The keys whose moment has come; they are forgotten.
+    pub fn take_alarms(&mut self, now: UnixMillis) -> Vec<ReadyKey> {
+        self.alarms.extract_if(.., |(at, _)| *at <= now).map(|(_, target)| target).collect()
+    }
+
     /// Keys of one database that someone waits for.
     pub fn keys_of_db(&self, db: usize) -> Vec<Box<[u8]>> {
         self.by_db.get(&db).map(|keys| keys.keys().cloned().collect()).unwrap_or_default()
@@ -115,6 +147,9 @@ impl Waiting {
             });
             !keys.is_empty()
         });
+        if self.by_db.is_empty() {
+            self.alarms.clear();
+        }
     }
 }
 

@@ -21,13 +21,21 @@ impl WatchFlag {
     }
 }
 
-type Flags = Vec<Weak<WatchFlag>>;
+/// One who watches a key.
+#[derive(Debug)]
+struct Watcher {
+    flag: Weak<WatchFlag>,
+    /// It found no key, or an expired one, so it does not mind if one expires.
+    saw_none: bool,
+}
+
+type Watchers = Vec<Watcher>;
 
 /// The watched keys of one shard.
 #[derive(Debug, Default)]
 pub struct Watched {
     /// By database, then by key.
-    by_db: HashMap<usize, HashMap<Box<[u8]>, Flags>>,
+    by_db: HashMap<usize, HashMap<Box<[u8]>, Watchers>>,
 }
 
 impl Watched {
@@ -36,11 +44,20 @@ impl Watched {
         self.by_db.is_empty()
     }
 
-    pub fn add(&mut self, db: usize, key: &[u8], flag: &Arc<WatchFlag>) {
-        let flags = self.by_db.entry(db).or_default().entry(key.into()).or_default();
-        flags.retain(|known| known.strong_count() > 0);
-        if !flags.iter().any(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(flag))) {
-            flags.push(Arc::downgrade(flag));
+    /// `exists` says whether the watcher has seen a key that is not expired.
+    pub fn add(&mut self, db: usize, key: &[u8], flag: &Arc<WatchFlag>, exists: bool) {
+        let watchers = self.by_db.entry(db).or_default().entry(key.into()).or_default();
+        watchers.retain(|known| known.flag.strong_count() > 0);
+        if !watchers.iter().any(|known| std::ptr::eq(known.flag.as_ptr(), Arc::as_ptr(flag))) {
+            watchers.push(Watcher { flag: Arc::downgrade(flag), saw_none: !exists });
+        }
+    }
+
+    /// The key has expired: sets the flags of all who have seen it before.
+    pub fn expire(&mut self, db: usize, key: &[u8]) {
+        if let Some(watchers) = self.by_db.get_mut(&db).and_then(|keys| keys.get_mut(key)) {
+            let seen = watchers.extract_if(.., |watcher| !watcher.saw_none);
+            seen.filter_map(|watcher| watcher.flag.upgrade()).for_each(|flag| flag.touch());
         }
     }
 
@@ -48,9 +65,9 @@ impl Watched {
     /// need not be told again.
     pub fn touch(&mut self, db: usize, key: &[u8]) {
         if let Some(keys) = self.by_db.get_mut(&db)
-            && let Some(flags) = keys.remove(key)
+            && let Some(watchers) = keys.remove(key)
         {
-            flags.iter().filter_map(Weak::upgrade).for_each(|flag| flag.touch());
+            touch_each(&watchers);
             if keys.is_empty() {
                 self.by_db.remove(&db);
             }
@@ -59,9 +76,9 @@ impl Watched {
 
     /// Touches every watched key of a database that `is_affected`.
     pub fn touch_all(&mut self, db: usize, mut is_affected: impl FnMut(&[u8]) -> bool) {
-        for (key, flags) in self.by_db.get(&db).into_iter().flatten() {
+        for (key, watchers) in self.by_db.get(&db).into_iter().flatten() {
             if is_affected(key) {
-                flags.iter().filter_map(Weak::upgrade).for_each(|flag| flag.touch());
+                touch_each(watchers);
             }
         }
     }
@@ -74,10 +91,14 @@ impl Watched {
     /// Forgets those who no longer watch.
     pub fn sweep(&mut self) {
         self.by_db.retain(|_, keys| {
-            keys.retain(|_, flags| flags.iter().any(|flag| flag.strong_count() > 0));
+            keys.retain(|_, all| all.iter().any(|watcher| watcher.flag.strong_count() > 0));
             !keys.is_empty()
         });
     }
+}
+
+fn touch_each(watchers: &[Watcher]) {
+    watchers.iter().filter_map(|watcher| watcher.flag.upgrade()).for_each(|flag| flag.touch());
 }
 
 #[cfg(test)]
@@ -88,9 +109,9 @@ mod tests {
     fn a_touch_reaches_the_watchers_of_that_key_only() {
         let (mine, other) = (Arc::new(WatchFlag::default()), Arc::new(WatchFlag::default()));
         let mut watched = Watched::default();
-        watched.add(0, b"k", &mine);
-        watched.add(0, b"k", &mine);
-        watched.add(1, b"k", &other);
+        watched.add(0, b"k", &mine, true);
+        watched.add(0, b"k", &mine, true);
+        watched.add(1, b"k", &other, true);
         watched.touch(0, b"absent");
         assert!(!mine.is_touched());
         watched.touch(0, b"k");
@@ -98,5 +119,17 @@ mod tests {
         drop(other);
         watched.sweep();
         assert!(watched.is_empty());
+    }
+
+    #[test]
+    fn expiry_is_no_change_for_who_saw_no_key() {
+        let (early, late) = (Arc::new(WatchFlag::default()), Arc::new(WatchFlag::default()));
+        let mut watched = Watched::default();
+        watched.add(0, b"k", &early, true);
+        watched.add(0, b"k", &late, false);
+        watched.expire(0, b"k");
+        assert!(early.is_touched() && !late.is_touched());
+        watched.touch(0, b"k");
+        assert!(late.is_touched());
     }
 }

@@ -6,6 +6,7 @@ use crate::keyspace::Keyspace;
 use crate::shard::Shard;
 use crate::store::raw::table::{Cursor, EntryRef, Table};
 use crate::store::shard_set::ShardSet;
+use crate::types::hash::stored;
 use crate::value::Object;
 
 /// Random picks before the search for a key that is not expired goes in order.
@@ -34,13 +35,17 @@ impl<'a> Keys<'a> {
         cursor: Cursor,
         visit: &mut dyn FnMut(EntryRef<'_, Object>),
     ) -> Cursor {
-        let (db, now_ms) = (self.db, self.now.0);
-        let table = self.shard(shard).table(db);
-        if table.expires_len() == 0 {
+        let (db, now) = (self.db, self.now);
+        let held = self.shard(shard);
+        let has_dead_fields = held.fields[db].is_due(now);
+        let table = held.table(db);
+        if table.expires_len() == 0 && !has_dead_fields {
             return table.scan(cursor, visit);
         }
         table.scan(cursor, &mut |entry| {
-            if is_live(&entry, now_ms) {
+            // Nothing is removed here: a walk moves on to other shards without any effect.
+            let is_over = has_dead_fields && stored::is_over(&entry.value(), now.0);
+            if is_live(&entry, now.0) && !is_over {
                 visit(entry);
             }
         })
@@ -66,8 +71,12 @@ impl<'a> Keys<'a> {
         let keyspace = self.keyspace;
         for _ in 0..RANDOM_PICKS_MAX {
             let shard = self.random_shard()?;
+            self.expire_fields_of(shard);
             let now_ms = self.now.0;
-            let entry = self.shard(shard).table(db).random(&mut || keyspace.draw_u64())?;
+            let Some(entry) = self.shard(shard).table(db).random(&mut || keyspace.draw_u64())
+            else {
+                continue;
+            };
             if is_live(&entry, now_ms) {
                 return Some(show(entry.key()));
             }
@@ -117,15 +126,20 @@ impl<'a> Keys<'a> {
         let mut emptied = Vec::new();
         for index in self.held().iter() {
             for db in databases.clone() {
-                let Shard { tables, watched, once, .. } = self.locked.shard(index);
+                let Shard { tables, fields, watched, waiting, once } = self.locked.shard(index);
                 let table = &mut tables[db];
                 once.clear(db);
                 if table.is_empty() {
                     continue;
                 }
+                for key in waiting.keys_of_db(db) {
+                    if holds_key(keyspace, table, &key) {
+                        self.effects.ready.push(ReadyKey { db, key });
+                    }
+                }
                 watched.touch_all(db, |key| holds_key(keyspace, table, key));
                 self.effects.dirty += table.len() as u64;
-                emptied.push(table.take());
+                emptied.push((table.take(), std::mem::take(&mut fields[db])));
                 keyspace.publish_gauges(index, &mut self.locked, db);
             }
         }
@@ -143,7 +157,7 @@ impl<'a> Keys<'a> {
         let keyspace = self.keyspace;
         for index in self.held().iter() {
             self.expire_watched(index, (one, other));
-            let Shard { tables, watched, waiting, once } = self.locked.shard(index);
+            let Shard { tables, fields, watched, waiting, once } = self.locked.shard(index);
             once.swap((one, other));
             for db in [one, other] {
                 watched.touch_all(db, |key| {
@@ -151,6 +165,7 @@ impl<'a> Keys<'a> {
                 });
             }
             tables.swap(one, other);
+            fields.swap(one, other);
             for db in [one, other] {
                 for key in waiting.keys_of_db(db) {
                     if holds_key(keyspace, &tables[db], &key) {

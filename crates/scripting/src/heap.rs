@@ -9,6 +9,8 @@ mod arena;
 mod memory;
 mod strings;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use arena::Arena;
 pub(crate) use memory::Memory;
@@ -90,6 +92,8 @@ pub struct Heap {
     pub(crate) permanent_bytes_kept: usize,
     pub(crate) collect_at_bytes: usize,
     pub(crate) out_of_memory: StrRef,
+    /// Permanent strings that the host holds.
+    pub(crate) pinned: HashSet<StrRef>,
     /// The metatable that all strings share.
     pub(crate) string_meta: Option<TableRef>,
     /// Work that natives declared since the host was last asked.
@@ -130,6 +134,7 @@ impl Heap {
             permanent_bytes_kept: 0,
             collect_at_bytes: COLLECT_BYTES_MIN,
             out_of_memory: text.expect("an empty state has room for one short string"),
+            pinned: HashSet::new(),
             string_meta: None,
             steps_left: crate::limits::STEPS_PER_TICK,
         }
@@ -185,8 +190,16 @@ impl Heap {
         added.map_err(|refusal| self.fault_of(refusal))
     }
 
-    /// A permanent string that constants share; only between runs.
+    /// A permanent string that constants share, for the host to hold; only between runs.
     pub fn intern(&mut self, bytes: &[u8]) -> Result<StrRef, Fault> {
+        let string = self.intern_constant(bytes)?;
+        self.pinned.insert(string);
+        self.permanent_bytes = self.memory.used_bytes();
+        Ok(string)
+    }
+
+    /// As `intern`, but it goes when no constant needs it any more.
+    pub(crate) fn intern_constant(&mut self, bytes: &[u8]) -> Result<StrRef, Fault> {
         let added = self.strings.intern(&mut self.memory, bytes);
         added.map_err(|refusal| self.fault_of(refusal))
     }
@@ -282,7 +295,11 @@ impl Heap {
         self.memory.take(table::TABLE_BYTES)?;
         let mut table = Table::default();
         if array_len + hash_len > 0 {
-            table.resize(&self.strings, &mut self.memory, array_len, hash_len)?;
+            let sized = table.resize(&self.strings, &mut self.memory, array_len, hash_len);
+            if let Err(refusal) = sized {
+                self.memory.give(table::TABLE_BYTES);
+                return Err(refusal);
+            }
         }
         Ok(TableRef(self.tables.add(table)))
     }

@@ -406,17 +406,22 @@ impl Proto {
         here.into_iter().find(|named| named.operand == operand)
     }
 
-    /// Rough size, for the account of what scripts hold.
-    pub fn size_bytes(&self) -> usize {
+    /// Rough size without inner functions, for the account of what scripts hold.
+    pub(crate) fn own_bytes(&self) -> usize {
         let strings = self.constants.iter().map(|constant| match constant {
             Constant::Str(bytes) => bytes.len(),
             _ => 0,
         });
-        let own = self.code.len() * (size_of::<Op>() + 4)
+        self.code.len() * (size_of::<Op>() + size_of::<u32>())
             + self.constants.len() * size_of::<Constant>()
             + self.names.len() * size_of::<Named>()
-            + size_of::<Proto>();
-        own + strings.sum::<usize>() + self.children.iter().map(|c| c.size_bytes()).sum::<usize>()
+            + size_of::<Proto>()
+            + strings.sum::<usize>()
+    }
+
+    /// The same with inner functions.
+    pub fn size_bytes(&self) -> usize {
+        self.own_bytes() + self.children.iter().map(|child| child.size_bytes()).sum::<usize>()
     }
 }
 

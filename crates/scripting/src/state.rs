@@ -32,6 +32,8 @@ pub(crate) struct Loaded {
     pub(crate) children: Box<[ProtoRef]>,
     /// The globals of this code.
     pub(crate) env: TableRef,
+    /// What it counts for.
+    pub(crate) size_bytes: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -111,6 +113,7 @@ pub struct State {
     /// What the libraries keep.
     pub(crate) library: crate::library::Kept,
     origin: Option<Origin>,
+    pub(crate) collects_eagerly: bool,
 }
 
 /// Where the error of a run was raised.
@@ -149,6 +152,7 @@ impl State {
             run_globals: Vec::new(),
             library: crate::library::Kept::default(),
             origin: None,
+            collects_eagerly: false,
         }
     }
 
@@ -235,6 +239,7 @@ impl State {
 
     /// Loads a chunk for many runs; its globals are `env`.
     pub fn load(&mut self, chunk: &Chunk, env: TableRef) -> Result<RootId, Fault> {
+        self.collect_permanent_if_due();
         let function = self.instantiate(&chunk.main, env, true)?;
         Ok(self.keep(Value::Function(function)))
     }
@@ -250,13 +255,16 @@ impl State {
         env: TableRef,
         is_permanent: bool,
     ) -> Result<FuncRef, Fault> {
-        let loaded = self.load_proto(proto, env, is_permanent)?;
-        let made = self.heap.closure(loaded, Box::default());
-        let function = made.map_err(|refusal| self.heap.fault_of(refusal))?;
+        let loaded = self.load_proto(proto, env, is_permanent);
+        let made = loaded.and_then(|loaded| {
+            let made = self.heap.closure(loaded, Box::default());
+            made.map_err(|refusal| self.heap.fault_of(refusal))
+        });
         if is_permanent {
+            // Also what a refused chunk left behind, which the next collection finds.
             self.heap.settle();
         }
-        Ok(function)
+        made
     }
 
     fn load_proto(
@@ -275,19 +283,29 @@ impl State {
                 Constant::Nil => Value::Nil,
                 Constant::Bool(value) => Value::Bool(*value),
                 Constant::Number(number) => Value::Number(*number),
-                Constant::Str(bytes) if is_permanent => Value::Str(self.heap.intern(bytes)?),
+                Constant::Str(bytes) if is_permanent => {
+                    Value::Str(self.heap.intern_constant(bytes)?)
+                }
                 Constant::Str(bytes) => match self.heap.strings.interned(bytes) {
                     Some(known) => Value::Str(known),
                     None => Value::Str(self.heap.string(bytes)?),
                 },
             });
         }
-        let hashes = constants.iter().map(|constant| match constant {
-            Value::Str(string) => self.heap.strings.hash(*string),
-            _ => 0,
-        });
+        let hashes: Box<[u32]> = constants
+            .iter()
+            .map(|constant| match constant {
+                Value::Str(string) => self.heap.strings.hash(*string),
+                _ => 0,
+            })
+            .collect();
+        let size_bytes = size_of::<Loaded>()
+            + proto.own_bytes()
+            + constants.len() * (size_of::<Value>() + size_of::<u32>());
+        self.heap.take(size_bytes)?;
         let loaded = Loaded {
-            hashes: hashes.collect(),
+            size_bytes,
+            hashes,
             proto: proto.clone(),
             constants: constants.into(),
             children: children.into(),
@@ -300,7 +318,8 @@ impl State {
 
     // What the host keeps.
 
-    /// Keeps a value beyond the run, and everything it reaches.
+    /// Keeps a value beyond the run, and everything it reaches. What the host wants to find again
+    /// in a later run is kept this way, or interned, or reached from the globals.
     pub fn keep(&mut self, value: Value) -> RootId {
         match self.roots_free.pop() {
             Some(index) => {
@@ -396,5 +415,19 @@ impl State {
         self.current.top = 0;
         self.current.shrink();
         self.cut_or_promote();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::State;
+    use crate::proto::Chunk;
+
+    #[test]
+    fn states_move_between_threads_and_chunks_are_shared() {
+        fn moves<T: Send>() {}
+        fn is_shared<T: Send + Sync>() {}
+        moves::<State>();
+        is_shared::<Chunk>();
     }
 }

@@ -75,6 +75,24 @@ fn check(cases: &str) {
     assert_eq!(state.heap().used_bytes(), held_bytes, "scripts that were released left something");
 }
 
+/// Cases that make so much that a collection at every step would take minutes.
+fn is_heavy(source: &str) -> bool {
+    ["00000 do", "5000", "00000)", "k' .. i", "1000 do"].iter().any(|part| source.contains(part))
+}
+
+#[test]
+fn collections_at_every_chance_change_nothing() {
+    let mut state = new_state().unwrap();
+    state.collect_eagerly();
+    let cases = [include_str!("corpus/language.txt"), include_str!("corpus/messages.txt")];
+    for case in cases.iter().flat_map(|cases| cases.trim_end().split("\n----\n")) {
+        let (source, wanted) = case.rsplit_once("\n=> ").unwrap_or((case, ""));
+        if !is_heavy(source) {
+            assert_eq!(answer(&mut state, source), wanted, "{source}");
+        }
+    }
+}
+
 #[test]
 fn the_language() {
     check(include_str!("corpus/language.txt"));

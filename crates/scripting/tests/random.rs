@@ -189,10 +189,20 @@ fn new_state() -> State {
 
 #[test]
 fn random_programs_leave_a_sound_state() {
+    check_programs(new_state(), 6_000);
+}
+
+#[test]
+fn random_programs_survive_collections_at_every_chance() {
     let mut state = new_state();
+    state.collect_eagerly();
+    check_programs(state, 300);
+}
+
+fn check_programs(mut state: State, count: u64) {
     let held_bytes = state.heap().used_bytes();
     let mut compiled = 0;
-    for seed in 0..6_000 {
+    for seed in 0..count {
         let mut maker = Maker { random: Random::from_seed(seed), left: 40 };
         let source = maker.program();
         let Ok(chunk) = compile(source.as_bytes(), b"@user_script") else { continue };
@@ -204,7 +214,7 @@ fn random_programs_leave_a_sound_state() {
         state.end_run();
         state.release(root);
     }
-    assert!(compiled > 3_000, "only {compiled} programs compile");
+    assert!(compiled > count / 2, "only {compiled} programs compile");
     let chunk = compile(b"return 1", b"@user_script").unwrap();
     let globals = state.globals();
     let root = state.load(&chunk, globals).unwrap();

@@ -209,6 +209,7 @@ fn a_table_emptied_in_a_traversal_survives_collections() {
 #[test]
 fn what_a_library_keeps_outlives_its_runs() {
     let mut state = new_state(64 << 20);
+    state.collect_eagerly();
     let mut warden = Warden::new(usize::MAX);
     let source = "
         local n, seen, log = 0, {}, {}

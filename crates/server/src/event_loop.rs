@@ -36,6 +36,17 @@ pub enum After {
     Close,
 }
 
+/// What a connection has in its buffers, and how much they take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Buffers {
+    /// Input that was not run yet.
+    pub input_bytes: usize,
+    pub input_capacity_bytes: usize,
+    /// Output that was not sent yet.
+    pub output_bytes: usize,
+    pub output_capacity_bytes: usize,
+}
+
 /// What a connection's commands mean.
 pub trait Service: Send + Sync + Sized + 'static {
     /// What a thread needs to run commands.
@@ -62,6 +73,9 @@ pub trait Service: Send + Sync + Sized + 'static {
 
     /// The time of this round, in milliseconds since 1970.
     fn round_ms(&self, worker: &Self::Worker) -> i64;
+
+    /// The thread has served all that was ready, which took it so long.
+    fn end_round(&self, _worker: &mut Self::Worker, _micros: u64) {}
 
     /// Before the first and after the last command of a connection's turn.
     fn begin_turn(&self, worker: &mut Self::Worker, client: &mut Self::Client, input_bytes: usize);
@@ -117,17 +131,17 @@ pub trait Service: Send + Sync + Sized + 'static {
     /// The moment, in milliseconds since 1970, when a waiting client's time is over.
     fn deadline_ms(&self, client: &Self::Client) -> Option<i64>;
 
-    /// That moment has come, or a second has passed; `output_bytes` are still unsent.
+    /// That moment has come, or a second has passed.
     fn tick(
         &self,
         worker: &mut Self::Worker,
         client: &mut Self::Client,
-        output_bytes: usize,
+        buffers: Buffers,
         out: &mut Vec<u8>,
     ) -> After;
 
     /// After each turn: is the client's unsent output within its limits?
-    fn may_hold_output(&self, client: &mut Self::Client, output_bytes: usize) -> bool;
+    fn may_hold_output(&self, client: &mut Self::Client, buffers: Buffers) -> bool;
 
     fn now_ms(&self) -> i64;
 

@@ -24,7 +24,7 @@ pub fn start(node: Arc<Node>, is_ending: Arc<AtomicBool>) -> std::io::Result<()>
             let (now, started) = (node.clock.now(), node.clock.monotonic_micros());
             expire(&node, now);
             expire_once(&node, now);
-            node.pause.tick(now);
+            node.pause.tick(&node.keyspace, now);
             worker.tend();
             node.tick();
             let micros = node.clock.monotonic_micros().saturating_sub(started);

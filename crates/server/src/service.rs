@@ -1,6 +1,6 @@
 //! What connections mean to Russet: sessions that run commands.
 
-use crate::event_loop::{Address, After, Peer, Service};
+use crate::event_loop::{Address, After, Buffers, Peer, Service};
 use russet_base::limits::{ARGUMENTS_MAX, INLINE_BYTES_MAX, OUTPUT_BYTES_MAX};
 use russet_base::{Args, UnixMillis};
 use russet_commands::blocking::{self, GiveUp};
@@ -31,6 +31,25 @@ pub struct Client {
     soft_limit_since_ms: Option<i64>,
     /// It asked for more than its hard limit allows at once: nothing more is sent to it.
     is_cut_off: bool,
+    /// What its card says that it holds.
+    buffers: Buffers,
+}
+
+impl Client {
+    /// Puts what it holds on its card, which an idle client's turn leaves as it is.
+    #[inline]
+    fn note(&mut self, buffers: Buffers) {
+        if self.buffers != buffers {
+            self.buffers = buffers;
+            let card = &self.session.card;
+            let free = buffers.input_capacity_bytes - buffers.input_bytes;
+            card.query_bytes.store(buffers.input_bytes as u64, Ordering::Relaxed);
+            card.query_free_bytes.store(free as u64, Ordering::Relaxed);
+            card.output_bytes.store(buffers.output_bytes as u64, Ordering::Relaxed);
+            let capacity = buffers.output_capacity_bytes as u64;
+            card.output_capacity_bytes.store(capacity, Ordering::Relaxed);
+        }
+    }
 }
 
 impl RussetService {
@@ -183,7 +202,8 @@ impl Service for RussetService {
         self.node.clients.add(card.clone());
         self.node.stats.connections.fetch_add(1, Ordering::Relaxed);
         let session = Session::new(card, mailbox, needs_auth);
-        Some(Client { session, soft_limit_since_ms: None, is_cut_off: false })
+        let buffers = Buffers::default();
+        Some(Client { session, soft_limit_since_ms: None, is_cut_off: false, buffers })
     }
 
     fn disconnect(&self, _worker: &mut Worker, client: &mut Client) {
@@ -208,6 +228,10 @@ impl Service for RussetService {
 
     fn round_ms(&self, worker: &Worker) -> i64 {
         worker.now.0
+    }
+
+    fn end_round(&self, worker: &mut Worker, micros: u64) {
+        worker.stats.count_round(micros);
     }
 
     fn begin_turn(&self, worker: &mut Worker, client: &mut Client, input_bytes: usize) {
@@ -353,7 +377,7 @@ impl Service for RussetService {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        output_bytes: usize,
+        buffers: Buffers,
         out: &mut Vec<u8>,
     ) -> After {
         worker.now = self.node.clock.now();
@@ -363,7 +387,6 @@ impl Service for RussetService {
             return self.give_up(worker, &mut client.session, GiveUp::TimedOut, out);
         }
         let card = &client.session.card;
-        card.output_bytes.store(output_bytes as u64, Ordering::Relaxed);
         let idle_seconds = self.node.config.int(Directive::Timeout);
         let is_exempt = client.session.blocked.is_some()
             || client.session.subscriptions.count_all() > 0
@@ -374,11 +397,12 @@ impl Service for RussetService {
                 return After::Close;
             }
         }
-        if !self.may_hold_output(client, output_bytes) { After::Close } else { After::Wait }
+        if !self.may_hold_output(client, buffers) { After::Close } else { After::Wait }
     }
 
-    fn may_hold_output(&self, client: &mut Client, output_bytes: usize) -> bool {
-        client.session.card.output_bytes.store(output_bytes as u64, Ordering::Relaxed);
+    fn may_hold_output(&self, client: &mut Client, buffers: Buffers) -> bool {
+        client.note(buffers);
+        let output_bytes = buffers.output_bytes;
         if output_bytes == 0 {
             client.soft_limit_since_ms = None;
             return true;

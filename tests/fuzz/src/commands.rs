@@ -122,6 +122,7 @@ fn look_at(stage: &mut Stage, key: &[u8]) {
                 assert_eq!(usize::try_from(found).ok(), Some(rank), "ZRANK against ZRANGE");
             }
         }
+        "+hash" => look_at_hash(stage, key),
         "+set" => {
             let length = integer(stage.ask(&[b"SCARD", key]));
             let members = strings(stage.ask(&[b"SMEMBERS", key]));
@@ -133,8 +134,68 @@ fn look_at(stage: &mut Stage, key: &[u8]) {
                 assert_eq!(integer(stage.ask(&[b"SISMEMBER", key, member])), 1);
             }
         }
+        "+stream" => look_at_stream(stage, key),
+        "+MBbloom--" => {
+            let items = integer(stage.ask(&[b"BF.CARD", key]));
+            let capacity = stage.ask(&[b"BF.INFO", key, b"CAPACITY"]).to_string();
+            assert!(items >= 0 && !capacity.starts_with('-'), "{items} items: {capacity}");
+        }
         other => panic!("a type that nobody looks at yet: {other}"),
     }
+}
+
+fn look_at_hash(stage: &mut Stage, key: &[u8]) {
+    let length = integer(stage.ask(&[b"HLEN", key]));
+    let names = strings(stage.ask(&[b"HKEYS", key]));
+    let values = strings(stage.ask(&[b"HVALS", key]));
+    assert!(length > 0, "an empty hash is no hash");
+    assert_eq!(usize::try_from(length).ok(), Some(names.len()), "HLEN against HKEYS");
+    assert_eq!(names.len(), values.len(), "HKEYS against HVALS");
+    let distinct: BTreeSet<&[u8]> = names.iter().map(Vec::as_slice).collect();
+    assert_eq!(distinct.len(), names.len(), "each field once");
+    for (name, value) in names.iter().zip(&values) {
+        assert_eq!(&string(stage.ask(&[b"HGET", key, name])), value, "HGET against HVALS");
+        let Value::Array(ttl) = stage.ask(&[b"HPTTL", key, b"FIELDS", b"1", name]) else {
+            panic!("HPTTL answers an array");
+        };
+        assert!(ttl.iter().all(|ttl| matches!(ttl, Value::Integer(-1 | 1..))), "HPTTL: {ttl:?}");
+    }
+}
+
+/// A stream may be empty. Its entries are in the order of their IDs, and XINFO agrees.
+fn look_at_stream(stage: &mut Stage, key: &[u8]) {
+    let length = integer(stage.ask(&[b"XLEN", key]));
+    let ids = entry_ids(stage.ask(&[b"XRANGE", key, b"-", b"+"]));
+    assert_eq!(usize::try_from(length).ok(), Some(ids.len()), "XLEN against XRANGE");
+    assert!(ids.is_sorted_by(|one, next| one < next), "IDs grow");
+    let mut reversed = entry_ids(stage.ask(&[b"XREVRANGE", key, b"+", b"-"]));
+    reversed.reverse();
+    assert_eq!(ids, reversed, "XREVRANGE against XRANGE");
+    let info = stage.ask(&[b"XINFO", b"STREAM", key, b"FULL", b"COUNT", b"0"]).to_string();
+    let is_told =
+        [", ", ": "].iter().any(|between| info.contains(&format!("\"length\"{between}{length},")));
+    assert!(is_told, "XINFO against XLEN: {info}");
+}
+
+/// The IDs of entries, as numbers.
+fn entry_ids(value: Value) -> Vec<(u64, u64)> {
+    let Value::Array(entries) = value else { panic!("entries were expected: {value}") };
+    let id = |entry: Value| match entry {
+        Value::Array(parts) => match parts.into_iter().next() {
+            Some(Value::Bulk(id)) => String::from_utf8_lossy(&id).into_owned(),
+            other => panic!("an ID was expected: {other:?}"),
+        },
+        other => panic!("an entry was expected: {other}"),
+    };
+    let number = |text: &str| text.parse::<u64>().expect("an ID is two numbers");
+    entries
+        .into_iter()
+        .map(|entry| {
+            let id = id(entry);
+            let (ms, seq) = id.split_once('-').expect("an ID has a dash");
+            (number(ms), number(seq))
+        })
+        .collect()
 }
 
 fn integer(value: Value) -> i64 {

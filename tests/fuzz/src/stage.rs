@@ -120,7 +120,12 @@ impl Stage {
     /// Keys of a database that have a time to live, those included that are over.
     pub fn volatile_keys(&self, db: usize) -> u64 {
         let gauges = self.worker.node.keyspace.gauges().iter();
-        gauges.map(|shard| shard.expires[db].load(Ordering::Relaxed)).sum()
+        gauges
+            .map(|shard| {
+                shard.expires[db].load(Ordering::Relaxed)
+                    + shard.volatile[db].load(Ordering::Relaxed)
+            })
+            .sum()
     }
 
     pub fn select(&mut self, db: usize) {

@@ -58,6 +58,27 @@ const STRINGS: &[&str] = &[
     "OK",
 ];
 const PATTERNS: &[&str] = &["*", "k", "?", "[a-m]", "{t}*", "**a*", "\\*", "[^k]*", ""];
+/// IDs and what stands for them; few groups and consumers.
+const STREAM_WORDS: &[&str] = &[
+    "0",
+    "1",
+    "1-1",
+    "1-2",
+    "2-*",
+    "3-*",
+    "7-*",
+    "20-*",
+    "5-1",
+    "-",
+    "+",
+    "$",
+    ">",
+    "(1-1",
+    "0-0",
+    "18446744073709551615-18446744073709551615",
+    "g",
+    "*",
+];
 /// Longest made-up value: long enough to leave the packed encodings.
 const LONG_BYTES: usize = 300;
 /// How deep the grammar is followed, and how often a repeated argument is repeated.
@@ -107,6 +128,13 @@ fn write(arg: &Arg, source: &mut Source, words: &mut Vec<Vec<u8>>, depth: usize)
             words.push(token.as_bytes().to_vec());
         }
         match arg.kind {
+            ArgKind::Block if arg.name == "streams" => {
+                // As many IDs as keys, or nothing would ever be read.
+                let count = 1 + source.below(REPEATS_MAX);
+                for part in arg.parts {
+                    (0..count).for_each(|_| words.push(value(part, source)));
+                }
+            }
             ArgKind::Block => arg.parts.iter().for_each(|p| write(p, source, words, depth + 1)),
             ArgKind::OneOf if !arg.parts.is_empty() => {
                 write(&source.pick(arg.parts), source, words, depth + 1);
@@ -117,13 +145,20 @@ fn write(arg: &Arg, source: &mut Source, words: &mut Vec<Vec<u8>>, depth: usize)
     }
 }
 
+fn is_stream_word(name: &str) -> bool {
+    ["id", "start", "end", "group", "consumer", "threshold", "last-id", "lastid"].contains(&name)
+}
+
 fn value(arg: &Arg, source: &mut Source) -> Vec<u8> {
     let choices = match arg.kind {
         ArgKind::Key(_) => KEYS,
-        ArgKind::Integer | ArgKind::UnixTime if arg.name == "numkeys" => &["1", "2", "1", "3", "0"],
+        ArgKind::Integer | ArgKind::UnixTime if matches!(arg.name, "numkeys" | "numfields") => {
+            &["1", "2", "1", "3", "0"]
+        }
         ArgKind::Integer | ArgKind::UnixTime => INTEGERS,
         ArgKind::Double => FLOATS,
-        ArgKind::Pattern => PATTERNS,
+        ArgKind::Pattern | ArgKind::KeyPattern(_) => PATTERNS,
+        ArgKind::String if is_stream_word(arg.name) => STREAM_WORDS,
         _ if source.one_in(16) => return vec![b'v'; source.below(LONG_BYTES)],
         _ if source.one_in(16) => return source.take(24).to_vec(),
         _ => STRINGS,

@@ -19,8 +19,13 @@ pub fn is_same(words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
         "TTL" | "EXPIRETIME" => is_near(russet, peer, TTL_APART_MS / 1_000),
         "PTTL" | "PEXPIRETIME" => is_near(russet, peer, TTL_APART_MS),
         // Each server has its own hash order.
-        "KEYS" => sorted(russet) == sorted(peer),
+        "KEYS" | "HKEYS" | "HVALS" => sorted(russet) == sorted(peer),
         "SCAN" => is_same_page(words, russet, peer),
+        "HGETALL" => pairs(russet).is_some() && pairs(russet) == pairs(peer),
+        "HSCAN" => is_same_page(&words[1..], russet, peer),
+        "HRANDFIELD" => is_same_choice(russet, peer),
+        "HTTL" | "HEXPIRETIME" => are_near(russet, peer, TTL_APART_MS / 1_000),
+        "HPTTL" | "HPEXPIRETIME" => are_near(russet, peer, TTL_APART_MS),
         "SSCAN" | "ZSCAN" => is_same_page(&words[1..], russet, peer),
         "SMEMBERS" | "SINTER" | "SUNION" | "SDIFF" => sorted(russet) == sorted(peer),
         "SRANDMEMBER" => is_same_sample(russet, peer),
@@ -32,7 +37,13 @@ pub fn is_same(words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
         "OBJECT" => is_same_object(&upper(words, 1), russet, peer),
         // Sizes of our own structures; present or absent is the same.
         "MEMORY" => matches!((russet, peer), (Reply::Int(_), Reply::Int(_))),
+        "XPENDING" => is_same_pending(russet, peer),
+        "XINFO" => is_same_but_moments(russet, peer),
+        // DIFFERS: `+` is the last entry that is there, as in Redis; Valkey looks behind the last
+        // ID that was given out.
+        "XREAD" => words.iter().any(|word| word == b"+"),
         "COMMAND" => has_odd_count(words) && russet.is_error(),
+        "SORT" | "SORT_RO" => is_same_sort(words, russet, peer),
         "PUBSUB" if upper(words, 1).ends_with("CHANNELS") => sorted(russet) == sorted(peer),
         _ => false,
     }
@@ -64,6 +75,38 @@ fn is_same_text(russet: &[u8], peer: &[u8]) -> bool {
     !(is_plain(russet) && is_plain(peer)) && until_nul(russet) == until_nul(peer)
 }
 
+/// The list of XPENDING: for how long each entry has been idle does not count.
+fn is_same_pending(russet: &Reply, peer: &Reply) -> bool {
+    let (Reply::Array(ours), Reply::Array(theirs)) = (russet, peer) else { return false };
+    let is_same_entry = |pair: (&Reply, &Reply)| match pair {
+        (Reply::Array(a), Reply::Array(b)) if a.len() == 4 && b.len() == 4 => {
+            (&a[0], &a[1], &a[3]) == (&b[0], &b[1], &b[3])
+        }
+        (a, b) => a == b,
+    };
+    ours.len() == theirs.len() && ours.iter().zip(theirs).all(is_same_entry)
+}
+
+/// XINFO STREAM FULL tells when things happened. DIFFERS: a block whose entries are all gone is
+/// gone; peers may keep it as long as its last entry was deleted by name.
+fn is_same_but_moments(russet: &Reply, peer: &Reply) -> bool {
+    const MOMENT_MS_MIN: i64 = 1_000_000_000_000;
+    match (russet, peer) {
+        (Reply::Array(ours), Reply::Array(theirs)) => {
+            let is_emptied = ours.get(1) == Some(&Reply::Int(0));
+            let is_block_count = |at: usize| is_emptied && (at == 3 || at == 5);
+            ours.len() == theirs.len()
+                && ours
+                    .iter()
+                    .zip(theirs)
+                    .enumerate()
+                    .all(|(at, (a, b))| is_block_count(at) || is_same_but_moments(a, b))
+        }
+        (Reply::Int(a), Reply::Int(b)) => a == b || *a.min(b) > MOMENT_MS_MIN,
+        _ => russet == peer,
+    }
+}
+
 fn upper(words: &[Vec<u8>], at: usize) -> String {
     words.get(at).map_or_else(String::new, |word| String::from_utf8_lossy(word).to_uppercase())
 }
@@ -77,6 +120,37 @@ fn is_near(a: &Reply, b: &Reply, apart: i64) -> bool {
 
 fn is_nothing(reply: &Reply) -> bool {
     matches!(reply, Reply::Null | Reply::NullBulk | Reply::NullArray)
+}
+
+/// As `is_near` for each of several, where -1 and -2 are answers, too.
+fn are_near(a: &Reply, b: &Reply, apart: i64) -> bool {
+    let (Reply::Array(a), Reply::Array(b)) = (a, b) else { return false };
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b || is_near(a, b, apart))
+}
+
+/// Something, and as much of it: which it is, is drawn by each server for itself.
+fn is_same_choice(russet: &Reply, peer: &Reply) -> bool {
+    match (russet, peer) {
+        (Reply::Array(ours), Reply::Array(theirs)) => ours.len() == theirs.len(),
+        _ => is_nothing(russet) == is_nothing(peer) && !russet.is_error() && !peer.is_error(),
+    }
+}
+
+/// The pairs of a map in an order of their own.
+fn pairs(reply: &Reply) -> Option<Vec<Vec<Vec<u8>>>> {
+    let texts = |items: &[Reply]| -> Option<Vec<Vec<u8>>> {
+        items.iter().map(|item| item.text().map(<[u8]>::to_vec)).collect()
+    };
+    let mut pairs: Vec<Vec<Vec<u8>>> = match reply {
+        Reply::Array(items) => items.chunks(2).map(texts).collect::<Option<_>>()?,
+        Reply::Map(items) => items
+            .iter()
+            .map(|(name, value)| texts(&[name.clone(), value.clone()]))
+            .collect::<Option<_>>()?,
+        _ => return None,
+    };
+    pairs.sort();
+    Some(pairs)
 }
 
 /// What was drawn is chance; how many were is not.
@@ -122,6 +196,15 @@ fn is_same_page(words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
     !is_whole || sorted(our_keys) == sorted(their_keys)
 }
 
+/// The order of a set without a sort is each server's own affair, and so is that of elements whose
+/// texts to order by are equal. With LIMIT it decides which of them are shown.
+fn is_same_sort(words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
+    let has = |name: &str| (2..words.len()).any(|at| upper(words, at) == name);
+    let (Reply::Array(ours), Reply::Array(theirs)) = (russet, peer) else { return false };
+    let is_part = has("LIMIT") && ours.len() == theirs.len();
+    has("BY") && (is_part || sorted(russet) == sorted(peer))
+}
+
 fn is_same_object(what: &str, russet: &Reply, peer: &Reply) -> bool {
     match (what, russet, peer) {
         ("IDLETIME", Reply::Int(a), Reply::Int(b)) => a.abs_diff(*b) <= 20,
@@ -133,11 +216,16 @@ fn is_same_object(what: &str, russet: &Reply, peer: &Reply) -> bool {
 }
 
 /// DIFFERS: a list that shrinks is packed again by its total size; peers wait for one node. Valkey
-/// embeds a string by the size of the whole entry, key included; Russet and Redis by its own.
+/// embeds a string by the size of the whole entry, key included; Russet and Redis by its own. A
+/// small sorted set that is read by SORT stays what it was; peers make a skiplist of it.
 pub fn is_same_encoding(russet: &Reply, peer: &Reply) -> bool {
     let pair = (russet.text().unwrap_or_default(), peer.text().unwrap_or_default());
-    let may_differ: [(&[u8], &[u8]); 3] =
-        [(b"listpack", b"quicklist"), (b"raw", b"embstr"), (b"embstr", b"raw")];
+    let may_differ: [(&[u8], &[u8]); 4] = [
+        (b"listpack", b"quicklist"),
+        (b"listpack", b"skiplist"),
+        (b"raw", b"embstr"),
+        (b"embstr", b"raw"),
+    ];
     russet == peer || may_differ.contains(&pair)
 }
 

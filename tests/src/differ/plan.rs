@@ -114,8 +114,7 @@ fn pipeline(grammar: &Grammar, random: &mut Random) -> Vec<Step> {
             2 if random.chance(0.3) => vec![b"SELECT".to_vec(), values::database(random)],
             3 if random.chance(0.2) => words(&["RESET"]),
             // What a later call finds should often be of the type it wants.
-            4..=12 => vec![b"RPUSH".to_vec(), values::key(random), values::text(random)],
-            13..=20 => vec![b"SET".to_vec(), values::key(random), values::text(random)],
+            4..=20 => making(random),
             21..=24 => {
                 let mut words = words(&[["GETKEYS", "GETKEYSANDFLAGS"][random.index(2)]]);
                 words.insert(0, b"COMMAND".to_vec());
@@ -131,6 +130,29 @@ fn pipeline(grammar: &Grammar, random: &mut Random) -> Vec<Step> {
         steps.push(Step { connection: 0, words });
     }
     steps
+}
+
+/// A call that makes a value of some type, or adds to one.
+fn making(random: &mut Random) -> Vec<Vec<u8>> {
+    const VERBS: [&str; 8] = ["SET", "SET", "RPUSH", "RPUSH", "SADD", "HSET", "ZADD", "XADD"];
+    let known: Vec<&str> =
+        VERBS.into_iter().filter(|verb| lookup(verb.as_bytes()).is_some()).collect();
+    let verb = known[random.index(known.len())];
+    let mut words = vec![verb.into(), values::key(random)];
+    if verb == "XADD" {
+        words.push(format!("{}-{}", random.index(12), random.index(4)).into_bytes());
+    }
+    // One pair or element, or some; a string has but one.
+    let count = if verb == "SET" { 1 } else { 1 + random.index(4) };
+    for _ in 0..count {
+        match verb {
+            "ZADD" => words.push((random.index(7) as i64 - 3).to_string().into_bytes()),
+            "HSET" | "XADD" => words.push(values::text(random)),
+            _ => {}
+        }
+        words.push(values::text(random));
+    }
+    words
 }
 
 fn crossed(grammar: &Grammar, random: &mut Random) -> Vec<Step> {
@@ -161,11 +183,6 @@ fn crossed(grammar: &Grammar, random: &mut Random) -> Vec<Step> {
             }
             _ => grammar.plain(random),
         };
-        // DIFFERS: an LTRIM that leaves everything touches WATCH as in Redis; in Valkey 9.1 it does
-        // not.
-        if words[0].eq_ignore_ascii_case(b"LTRIM") {
-            continue;
-        }
         steps.push(Step { connection, words });
     }
     steps

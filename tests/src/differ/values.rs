@@ -151,6 +151,9 @@ const PATTERNS: &[&[u8]] = &[
     b"*", b"k*", b"k?", b"k[12]", b"k[^1]", b"k[1-2]", b"\\k1", b"{t}*", b"*a", b"", b"k[",
     b"nothing", b"[a-k]1", b"k1", b"b*\0*",
 ];
+/// What SORT makes keys from.
+const KEY_PATTERNS: &[&[u8]] =
+    &[b"*", b"k*", b"#", b"nosort", b"{t}*", b"*{t}", b"k*->a", b"*->", b"k1*", b"", b"k*->b->*"];
 const CHANNELS: &[&[u8]] = &[b"c1", b"c2", b"news.a", b"", b"{t}c"];
 const CHANNEL_PATTERNS: &[&[u8]] = &[b"*", b"c*", b"news.*", b"c[12]", b""];
 const DATABASES: &[&[u8]] = &[b"0", b"0", b"0", b"1", b"1", b"2", b"15", b"16", b"-1", b"abc", b""];
@@ -160,6 +163,33 @@ const RANGE_ENDS: &[&[u8]] = &[
     b"-", b"+", b"[a", b"(a", b"[abc", b"(b", b"[", b"(", b"[1", b"(10", b"0", b"1", b"-1", b"5",
     b"(1", b"-inf", b"+inf", b"(-inf", b"100", b"", b"a", b"+x", b"1.5",
 ];
+const STREAM_IDS: &[&[u8]] = &[
+    b"0",
+    b"1",
+    b"1-1",
+    b"1-2",
+    b"2-1",
+    b"3",
+    b"3-*",
+    b"5-5",
+    b"7-*",
+    b"9-1",
+    b"12-*",
+    b"0-1",
+    b"0-0",
+    b"-",
+    b"+",
+    b"$",
+    b">",
+    b"(1-1",
+    b"(3",
+    b"abc",
+    b"",
+    b"5-",
+    b"18446744073709551615-1",
+];
+const GROUPS: &[&[u8]] = &[b"g", b"g", b"h", b""];
+const CONSUMERS: &[&[u8]] = &[b"alice", b"bob", b""];
 const CURSORS: &[&[u8]] = &[b"0", b"0", b"0", b"17", b"abc", b"18446744073709551616"];
 
 pub fn pick(random: &mut Random, pool: &[&[u8]]) -> Vec<u8> {
@@ -203,15 +233,58 @@ fn field_value(random: &mut Random) -> Vec<u8> {
     if value == b"-9223372036854775808" { b"-3000000000".to_vec() } else { value }
 }
 
+/// Keys that only the commands of HyperLogLogs name.
+pub fn counter_key(random: &mut Random) -> Vec<u8> {
+    pick(random, &[b"hll1", b"hll2", b"{t}hll"])
+}
+
+/// Mostly not far from where other places are, and hardly ever the same twice: places that are
+/// equally far come in an order of each server's own.
+fn degrees(random: &mut Random, max: f64) -> Vec<u8> {
+    let value = match random.index(12) {
+        0 => return pick(random, FLOATS),
+        1 => max * (1.0 - random.unit() / 100.0),
+        2 => -max * (1.0 - random.unit() / 100.0),
+        3 => (random.unit() * 2.0 - 1.0) * max,
+        _ => random.unit() * 4.0,
+    };
+    format!("{value:.6}").into_bytes()
+}
+
+/// From nothing to all the way round.
+fn length(random: &mut Random) -> Vec<u8> {
+    match random.index(10) {
+        0 => pick(random, FLOATS),
+        _ => format!("{:.3}", 10f64.powf(random.unit() * 8.0 - 1.0)).into_bytes(),
+    }
+}
+
 /// Long enough that nothing expires under a test, and hardly ever the same twice: whether GT finds
 /// the same time to live greater would be a matter of speed.
 fn time_to_live(random: &mut Random, unit: u64) -> Vec<u8> {
     (unit * 100 + 1 + random.below(unit * 100_000)).to_string().into_bytes()
 }
 
+/// The ID of a stream's entry, or what stands for one.
+pub fn stream_id(random: &mut Random) -> Vec<u8> {
+    if random.chance(0.4) {
+        return format!("{}-{}", random.index(12), random.index(4)).into_bytes();
+    }
+    pick(random, STREAM_IDS)
+}
+
 /// A word for a leaf of an argument tree.
 pub fn word(random: &mut Random, arg: &Arg) -> Vec<u8> {
     let pool = match arg.name {
+        "id" | "start" | "end" | "last-id" | "lastid" | "max-deleted-id"
+            if arg.kind == ArgKind::String =>
+        {
+            return stream_id(random);
+        }
+        "threshold" if random.chance(0.5) => return stream_id(random),
+        "threshold" => NUMBERS,
+        "group" => GROUPS,
+        "consumer" => CONSUMERS,
         "seconds" if random.chance(0.4) => return time_to_live(random, 1),
         "milliseconds" if random.chance(0.4) => return time_to_live(random, 1_000),
         "seconds" => SECONDS,
@@ -227,6 +300,10 @@ pub fn word(random: &mut Random, arg: &Arg) -> Vec<u8> {
         "channel" | "shardchannel" => CHANNELS,
         "type" => TYPES,
         "cursor" => CURSORS,
+        "longitude" => return degrees(random, 180.0),
+        "latitude" => return degrees(random, 85.051_128_78),
+        "radius" | "width" | "height" => return length(random),
+        _ if matches!(arg.kind, ArgKind::KeyPattern(_)) => KEY_PATTERNS,
         "min" | "max" | "start" | "stop" if arg.kind == ArgKind::String => RANGE_ENDS,
         "min" | "max" if arg.kind == ArgKind::Double && random.chance(0.5) => RANGE_ENDS,
         _ if arg.kind == ArgKind::Pattern => PATTERNS,

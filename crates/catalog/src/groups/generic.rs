@@ -256,6 +256,64 @@ pub const PERSIST: Spec = Spec::new(Group::Generic, "persist")
     .args(&[arg::key("key")])
     .reply(Shape::Integer);
 
+const SORT_ORDER: &[Arg] = &[arg::flag("asc").token("ASC"), arg::flag("desc").token("DESC")];
+const SORT_LIMIT: &[Arg] = &[arg::integer("offset"), arg::integer("count")];
+const SORT_CATEGORIES: Categories =
+    Categories::SET.and(Categories::SORTEDSET).and(Categories::LIST).and(Categories::DANGEROUS);
+/// The keys that BY and GET lead to.
+const SORT_LOOKUPS: KeySpec = KeySpec::elsewhere(READS)
+    .notes("What BY and GET name depends on the elements that are sorted.");
+
+pub const SORT: Spec = Spec::new(Group::Generic, "sort")
+    .summary("Sorts a list, a set or a sorted set, and perhaps stores the result")
+    .complexity("O(N+M*log(M)) for N elements of which M are wanted, O(N) without sorting")
+    .arity(AtLeast(2))
+    .flags(Flags::WRITE.and(Flags::DENYOOM).and(Flags::MOVABLE_KEYS).and(Flags::FURTHER_SHARDS))
+    .categories(SORT_CATEGORIES)
+    .keys(&[
+        KeySpec::at(1, READS),
+        SORT_LOOKUPS,
+        KeySpec::elsewhere(OVERWRITES).notes("STORE may stand anywhere among the options."),
+    ])
+    .args(&[
+        arg::key("key"),
+        arg::key_pattern("by-pattern", 1).display("pattern").token("BY").optional(),
+        arg::block("limit", SORT_LIMIT).token("LIMIT").optional(),
+        arg::key_pattern("get-pattern", 1)
+            .display("pattern")
+            .token("GET")
+            .optional()
+            .multiple()
+            .multiple_token(),
+        arg::one_of("order", SORT_ORDER).optional(),
+        arg::flag("sorting").token("ALPHA").optional(),
+        arg::key("destination").of_spec(2).token("STORE").optional(),
+    ])
+    .reply(Shape::OneOf(&[Shape::Array, Shape::Integer]));
+
+pub const SORT_RO: Spec = Spec::new(Group::Generic, "sort_ro")
+    .summary("Sorts a list, a set or a sorted set")
+    .complexity("O(N+M*log(M)) for N elements of which M are wanted, O(N) without sorting")
+    .since("7.0.0")
+    .arity(AtLeast(2))
+    .flags(Flags::READONLY.and(Flags::MOVABLE_KEYS).and(Flags::FURTHER_SHARDS))
+    .categories(SORT_CATEGORIES)
+    .keys(&[KeySpec::at(1, READS), SORT_LOOKUPS])
+    .args(&[
+        arg::key("key"),
+        arg::key_pattern("by-pattern", 1).display("pattern").token("BY").optional(),
+        arg::block("limit", SORT_LIMIT).token("LIMIT").optional(),
+        arg::key_pattern("get-pattern", 1)
+            .display("pattern")
+            .token("GET")
+            .optional()
+            .multiple()
+            .multiple_token(),
+        arg::one_of("order", SORT_ORDER).optional(),
+        arg::flag("sorting").token("ALPHA").optional(),
+    ])
+    .reply(Shape::Array);
+
 pub const OBJECT: Spec = Spec::new(Group::Generic, "object")
     .summary("Commands about how a value is kept")
     .complexity("Depends on the subcommand.")

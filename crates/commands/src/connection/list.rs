@@ -4,15 +4,65 @@ use super::filter::Filter;
 use crate::clients::{ClientCard, ClientFlags};
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
+use crate::session::Session;
 use russet_base::{Args, UnixMillis};
 use russet_catalog::Command;
 use std::io::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
-pub fn info(ctx: &mut Ctx, _args: Args) -> Outcome {
+/// Redis keeps so much of the unsent replies in a buffer of the client, and what is more in a list
+/// of such buffers. The figures are told in those terms.
+const REPLY_BUFFER_BYTES: u64 = 16 * 1024;
+
+/// What a client's buffers hold and take.
+struct Buffers {
+    query_bytes: u64,
+    query_free_bytes: u64,
+    argument_bytes: u64,
+    queued_bytes: u64,
+    output_bytes: u64,
+    output_capacity_bytes: u64,
+}
+
+impl Buffers {
+    /// As they were when the client's last turn ended.
+    fn of(card: &ClientCard) -> Self {
+        let is_blocked = card.has_flag(ClientFlags::BLOCKED);
+        Buffers {
+            query_bytes: card.query_bytes.load(Relaxed),
+            query_free_bytes: card.query_free_bytes.load(Relaxed),
+            argument_bytes: if is_blocked { card.argument_bytes.load(Relaxed) } else { 0 },
+            queued_bytes: card.queued_bytes.load(Relaxed),
+            output_bytes: card.output_bytes.load(Relaxed),
+            output_capacity_bytes: card.output_capacity_bytes.load(Relaxed),
+        }
+    }
+
+    /// As they are in the caller's turn under way.
+    fn of_caller(ctx: &mut Ctx, args: Args) -> Self {
+        let (bytes, capacity) = ctx.reply.wire().map_or((0, 0), |out| (out.len(), out.capacity()));
+        Buffers {
+            argument_bytes: args.bytes_total() as u64,
+            output_bytes: bytes as u64,
+            output_capacity_bytes: capacity as u64,
+            ..Buffers::of(&ctx.session.card)
+        }
+    }
+
+    fn total_bytes(&self) -> u64 {
+        self.query_bytes
+            + self.query_free_bytes
+            + self.argument_bytes
+            + self.queued_bytes
+            + self.output_capacity_bytes
+    }
+}
+
+pub fn info(ctx: &mut Ctx, args: Args) -> Outcome {
     note_command(ctx);
     let mut text = Vec::new();
-    write_line(&mut text, &ctx.session.card, ctx.keys.now);
+    let buffers = Buffers::of_caller(ctx, args);
+    write_line(&mut text, &ctx.session.card, &buffers, ctx.keys.now);
     ctx.reply.verbatim(b"txt", &text);
     DONE
 }
@@ -26,10 +76,12 @@ pub fn list(ctx: &mut Ctx, args: Args) -> Outcome {
     let filter = Filter::parse(ctx, args.from(2))?;
     note_command(ctx);
     let mut text = Vec::new();
+    let own_buffers = Buffers::of_caller(ctx, args);
     for card in ctx.node.clients.all() {
         let is_own = card.id == ctx.session.id();
         if !(is_own && filter.skips_own == Some(true)) && filter.takes(&card, ctx.keys.now) {
-            write_line(&mut text, &card, ctx.keys.now);
+            let buffers = if is_own { &own_buffers } else { &Buffers::of(&card) };
+            write_line(&mut text, &card, buffers, ctx.keys.now);
         }
     }
     ctx.reply.verbatim(b"txt", &text);
@@ -70,15 +122,12 @@ pub(super) fn flag_letters(card: &ClientCard) -> String {
 }
 
 /// The fields of Redis 8 and Valkey 9 together, in the order that both keep.
-fn write_line(out: &mut Vec<u8>, card: &ClientCard, now: UnixMillis) {
+fn write_line(out: &mut Vec<u8>, card: &ClientCard, buffers: &Buffers, now: UnixMillis) {
     let names = card.names().clone();
     let command = usize::from(card.last_command.load(Relaxed)).checked_sub(1);
     let command = command.and_then(|at| Command::ALL.get(at)).map_or("NULL", |it| it.full_name());
-    let omem = card.output_bytes.load(Relaxed);
-    let (qbuf, qbuf_free) = (card.query_bytes.load(Relaxed), card.query_free_bytes.load(Relaxed));
-    let queued_bytes = card.queued_bytes.load(Relaxed);
-    let own_bytes = size_of::<ClientCard>() as u64;
-    let total = own_bytes + omem + qbuf + qbuf_free + queued_bytes;
+    let own_bytes = (size_of::<ClientCard>() + size_of::<Session>()) as u64;
+    let total = own_bytes + buffers.total_bytes();
     let mut text = |part: std::fmt::Arguments| {
         out.write_fmt(part).expect("a vector takes every byte");
     };
@@ -90,9 +139,16 @@ fn write_line(out: &mut Vec<u8>, card: &ClientCard, now: UnixMillis) {
     let (sub, psub) = (card.subscriptions.load(Relaxed), card.patterns.load(Relaxed));
     text(format_args!(" sub={sub} psub={psub} ssub={}", card.shard_subscriptions.load(Relaxed)));
     let (multi, watch) = (card.queued.load(Relaxed), card.watching.load(Relaxed));
-    text(format_args!(" multi={multi} watch={watch} qbuf={qbuf} qbuf-free={qbuf_free}"));
-    text(format_args!(" argv-mem=0 multi-mem={queued_bytes} rbs=0 rbp=0 obl=0 oll=0"));
-    text(format_args!(" omem={omem} tot-mem={total} events=r cmd={command}"));
+    let Buffers { query_bytes, query_free_bytes, argument_bytes, queued_bytes, .. } = buffers;
+    text(format_args!(" multi={multi} watch={watch} qbuf={query_bytes}"));
+    text(format_args!(" qbuf-free={query_free_bytes} argv-mem={argument_bytes}"));
+    let (unsent, capacity) = (buffers.output_bytes, buffers.output_capacity_bytes);
+    let (first, rest) = (unsent.min(REPLY_BUFFER_BYTES), unsent.saturating_sub(REPLY_BUFFER_BYTES));
+    let nodes = rest.div_ceil(REPLY_BUFFER_BYTES);
+    let node_bytes = if nodes == 0 { 0 } else { capacity.saturating_sub(REPLY_BUFFER_BYTES) };
+    text(format_args!(" multi-mem={queued_bytes} rbs={} rbp={first}", capacity - node_bytes));
+    text(format_args!(" obl={first} oll={nodes} omem={node_bytes}"));
+    text(format_args!(" tot-mem={total} events=r cmd={command}"));
     text(format_args!(" user={} redir=-1", names.user.escape_ascii()));
     text(format_args!(
         " resp={} lib-name={}",

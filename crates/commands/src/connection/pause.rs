@@ -22,13 +22,13 @@ pub fn pause(ctx: &mut Ctx, args: Args) -> Outcome {
     }
     let end = ctx.keys.now.checked_plus_ms(timeout_ms);
     let end = end.ok_or(Refusal::text("ERR timeout is out of range"))?;
-    ctx.node.pause.start(kind, end);
+    ctx.node.pause.start(&ctx.node.keyspace, kind, end);
     ctx.reply.ok();
     DONE
 }
 
 pub fn unpause(ctx: &mut Ctx, _args: Args) -> Outcome {
-    ctx.node.pause.end();
+    ctx.node.pause.end(&ctx.node.keyspace);
     ctx.reply.ok();
     DONE
 }

@@ -4,11 +4,9 @@ use crate::config::Directive;
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_base::Args;
+use russet_engine::access::idle_seconds;
 use russet_engine::store::raw::table::EntryRef;
 use russet_engine::value::{self, Object};
-
-/// What LFU counts a key as that was just created.
-const COUNTER_OF_NEW_KEY: i64 = 5;
 
 const HELP: &[&str] = &[
     "OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
@@ -60,15 +58,8 @@ fn is_lfu(ctx: &Ctx) -> bool {
     ctx.node.config.choice(Directive::MaxMemoryPolicy).ends_with("-lfu")
 }
 
-/// Seconds since the key was last used, if it is there.
-fn idle_seconds(ctx: &mut Ctx, key: &[u8]) -> Option<u32> {
-    let clock = ctx.keys.access_clock();
-    // The clock has 24 bits, and wraps.
-    look(ctx, key).map(|entry| clock.wrapping_sub(entry.access()) & 0x00ff_ffff)
-}
-
 pub fn object_idletime(ctx: &mut Ctx, args: Args) -> Outcome {
-    let Some(seconds) = idle_seconds(ctx, args.at(2)) else {
+    let Some(access) = look(ctx, args.at(2)).map(|entry| entry.access()) else {
         ctx.reply.null();
         return DONE;
     };
@@ -79,13 +70,12 @@ pub fn object_idletime(ctx: &mut Ctx, args: Args) -> Outcome {
              adjust.",
         ));
     }
-    ctx.reply.int(i64::from(seconds));
+    ctx.reply.int(i64::from(idle_seconds(access, ctx.keys.now)));
     DONE
 }
 
-/// DIFFERS: uses are not counted; a key counts as used once, when it was last used.
 pub fn object_freq(ctx: &mut Ctx, args: Args) -> Outcome {
-    let Some(seconds) = idle_seconds(ctx, args.at(2)) else {
+    let Some(access) = look(ctx, args.at(2)).map(|entry| entry.access()) else {
         ctx.reply.null();
         return DONE;
     };
@@ -96,8 +86,6 @@ pub fn object_freq(ctx: &mut Ctx, args: Args) -> Outcome {
              time to adjust.",
         ));
     }
-    let decay_minutes = ctx.node.config.int(Directive::LfuDecayTime);
-    let periods = i64::from(seconds / 60).checked_div(decay_minutes).unwrap_or(0);
-    ctx.reply.int((COUNTER_OF_NEW_KEY - periods).max(0));
+    ctx.reply.int(i64::from(ctx.node.keyspace.use_count(access, ctx.keys.now)));
     DONE
 }

@@ -133,10 +133,20 @@ fn idle_time_is_since_the_last_use() {
     desk.session.is_silent = true;
     check(&mut desk, &[("GET k", "\"v\""), ("OBJECT IDLETIME k", "7")]);
     check(&mut desk, &[("TOUCH k absent", "1"), ("OBJECT IDLETIME k", "0")]);
-    check(&mut desk, &[("CONFIG SET maxmemory-policy allkeys-lfu", "+OK"), ("OBJECT FREQ k", "5")]);
-    desk.clock.advance_ms(120_000);
-    check(&mut desk, &[("OBJECT FREQ k", "3"), ("OBJECT FREQ absent", "nil")]);
+    check(&mut desk, &[("CONFIG SET maxmemory-policy allkeys-lfu", "+OK")]);
     assert!(desk.say("OBJECT IDLETIME k").starts_with("-ERR An LFU maxmemory policy is selected"));
+}
+
+#[test]
+fn the_counter_of_uses_decays() {
+    let mut desk = Desk::new();
+    desk.say("CONFIG SET maxmemory-policy allkeys-lfu lfu-decay-time 2");
+    check(&mut desk, &[("SET k v", "+OK"), ("OBJECT FREQ k", "5"), ("GET k", "\"v\"")]);
+    check(&mut desk, &[("OBJECT FREQ k", "6"), ("OBJECT FREQ absent", "nil")]);
+    desk.clock.advance_ms(360_000);
+    check(&mut desk, &[("OBJECT FREQ k", "3"), ("GET k", "\"v\""), ("OBJECT FREQ k", "4")]);
+    desk.clock.advance_ms(36_000_000);
+    check(&mut desk, &[("OBJECT FREQ k", "0")]);
 }
 
 #[test]

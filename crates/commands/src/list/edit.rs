@@ -79,8 +79,11 @@ pub fn ltrim(ctx: &mut Ctx, args: Args) -> Outcome {
         list.trim(bounds.within(len));
         len - list.len()
     })?;
-    if let Some(shrunk) = shrunk {
-        access::tell_shrunk(ctx.keys, key, Event::list("ltrim"), shrunk);
+    match shrunk {
+        // COMPAT: told, but no change to those who watch (tests/wire/list/ltrim.wire).
+        Some(Shrunk { removed: 0, .. }) => ctx.keys.also(key, Event::list("ltrim")),
+        Some(shrunk) => access::tell_shrunk(ctx.keys, key, Event::list("ltrim"), shrunk),
+        None => {}
     }
     ctx.reply.ok();
     DONE

@@ -1,6 +1,6 @@
-//! What scripts find under the names `redis` and `server`, and what their code says about keys.
+//! What scripts find under the names `redis` and `server`.
 
-use russet_scripting::{Chunk, Fault, State, TableRef, Value};
+use russet_scripting::{Fault, State, TableRef, Value};
 
 /// The functions that the host answers for, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,10 +84,4 @@ pub fn open(state: &mut State, is_for_functions: bool) -> Result<(), Fault> {
 fn define_text(state: &mut State, table: TableRef, name: &str, text: &str) -> Result<(), Fault> {
     let text = state.heap_mut().string(text.as_bytes())?;
     state.define_value(table, name, Value::Str(text))
-}
-
-/// Whether a chunk's code shows that all keys it can reach come from KEYS.
-pub fn is_proved_narrow(_chunk: &Chunk) -> bool {
-    // Until the analysis is there, nothing is proved.
-    false
 }

@@ -1,5 +1,6 @@
 //! The scripts that were compiled, by their digest and by their source.
 
+use super::reach;
 use super::shebang::{self, ScriptFlags};
 use crate::error::Refusal;
 use russet_base::hash::KeyHasher;
@@ -56,6 +57,8 @@ pub struct Script {
     pub source: Box<[u8]>,
     pub chunk: Chunk,
     pub flags: ScriptFlags,
+    /// It may reach keys that its caller does not name.
+    pub is_wide: bool,
     /// Names the script in every machine that has loaded it.
     pub number: u64,
     pub stats: RunStats,
@@ -72,12 +75,8 @@ impl Script {
         })?;
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let (sha, stats) = (sha1_hex(source), RunStats::default());
-        Ok(Script { sha, source: source.into(), chunk, flags, number, stats })
-    }
-
-    /// Whether it may reach keys that its caller does not name.
-    pub fn is_wide(&self) -> bool {
-        !super::api::is_proved_narrow(&self.chunk)
+        let is_wide = !reach::is_narrow(&chunk.keys_use().chunk);
+        Ok(Script { sha, source: source.into(), chunk, flags, is_wide, number, stats })
     }
 }
 

@@ -69,7 +69,7 @@ impl<'a> Words<'a> {
         }
         let count = usize::try_from(count)
             .map_err(|_| Refusal::text("ERR Number of keys can't be negative"))?;
-        Ok(Words { all: args, keys: words.upto(count), rest: words.from(count) })
+        Ok(Words { all: args, keys: words.first(count), rest: words.from(count) })
     }
 }
 
@@ -85,7 +85,7 @@ fn run_script(ctx: &mut Ctx, script: &Script, words: Words, is_read_only: bool) 
         name: &script.sha,
         words,
         is_read_only: is_read_only || script.flags.no_writes,
-        is_wide: script.is_wide(),
+        is_wide: script.is_wide,
         stats: &script.stats,
     };
     run(ctx, request)

@@ -28,6 +28,8 @@ pub struct Function {
     pub name: Vec<u8>,
     pub description: Option<Vec<u8>>,
     pub flags: ScriptFlags,
+    /// It may reach keys that its caller does not name.
+    pub is_wide: bool,
     pub stats: RunStats,
 }
 
@@ -45,11 +47,6 @@ impl Library {
     fn next_number() -> u64 {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         NUMBERS.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// Whether its functions may reach keys that their callers do not name.
-    pub fn is_wide(&self) -> bool {
-        !super::api::is_proved_narrow(&self.chunk)
     }
 }
 

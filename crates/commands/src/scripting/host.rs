@@ -205,10 +205,8 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
         if let Some(key) = stray {
             return Err(outside(key));
         }
-        match undeclared {
-            Some(key) => self.found_undeclared(&key.to_vec()),
-            None => Ok(()),
-        }
+        let undeclared = undeclared.map(<[u8]>::to_vec);
+        undeclared.map_or(Ok(()), |key| self.found_undeclared(&key))
     }
 
     fn found_undeclared(&mut self, key: &[u8]) -> Result<(), String> {

@@ -102,7 +102,7 @@ pub fn stats(ctx: &mut Ctx, _args: Args) -> Outcome {
         ctx.reply.bulk(&script.sha);
         write_run_stats(ctx.reply, &script.stats);
         ctx.reply.bulk(b"reach");
-        ctx.reply.bulk(if script.is_wide() { b"wide" } else { b"narrow" });
+        ctx.reply.bulk(if script.is_wide { b"wide" } else { b"narrow" });
     }
     DONE
 }

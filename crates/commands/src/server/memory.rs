@@ -36,7 +36,7 @@ impl MemoryReport {
         let peak_bytes = node.stats.memory_peak_bytes.load(Ordering::Relaxed).max(used_bytes);
         let startup_bytes = node.stats.memory_startup_bytes.load(Ordering::Relaxed).min(used_bytes);
         let of_client = |card: &crate::clients::ClientCard| {
-            let buffers = [&card.query_bytes, &card.query_free_bytes, &card.output_bytes];
+            let buffers = [&card.query_bytes, &card.query_free_bytes, &card.output_capacity_bytes];
             let held = buffers.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum::<u64>();
             CLIENT_BYTES + held + card.queued_bytes.load(Ordering::Relaxed)
         };

@@ -9,6 +9,8 @@ pub struct Totals {
     pub commands: u64,
     pub input_bytes: u64,
     pub output_bytes: u64,
+    pub rounds: u64,
+    pub round_micros: u64,
 }
 
 /// The same, for each second.
@@ -17,6 +19,15 @@ pub struct Rates {
     pub commands: u64,
     pub input_bytes: u64,
     pub output_bytes: u64,
+    pub rounds: u64,
+    pub round_micros: u64,
+}
+
+impl Rates {
+    /// How long a round took in the mean.
+    pub fn micros_per_round(&self) -> u64 {
+        self.round_micros.checked_div(self.rounds).unwrap_or(0)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -40,6 +51,8 @@ impl Samples {
                 commands: rate(totals.commands, before.commands),
                 input_bytes: rate(totals.input_bytes, before.input_bytes),
                 output_bytes: rate(totals.output_bytes, before.output_bytes),
+                rounds: rate(totals.rounds, before.rounds),
+                round_micros: rate(totals.round_micros, before.round_micros),
             };
             self.next = (self.next + 1) % SAMPLES;
         }
@@ -54,6 +67,8 @@ impl Samples {
             commands: mean(|rates| rates.commands),
             input_bytes: mean(|rates| rates.input_bytes),
             output_bytes: mean(|rates| rates.output_bytes),
+            rounds: mean(|rates| rates.rounds),
+            round_micros: mean(|rates| rates.round_micros),
         }
     }
 }
@@ -66,11 +81,18 @@ mod tests {
     fn a_steady_rate_is_seen_after_sixteen_samples() {
         let mut samples = Samples::default();
         for at in 0..=SAMPLES as u64 {
-            let totals = Totals { commands: at * 5, input_bytes: at * 100, output_bytes: 0 };
+            let totals = Totals {
+                commands: at * 5,
+                input_bytes: at * 100,
+                rounds: at * 2,
+                round_micros: at * 60,
+                output_bytes: 0,
+            };
             samples.take(at * 100_000, totals);
         }
         let rates = samples.rates();
-        assert_eq!(rates, Rates { commands: 50, input_bytes: 1000, output_bytes: 0 });
+        assert_eq!((rates.commands, rates.input_bytes, rates.output_bytes), (50, 1000, 0));
+        assert_eq!((rates.rounds, rates.round_micros), (20, 600));
         samples.take(u64::MAX, Totals::default());
         assert!(samples.rates().commands < 50);
     }

@@ -1,4 +1,5 @@
-//! All the unsafe code of the engine: the locks of the shards, and the table with its slab.
+//! All the unsafe code of the engine: the locks of the shards, the table with its slab, and loops
+//! for wide vectors.
 
 pub mod lock;
 #[cfg(test)]
@@ -7,3 +8,4 @@ pub mod popcount;
 mod prefetch;
 mod sync;
 pub mod table;
+pub mod wide;

@@ -12,6 +12,7 @@
 mod build;
 mod cell;
 mod combine;
+mod due;
 mod pool;
 mod span;
 #[cfg(test)]

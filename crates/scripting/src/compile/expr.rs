@@ -159,32 +159,17 @@ impl Compiler<'_> {
 
     fn arith_to(&mut self, binary: &Binary<Arith>, to: Reg) -> Outcome<()> {
         let mark = self.frame().free;
-        let small = match &binary.right {
-            Expr::Number(number) => self.small_constant(Constant::Number(*number))?,
-            _ => None,
-        };
-        let op = match small {
-            Some(k) => {
+        let op = match &binary.right {
+            Expr::Number(number) => {
                 let b = self.expr_in(&binary.left, to)?;
-                match binary.kind {
-                    Arith::Add => Op::AddK { a: to, b, k },
-                    Arith::Sub => Op::SubK { a: to, b, k },
-                    Arith::Mul => Op::MulK { a: to, b, k },
-                    Arith::Div => Op::DivK { a: to, b, k },
-                    Arith::Mod => Op::ModK { a: to, b, k },
-                    Arith::Pow => Op::PowK { a: to, b, k },
+                match self.small_constant(Constant::Number(*number))? {
+                    Some(k) => arith_constant(binary.kind, (to, b), k),
+                    None => arith_registers(binary.kind, (to, b), self.expr_any(&binary.right)?),
                 }
             }
-            None => {
-                let (b, c) = self.operands(&binary.left, &binary.right, Some(to))?;
-                match binary.kind {
-                    Arith::Add => Op::Add { a: to, b, c },
-                    Arith::Sub => Op::Sub { a: to, b, c },
-                    Arith::Mul => Op::Mul { a: to, b, c },
-                    Arith::Div => Op::Div { a: to, b, c },
-                    Arith::Mod => Op::Mod { a: to, b, c },
-                    Arith::Pow => Op::Pow { a: to, b, c },
-                }
+            right => {
+                let (b, c) = self.operands(&binary.left, right, Some(to))?;
+                arith_registers(binary.kind, (to, b), c)
             }
         };
         self.frame().line = binary.line;
@@ -427,5 +412,27 @@ impl Compiler<'_> {
         self.store(a, key, value)?;
         self.free_to(mark);
         Ok(())
+    }
+}
+
+fn arith_registers(kind: Arith, (a, b): (Reg, Reg), c: Reg) -> Op {
+    match kind {
+        Arith::Add => Op::Add { a, b, c },
+        Arith::Sub => Op::Sub { a, b, c },
+        Arith::Mul => Op::Mul { a, b, c },
+        Arith::Div => Op::Div { a, b, c },
+        Arith::Mod => Op::Mod { a, b, c },
+        Arith::Pow => Op::Pow { a, b, c },
+    }
+}
+
+fn arith_constant(kind: Arith, (a, b): (Reg, Reg), k: u16) -> Op {
+    match kind {
+        Arith::Add => Op::AddK { a, b, k },
+        Arith::Sub => Op::SubK { a, b, k },
+        Arith::Mul => Op::MulK { a, b, k },
+        Arith::Div => Op::DivK { a, b, k },
+        Arith::Mod => Op::ModK { a, b, k },
+        Arith::Pow => Op::PowK { a, b, k },
     }
 }

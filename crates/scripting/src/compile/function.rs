@@ -7,7 +7,10 @@ use crate::syntax::tree::{Expr, Function, Local, LocalId, Tree};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A constant as a key; numbers by their bits, so that 0 and -0 stay apart.
+/// A constant as a key.
+///
+/// COMPAT: 0 and -0 are one constant, and the first of them in a function stands for both
+/// (tests/corpus/messages.txt).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum ConstantKey {
     Nil,
@@ -238,6 +241,7 @@ impl<'t> Compiler<'t> {
         let key = match &value {
             Constant::Nil => ConstantKey::Nil,
             Constant::Bool(value) => ConstantKey::Bool(*value),
+            Constant::Number(0.0) => ConstantKey::Number(0),
             Constant::Number(number) => ConstantKey::Number(number.to_bits()),
             Constant::Str(bytes) => ConstantKey::Str(bytes.as_ref().into()),
         };
@@ -286,6 +290,11 @@ impl<'t> Compiler<'t> {
                 _ => Some((NameKind::Field, b"?".as_slice().into())),
             },
             Expr::Paren(inner) => self.describe(inner),
+            // A side that is settled in the source leaves no trace in the code.
+            Expr::Or(pair) if matches!(pair.0, Expr::Nil | Expr::False) => self.describe(&pair.1),
+            Expr::And(pair) if matches!(pair.0, Expr::True | Expr::Number(_) | Expr::Str(_)) => {
+                self.describe(&pair.1)
+            }
             _ => None,
         }
     }

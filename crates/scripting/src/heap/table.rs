@@ -112,13 +112,11 @@ impl Table {
         let Some(node) = self.nodes.get(main) else { return Value::Nil };
         match node.key {
             Value::Str(key) if key == name => node.value,
-            _ => self.at_str_far(strings, name),
+            _ => match self.node_of_name_far(strings, (name, hash)) {
+                Some(index) => self.nodes[index].value,
+                None => Value::Nil,
+            },
         }
-    }
-
-    #[inline(never)]
-    fn at_str_far(&self, strings: &Strings, name: StrRef) -> Value {
-        self.at_str(strings, name)
     }
 
     /// The place of a name's value, if there is an entry.
@@ -131,14 +129,24 @@ impl Table {
         let main = hash as usize & self.nodes.len().wrapping_sub(1);
         let index = match self.nodes.get(main)?.key {
             Value::Str(key) if key == name => main,
-            _ => self.node_of_str_far(strings, name)?,
+            _ => self.node_of_name_far(strings, (name, hash))?,
         };
         Some(&mut self.nodes[index].value)
     }
 
+    /// The node of a name that is not in its main place.
     #[inline(never)]
-    fn node_of_str_far(&self, strings: &Strings, name: StrRef) -> Option<usize> {
-        self.node_of_str(strings, name)
+    fn node_of_name_far(&self, strings: &Strings, (name, hash): (StrRef, u32)) -> Option<usize> {
+        let mut index = hash as usize & self.nodes.len().wrapping_sub(1);
+        loop {
+            let node = self.nodes.get(index)?;
+            if let Value::Str(other) = node.key
+                && (other == name || (node.hash == hash && strings.equal(other, name)))
+            {
+                return Some(index);
+            }
+            index = (node.next as usize).checked_sub(1)?;
+        }
     }
 
     #[inline(always)]

@@ -66,7 +66,11 @@ fn collectgarbage(call: &mut Call<'_>) -> Outcome {
         Some(option) => call.bytes(option).to_vec(),
         None => b"collect".to_vec(),
     };
-    call.integer_or(2, 0)?;
+    let known: [&[u8]; 7] =
+        [b"collect", b"stop", b"restart", b"count", b"step", b"setpause", b"setstepmul"];
+    if known.contains(&option.as_slice()) {
+        call.integer_or(2, 0)?;
+    }
     let answer = match option.as_slice() {
         b"collect" | b"stop" | b"restart" => 0.0,
         b"count" => call.heap().used_bytes() as f64 / 1024.0,
@@ -171,7 +175,6 @@ fn compile_here(call: &mut Call<'_>, source: &[u8], name: &[u8]) -> Outcome {
     let compiled = if source.len() > SOURCE_BYTES_MAX { None } else { Some(compile(source, name)) };
     match compiled {
         Some(Ok(chunk)) => {
-            call.heap().take(chunk.size_bytes())?;
             let globals = call.state.globals;
             let function = call.state.load_for_run(&chunk, globals)?;
             call.give(Value::Function(function))

@@ -12,6 +12,12 @@ use crate::value::{CellRef, Value};
 const DEAD_KEY: Value = Value::Cell(CellRef(u32::MAX));
 
 impl State {
+    /// Collects at every chance: for tests that look for values which a collection misses.
+    pub fn collect_eagerly(&mut self) {
+        self.collects_eagerly = true;
+        self.heap.collect_at_bytes = 0;
+    }
+
     /// At places where all live values are on stacks: frees garbage if there is much.
     #[inline]
     pub(crate) fn collect_if_due(&mut self) {
@@ -51,17 +57,20 @@ impl State {
     fn set_collect_mark(&mut self) {
         let live = self.heap.used_bytes();
         let spare = (self.heap.memory.bytes_max().saturating_sub(live) / 2).max(1 << 16);
-        self.heap.collect_at_bytes = live + live.max(COLLECT_BYTES_MIN).min(spare);
+        self.heap.collect_at_bytes = match self.collects_eagerly {
+            true => 0,
+            false => live + live.max(COLLECT_BYTES_MIN).min(spare),
+        };
     }
 
     fn collect(&mut self, part: Part) {
         let mut marker = Marker::new(self, part);
         marker.run(self);
-        self.protos.sweep(marker.protos.first, &marker.protos.set, |_| 0);
+        let mut freed =
+            self.protos.sweep(marker.protos.first, &marker.protos.set, |code| code.size_bytes);
         bury_dead_keys(&mut self.heap, &marker);
         let Heap { tables, functions, natives, cells, threads, strings, memory, .. } =
             &mut self.heap;
-        let mut freed = 0;
         freed += tables
             .sweep(marker.tables.first, &marker.tables.set, |table| TABLE_BYTES + table.bytes());
         freed += functions.sweep(marker.functions.first, &marker.functions.set, |closure| {

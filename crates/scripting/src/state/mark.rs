@@ -95,6 +95,9 @@ impl Marker {
         if let Some(meta) = state.heap.string_meta {
             self.value(Value::Table(meta));
         }
+        for name in &state.heap.pinned {
+            self.value(Value::Str(*name));
+        }
         for root in &state.roots {
             self.value(*root);
         }

@@ -30,7 +30,10 @@ impl State {
             let used = heap.memory.used_bytes();
             heap.memory.give(used.saturating_sub(heap.permanent_bytes));
         }
-        self.heap.collect_at_bytes = self.heap.permanent_bytes + COLLECT_BYTES_MIN;
+        self.heap.collect_at_bytes = match self.collects_eagerly {
+            true => 0,
+            false => self.heap.permanent_bytes + COLLECT_BYTES_MIN,
+        };
     }
 
     fn promote(&mut self) {
@@ -173,7 +176,7 @@ impl<'a> Mover<'a> {
             }
             Moved::Cell(_) => CELL_BYTES,
             Moved::Thread(thread) => heap.threads.at(thread.index()).size_bytes(),
-            Moved::Proto(_) => 0,
+            Moved::Proto(proto) => self.loaded.at(proto.index()).size_bytes,
         };
         self.count(bytes);
         self.todo.push(moved);

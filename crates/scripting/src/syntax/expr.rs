@@ -128,7 +128,11 @@ impl Parser<'_> {
                 let inner = self.expr()?;
                 self.expect_close(&Token::Char(b')'), &Token::Char(b'('), line)?;
                 self.made(self.tree_levels + 1)?;
-                Ok(Expr::Paren(Box::new(inner)))
+                let is_literal = matches!(
+                    inner,
+                    Expr::Nil | Expr::True | Expr::False | Expr::Number(_) | Expr::Str(_)
+                );
+                Ok(if is_literal { inner } else { Expr::Paren(Box::new(inner)) })
             }
             _ => Err(self.error("unexpected symbol")),
         }

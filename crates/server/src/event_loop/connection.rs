@@ -1,7 +1,7 @@
 //! One connection: its socket, what came in and is not run yet, what is to go out.
 
-use super::Service;
 use super::stream::Stream;
+use super::{Buffers, Service};
 use russet_commands::mail::Letter;
 use russet_protocol::Batch;
 use std::collections::VecDeque;
@@ -41,5 +41,16 @@ pub struct Connection<S: Service> {
 impl<S: Service> Connection<S> {
     pub fn output_bytes(&self) -> usize {
         self.output.len() - self.sent
+    }
+
+    /// What it holds between turns. A buffer with nothing in it goes back to the thread.
+    pub fn buffers(&self) -> Buffers {
+        let output_bytes = self.output_bytes();
+        Buffers {
+            input_bytes: self.input.len(),
+            input_capacity_bytes: self.input.capacity(),
+            output_bytes,
+            output_capacity_bytes: if output_bytes == 0 { 0 } else { self.output.capacity() },
+        }
     }
 }

@@ -110,10 +110,16 @@ impl<S: Service> EventLoop<S> {
                 let Some(slot) = state.ready.pop_front() else { break };
                 match self.turn(state, slot, thread, own) {
                     Some(back) => state = back,
-                    None => return false,
+                    None => {
+                        let micros = started.elapsed().as_micros() as u64;
+                        thread.service.end_round(&mut thread.worker, micros);
+                        return false;
+                    }
                 }
             }
-            self.note_round(started);
+            let micros = started.elapsed().as_micros() as u64;
+            self.note_round(micros);
+            thread.service.end_round(&mut thread.worker, micros);
             if let Err(error) = self.poll(&mut state, fleet, thread) {
                 // Without its poller a loop can do nothing: better to end than to pretend.
                 eprintln!("event loop {}: the poller failed: {error}", self.index);
@@ -128,8 +134,7 @@ impl<S: Service> EventLoop<S> {
         self.round_micros.store(average - average / 4, Ordering::Relaxed);
     }
 
-    fn note_round(&self, started: Instant) {
-        let micros = started.elapsed().as_micros() as u64;
+    fn note_round(&self, micros: u64) {
         let average = self.round_micros.load(Ordering::Relaxed);
         let next = (average * (ROUNDS_AVERAGED - 1) + micros) / ROUNDS_AVERAGED;
         self.round_micros.store(next, Ordering::Relaxed);
@@ -315,11 +320,13 @@ impl<S: Service> EventLoop<S> {
 
     fn run_timers(&self, state: &mut LoopState<S>, thread: &mut Thread<S>) {
         let now = thread.service.round_ms(&thread.worker);
-        while let Some(&(std::cmp::Reverse(at), slot, generation)) = state.timers.peek() {
-            if at > now {
-                break;
-            }
-            state.timers.pop();
+        let mut due = Vec::new();
+        while state.timers.peek().is_some_and(|(std::cmp::Reverse(at), ..)| *at <= now) {
+            due.extend(state.timers.pop());
+        }
+        // A client that was served in its last moment is due again at once: it must not be looked
+        // at again before its mail is.
+        for (_, slot, generation) in due {
             if state.slots[slot].generation == generation {
                 self.tick(state, slot, thread);
             }

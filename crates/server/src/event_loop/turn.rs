@@ -56,9 +56,9 @@ impl<S: Service> Thread<S> {
             verdict = Verdict::Close;
         }
         if verdict != Verdict::Close {
-            let unsent = connection.output_bytes();
-            if !self.service.may_hold_output(&mut connection.client, unsent)
-                || (self.service.is_closing(&connection.client) && unsent == 0)
+            let buffers = connection.buffers();
+            if !self.service.may_hold_output(&mut connection.client, buffers)
+                || (self.service.is_closing(&connection.client) && buffers.output_bytes == 0)
             {
                 verdict = Verdict::Close;
             }
@@ -288,9 +288,9 @@ impl<S: Service> Thread<S> {
 
     /// A second has passed, or the client's time is over.
     pub fn tick(&mut self, connection: &mut Connection<S>) -> bool {
-        let unsent = connection.output_bytes();
+        let buffers = connection.buffers();
         let Connection { client, output, .. } = connection;
-        match self.service.tick(&mut self.worker, client, unsent, output) {
+        match self.service.tick(&mut self.worker, client, buffers, output) {
             After::Continue => {
                 connection.hold = Hold::None;
                 true

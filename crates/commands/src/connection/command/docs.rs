@@ -3,7 +3,7 @@
 use super::info::sorted_subcommands;
 use crate::ctx::{Ctx, DONE, Outcome};
 use russet_base::Args;
-use russet_catalog::arg::{Arg, ArgKind};
+use russet_catalog::arg::Arg;
 use russet_catalog::{Command, Spec, lookup_full};
 use russet_protocol::Sink;
 
@@ -103,7 +103,7 @@ fn write_arg(reply: &mut dyn Sink, arg: &Arg) {
     let flags: Vec<&str> = flags.iter().filter(|(is_set, _)| *is_set).map(|(_, it)| *it).collect();
     let optional = [
         !arg.display.is_empty(),
-        matches!(arg.kind, ArgKind::Key(_)),
+        arg.kind.key_spec().is_some(),
         arg.token.is_some(),
         !arg.since.is_empty(),
         !arg.deprecated_since.is_empty(),
@@ -116,7 +116,7 @@ fn write_arg(reply: &mut dyn Sink, arg: &Arg) {
     if !arg.display.is_empty() {
         write_text(reply, "display_text", arg.display);
     }
-    if let ArgKind::Key(index) = arg.kind {
+    if let Some(index) = arg.kind.key_spec() {
         reply.bulk(b"key_spec_index");
         reply.int(i64::from(index));
     }

@@ -29,7 +29,7 @@ fn call(ctx: &mut Ctx, args: Args, is_read_only: bool) -> Outcome {
         name: &function.name,
         words,
         is_read_only: is_read_only || function.flags.no_writes,
-        is_wide: library.is_wide(),
+        is_wide: function.is_wide,
         stats: &function.stats,
     };
     run(ctx, request)

@@ -9,7 +9,7 @@ use russet_base::text::eq_ignore_case;
 
 /// A library is complete before it takes the place of another: a bad one changes nothing.
 pub fn load(ctx: &mut Ctx, args: Args) -> Outcome {
-    let (options, source) = (args.from(2).upto(args.len() - 3), args.at(args.len() - 1));
+    let (options, source) = (args.from(2).first(args.len() - 3), args.at(args.len() - 1));
     let mut is_replacing = false;
     for option in options.iter() {
         if !eq_ignore_case(option, b"replace") {

@@ -102,7 +102,7 @@ pub fn stats(ctx: &mut Ctx, _args: Args) -> Outcome {
             ctx.reply.map(1 + RUN_STATS_FIELDS);
             write_run_stats(ctx.reply, &function.stats);
             ctx.reply.bulk(b"reach");
-            ctx.reply.bulk(if library.is_wide() { b"wide" } else { b"narrow" });
+            ctx.reply.bulk(if function.is_wide { b"wide" } else { b"narrow" });
         }
     }
     DONE

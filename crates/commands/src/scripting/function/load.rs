@@ -3,8 +3,10 @@
 use super::{Function, Library};
 use crate::error::Refusal;
 use crate::scripting::api::Api;
+use crate::scripting::cache::RunStats;
 use crate::scripting::host::{absent, raise};
 use crate::scripting::machine::Machine;
+use crate::scripting::reach::is_narrow;
 use crate::scripting::run::text_of;
 use crate::scripting::shebang::ScriptFlags;
 use russet_scripting::{Call, Chunk, Fault, Host, Outcome, RootId, TableRef, Tick, Value, compile};
@@ -37,7 +39,12 @@ pub fn parse(source: &[u8]) -> Result<Library, Refusal> {
     if registered.is_empty() {
         return Err(Refusal::text("ERR No functions registered"));
     }
-    let functions = registered.into_iter().map(|registered| registered.function).collect();
+    let with_reach = |registered: Registered| {
+        let reach = chunk.keys_use().function(&registered.function.name);
+        let is_wide = reach.is_none_or(|reach| !is_narrow(reach));
+        Function { is_wide, ..registered.function }
+    };
+    let functions = registered.into_iter().map(with_reach).collect();
     let (number, source) = (Library::next_number(), source.to_vec());
     Ok(Library { name: name.to_vec(), source, chunk, functions, number })
 }
@@ -133,7 +140,7 @@ impl Host for LoadHost {
 impl LoadHost {
     fn register(&mut self, call: &mut Call<'_>) -> Outcome {
         let (function, callback) = match (call.arg_count(), call.arg(1)) {
-            (1, Value::Table(table)) => self.from_table(call, table)?,
+            (1, Value::Table(table)) => named_arguments(call, table)?,
             (1, _) => {
                 return Err(raise(
                     call,
@@ -141,7 +148,7 @@ impl LoadHost {
                      applicable to Lua table (representing named arguments).",
                 ));
             }
-            (2, _) => self.from_pair(call)?,
+            (2, _) => two_arguments(call)?,
             _ => {
                 let text = "ERR wrong number of arguments to redis.register_function";
                 return Err(raise(call, text));
@@ -160,82 +167,80 @@ impl LoadHost {
         self.found.push((function, callback));
         call.give_none()
     }
+}
 
-    fn from_pair(&mut self, call: &mut Call<'_>) -> Result<(Function, Value), Fault> {
-        let name = match call.arg(1) {
-            Value::Str(_) | Value::Number(_) => {
-                let name = call.string(1)?;
-                call.bytes(name).to_vec()
-            }
+/// `redis.register_function('name', callback)`
+fn two_arguments(call: &mut Call<'_>) -> Result<(Function, Value), Fault> {
+    let name = match call.arg(1) {
+        Value::Str(_) | Value::Number(_) => {
+            let name = call.string(1)?;
+            call.bytes(name).to_vec()
+        }
+        _ => {
+            let text = "ERR first argument to redis.register_function must be a string";
+            return Err(raise(call, text));
+        }
+    };
+    let callback = call.arg(2);
+    if !matches!(callback, Value::Function(_)) {
+        let text = "ERR second argument to redis.register_function must be a function";
+        return Err(raise(call, text));
+    }
+    Ok((new_function(name), callback))
+}
+
+/// `redis.register_function{function_name=..., callback=..., flags=..., description=...}`
+fn named_arguments(call: &mut Call<'_>, table: TableRef) -> Result<(Function, Value), Fault> {
+    let (mut function, mut callback) = (new_function(Vec::new()), None);
+    let (mut has_name, mut place) = (false, 0);
+    while let Some((next, key, value)) = call.heap().entry_from(table, place) {
+        place = next;
+        // COMPAT: a number passes for the name of an argument that is not known.
+        let key = match key {
+            Value::Str(key) => key,
+            Value::Number(_) => call.to_string(key)?,
             _ => {
-                let text = "ERR first argument to redis.register_function must be a string";
+                let text =
+                    "ERR named argument key given to redis.register_function is not a string";
                 return Err(raise(call, text));
             }
         };
-        let callback = call.arg(2);
-        if !matches!(callback, Value::Function(_)) {
-            let text = "ERR second argument to redis.register_function must be a function";
-            return Err(raise(call, text));
+        match call.bytes(key).to_vec().as_slice() {
+            b"function_name" => {
+                function.name = text_argument(call, "function_name", value)?;
+                has_name = true;
+            }
+            b"description" => {
+                function.description = Some(text_argument(call, "description", value)?);
+            }
+            b"callback" => callback = Some(value),
+            b"flags" => function.flags = flags(call, value)?,
+            _ => {
+                let text = "ERR unknown argument given to redis.register_function";
+                return Err(raise(call, text));
+            }
         }
-        Ok((new_function(name), callback))
     }
-
-    /// `redis.register_function{function_name=..., callback=..., flags=..., description=...}`
-    fn from_table(
-        &mut self,
-        call: &mut Call<'_>,
-        table: TableRef,
-    ) -> Result<(Function, Value), Fault> {
-        let (mut function, mut callback) = (new_function(Vec::new()), None);
-        let (mut has_name, mut place) = (false, 0);
-        while let Some((next, key, value)) = call.heap().entry_from(table, place) {
-            place = next;
-            // COMPAT: a number passes for the name of an argument that is not known.
-            let key = match key {
-                Value::Str(key) => key,
-                Value::Number(_) => call.to_string(key)?,
-                _ => {
-                    let text =
-                        "ERR named argument key given to redis.register_function is not a string";
-                    return Err(raise(call, text));
-                }
-            };
-            match call.bytes(key).to_vec().as_slice() {
-                b"function_name" => {
-                    function.name = text_argument(call, "function_name", value)?;
-                    has_name = true;
-                }
-                b"description" => {
-                    function.description = Some(text_argument(call, "description", value)?);
-                }
-                b"callback" => callback = Some(value),
-                b"flags" => function.flags = flags(call, value)?,
-                _ => {
-                    let text = "ERR unknown argument given to redis.register_function";
-                    return Err(raise(call, text));
-                }
-            }
-        }
-        if !has_name {
-            let text = "ERR redis.register_function must get a function name argument";
-            return Err(raise(call, text));
-        }
-        match callback {
-            Some(callback @ Value::Function(_)) => Ok((function, callback)),
-            Some(_) => Err(raise(
-                call,
-                "ERR callback argument given to redis.register_function must be a function",
-            )),
-            None => {
-                let text = "ERR redis.register_function must get a callback argument";
-                Err(raise(call, text))
-            }
+    if !has_name {
+        let text = "ERR redis.register_function must get a function name argument";
+        return Err(raise(call, text));
+    }
+    match callback {
+        Some(callback @ Value::Function(_)) => Ok((function, callback)),
+        Some(_) => Err(raise(
+            call,
+            "ERR callback argument given to redis.register_function must be a function",
+        )),
+        None => {
+            let text = "ERR redis.register_function must get a callback argument";
+            Err(raise(call, text))
         }
     }
 }
 
 fn new_function(name: Vec<u8>) -> Function {
-    Function { name, description: None, flags: ScriptFlags::default(), stats: Default::default() }
+    let (flags, stats) = (ScriptFlags::default(), RunStats::default());
+    Function { name, description: None, flags, is_wide: true, stats }
 }
 
 fn plain(call: &mut Call<'_>, text: &str) -> Fault {

@@ -2,11 +2,14 @@
 
 use russet_base::hash::KeyHasher;
 use russet_engine::store::raw::table::{EntryRef, View};
+use russet_engine::types::hash::{self, HashRef};
 use russet_engine::types::list::{Element, ListRef};
 use russet_engine::types::set::{self, SetRef};
+use russet_engine::types::stream::{self as streams, IdRange, Order};
 use russet_engine::types::string;
 use russet_engine::types::zset::{Direction, ZsetRef};
-use russet_engine::value::{Object, PackedTag, type_of};
+use russet_engine::value::{Object, PackedTag, Type, type_of};
+use std::ops::ControlFlow;
 
 const SEEDS: [u64; 3] = [0x5275_7373_6574, 0x6469_6765_7374, 0x7369_676e];
 
@@ -26,15 +29,20 @@ impl Signature {
                 list(&mut bytes, ListRef::Packed(packed));
             }
             View::Object(Object::List(large)) => list(&mut bytes, ListRef::Large(large)),
+            View::Object(Object::Bloom(bloom)) => {
+                bloom.layer_bytes().for_each(|layer| part(&mut bytes, layer));
+            }
             View::Packed(tag, packed) if PackedTag::from_u8(tag) == PackedTag::Zset => {
                 zset(&mut bytes, ZsetRef::Packed(packed));
             }
             View::Object(Object::Zset(large)) => zset(&mut bytes, ZsetRef::Large(large)),
+            _ if type_of(entry) == Type::Stream => stream(&mut bytes, entry),
             _ => {
-                if let Ok(members) = set::stored::set(entry) {
+                if let Ok(hash) = hash::stored::hash(entry) {
+                    fields(&mut bytes, hash);
+                } else if let Ok(members) = set::stored::set(entry) {
                     part(&mut bytes, &set_sum(members).0.map(u64::to_le_bytes).concat());
-                }
-                if let Ok(text) = string::text(entry) {
+                } else if let Ok(text) = string::text(entry) {
                     text.with_bytes(|text| part(&mut bytes, text));
                 }
             }
@@ -68,6 +76,31 @@ impl Signature {
 fn part(bytes: &mut Vec<u8>, content: &[u8]) {
     bytes.extend_from_slice(&(content.len() as u64).to_le_bytes());
     bytes.extend_from_slice(content);
+}
+
+/// Fields have no order: their signatures are added up.
+fn fields(bytes: &mut Vec<u8>, hash: HashRef<'_>) {
+    let mut sum = Signature::default();
+    hash.for_each(|field| {
+        let mut one = Vec::new();
+        field.name.with_bytes(|name| part(&mut one, name));
+        field.value.with_bytes(|value| part(&mut one, value));
+        field.deadline_ms.into_iter().for_each(|at_ms| part(&mut one, &at_ms.to_le_bytes()));
+        sum.add(Signature::of_bytes(&one));
+    });
+    sum.0.iter().for_each(|word| part(bytes, &word.to_le_bytes()));
+}
+
+fn stream(bytes: &mut Vec<u8>, entry: &EntryRef<'_, Object>) {
+    let Ok(stream) = streams::stored::stream(entry) else { return };
+    stream.visit(IdRange::ALL, Order::Forward, |entry| {
+        part(bytes, entry.id.text().as_bytes());
+        entry.for_each_field(|name, value| {
+            name.with_bytes(|text| part(bytes, text));
+            value.with_bytes(|text| part(bytes, text));
+        });
+        ControlFlow::Continue(())
+    });
 }
 
 fn list(bytes: &mut Vec<u8>, list: ListRef<'_>) {

@@ -6,7 +6,9 @@ use crate::config::Directive;
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_base::{Args, num};
+use russet_engine::access::idle_seconds;
 use russet_engine::store::raw::table::{Cursor, EntryRef, View};
+use russet_engine::types::hash;
 use russet_engine::types::list::ListRef;
 use russet_engine::types::set::{self, SetRef};
 use russet_engine::types::string::{self, Text};
@@ -41,9 +43,9 @@ fn entry<'k>(ctx: &'k mut Ctx, key: &[u8]) -> Result<EntryRef<'k, Object>, Refus
 }
 
 fn object(ctx: &mut Ctx, key: &[u8], is_fast: bool) -> Outcome {
-    let clock = ctx.keys.access_clock();
+    let now = ctx.keys.now;
     let found = entry(ctx, key)?;
-    let idle = clock.wrapping_sub(found.access()) & 0x00ff_ffff;
+    let idle = idle_seconds(found.access(), now);
     let serialized = match is_fast {
         true => String::new(),
         false => format!(" serializedlength:{}", serialized_len(&found)),
@@ -76,6 +78,13 @@ fn serialized_len(entry: &EntryRef<'_, Object>) -> usize {
     if let Ok(zset) = zset::stored::zset(entry) {
         return zset.size_bytes();
     }
+    if let Ok(hash) = hash::stored::hash(entry) {
+        let mut bytes = 0;
+        hash.for_each(|field| {
+            bytes += field.name.with_bytes(<[u8]>::len) + field.value.with_bytes(<[u8]>::len) + 2;
+        });
+        return bytes;
+    }
     if let Ok(set) = set::stored::set(entry) {
         return set_len(set);
     }
@@ -103,6 +112,7 @@ fn digest(ctx: &mut Ctx) -> Outcome {
     for db in 0..ctx.keys.keyspace().databases() {
         ctx.keys.in_db(db, |keys| {
             for shard in keys.held().iter() {
+                keys.expire_fields_of(shard);
                 let mut cursor = Cursor::START;
                 loop {
                     let mut add = |entry: EntryRef<'_, Object>| {

@@ -5,6 +5,7 @@ use crate::clients::ClientFlags;
 use crate::config::Directive;
 use crate::pause::PauseKind;
 use crate::pubsub::hub::Space;
+use crate::stats::{Counter, WorkerStats};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 fn load(counter: &AtomicU64) -> u64 {
@@ -62,6 +63,7 @@ pub(super) fn stats(report: &mut Report) {
     let stats = &report.node.stats;
     let reads = stats.sum(|worker| worker.reads.read());
     let writes = stats.sum(|worker| worker.writes.read());
+    let rates = stats.rates();
     let command_micros: u64 =
         stats.workers().iter().flat_map(|w| &w.commands).map(|c| c.micros.read()).sum();
     report.lines(&[
@@ -76,11 +78,11 @@ pub(super) fn stats(report: &mut Report) {
         ("client_output_buffer_limit_disconnections", &load(&stats.output_limit_disconnections)),
         ("reply_buffer_shrinks", &0),
         ("reply_buffer_expands", &0),
-        ("eventloop_cycles", &reads),
-        ("eventloop_duration_sum", &command_micros),
+        ("eventloop_cycles", &stats.sum(|worker| worker.rounds.read())),
+        ("eventloop_duration_sum", &stats.sum(|worker| worker.round_micros.read())),
         ("eventloop_duration_cmd_sum", &command_micros),
-        ("instantaneous_eventloop_cycles_per_sec", &stats.rates().commands),
-        ("instantaneous_eventloop_duration_usec", &0),
+        ("instantaneous_eventloop_cycles_per_sec", &rates.rounds),
+        ("instantaneous_eventloop_duration_usec", &rates.micros_per_round()),
         ("acl_access_denied_auth", &0),
         ("acl_access_denied_cmd", &0),
         ("acl_access_denied_key", &0),
@@ -116,10 +118,11 @@ fn keys(report: &mut Report) {
     let node = report.node;
     let stats = &node.stats;
     report.lines(&[
-        ("expired_subkeys", &0),
+        ("expired_subkeys", &node.expired_fields()),
         ("expired_keys", &node.expired_keys()),
-        ("expired_fields", &0),
+        ("expired_fields", &node.expired_fields()),
         ("expired_stale_perc", &"0.00"),
+        ("expired_keys_with_volatile_items_stale_perc", &"0.00"),
         ("expired_time_cap_reached_count", &0),
         ("expire_cycle_cpu_milliseconds", &(load(&stats.housekeeping_micros) / 1000)),
         ("evicted_keys", &0),
@@ -172,10 +175,13 @@ pub(super) fn replication(report: &mut Report) {
 /// COMPAT: figures of Valkey's own event loop, shown only when asked for by name.
 pub(super) fn debug(report: &mut Report) {
     let stats = &report.node.stats;
+    let most = |figure: fn(&WorkerStats) -> &Counter| {
+        stats.workers().iter().map(|worker| figure(worker).read()).max().unwrap_or(0)
+    };
     report.lines(&[
         ("eventloop_duration_aof_sum", &0),
         ("eventloop_duration_cron_sum", &load(&stats.housekeeping_micros)),
-        ("eventloop_duration_max", &load(&stats.housekeeping_micros)),
-        ("eventloop_cmd_per_cycle_max", &1),
+        ("eventloop_duration_max", &most(|worker| &worker.round_micros_max)),
+        ("eventloop_cmd_per_cycle_max", &most(|worker| &worker.round_commands_max)),
     ]);
 }

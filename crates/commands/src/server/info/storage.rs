@@ -136,13 +136,19 @@ pub(super) fn persistence(report: &mut Report) {
 pub(super) fn keyspace(report: &mut Report) {
     let keyspace = &report.node.keyspace;
     for db in 0..keyspace.databases() {
-        let (mut keys, mut expires) = (0, 0);
+        let (mut keys, mut expires, mut volatile) = (0, 0, 0);
         for gauges in keyspace.gauges() {
             keys += gauges.keys[db].load(Ordering::Relaxed);
             expires += gauges.expires[db].load(Ordering::Relaxed);
+            volatile += gauges.volatile[db].load(Ordering::Relaxed);
         }
         if keys > 0 {
-            let figures = format!("keys={keys},expires={expires},avg_ttl=0,subexpiry=0");
+            let ttl_ms = keyspace.mean_ttl_ms(db, report.node.clock.now());
+            // Valkey's name and Redis's name for the same figure.
+            let figures = format!(
+                "keys={keys},expires={expires},avg_ttl={ttl_ms},\
+                 keys_with_volatile_items={volatile},subexpiry={volatile}"
+            );
             report.line(&format!("db{db}"), figures);
         }
     }

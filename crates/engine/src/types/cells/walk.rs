@@ -52,7 +52,7 @@ impl<P: Payload, H: HashElement> Cells<P, H> {
     /// it. A key that is there from the first call to the last is shown, whatever happens to
     /// others meanwhile: a cursor is a position in the order of the hashes, and the cell that has
     /// it now is shown whole.
-    pub fn scan(&self, cursor: u64, mut visit: impl FnMut(Element<'_>, &[u8])) -> u64 {
+    pub fn scan<'a>(&'a self, cursor: u64, mut visit: impl FnMut(Element<'a>, &'a [u8])) -> u64 {
         let Ok(position) = u32::try_from(cursor) else {
             // None of ours.
             return 0;

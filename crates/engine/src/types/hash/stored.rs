@@ -1,9 +1,312 @@
-//! Hashes where they are stored.
+//! Hashes where they are stored: packed inside a table entry, or an object of their own.
 
-use crate::store::raw::table::EntryRef;
-use crate::value::Object;
+use super::packed::{self, Form, PACKED_BYTES_MAX, Scratch};
+use super::{HashLimits, HashRef, LargeHash, Lease};
+use crate::store::raw::table::{EntryMut, EntryRef, NewValue, View};
+use crate::types::blob::Blob;
+use crate::types::element::Element;
+use crate::value::{Object, WrongType};
+use russet_base::hash::KeyHasher;
+
+/// A field's name and its value, as text.
+pub type Pair<'a> = (&'a [u8], &'a [u8]);
+
+/// The hash in an entry, to read.
+#[inline]
+pub fn hash<'a>(entry: &EntryRef<'a, Object>) -> Result<HashRef<'a>, WrongType> {
+    of_view(entry.value()).ok_or(WrongType)
+}
+
+#[inline]
+fn of_view(view: View<'_, Object>) -> Option<HashRef<'_>> {
+    match view {
+        View::Packed(tag, bytes) => Some(HashRef::Packed(bytes, Form::of_tag(tag)?)),
+        View::Object(Object::Hash(hash)) => Some(HashRef::Large(hash)),
+        _ => None,
+    }
+}
 
 /// As OBJECT ENCODING names it.
-pub fn encoding(_entry: &EntryRef<'_, Object>) -> &'static str {
-    "listpack"
+pub fn encoding(entry: &EntryRef<'_, Object>) -> &'static str {
+    hash(entry).map_or("hashtable", HashRef::encoding)
+}
+
+/// The moment before which no part of a value expires: `None` for one that is no hash, or has no
+/// deadlines.
+#[inline]
+pub fn bound_of(view: &View<'_, Object>) -> Option<i64> {
+    match *view {
+        View::Packed(tag, bytes) => bound_of_packed(tag, bytes),
+        View::Object(object) => bound_of_object(object),
+        _ => None,
+    }
+}
+
+#[inline]
+pub(crate) fn bound_of_packed(tag: u8, bytes: &[u8]) -> Option<i64> {
+    (tag == Form::Expiring.tag()).then(|| packed::bound(bytes))
+}
+
+pub(crate) fn bound_of_object(object: &Object) -> Option<i64> {
+    match object {
+        Object::Hash(hash) => hash.bound(),
+        _ => None,
+    }
+}
+
+/// Whether a value is a hash all of whose fields are over at `now_ms`.
+pub(crate) fn is_over(view: &View<'_, Object>, now_ms: i64) -> bool {
+    match (bound_of(view), of_view(*view)) {
+        (Some(bound), Some(hash)) if bound <= now_ms => hash.is_over(now_ms),
+        _ => false,
+    }
+}
+
+/// What removing expired fields did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Purged {
+    pub fields: usize,
+    pub is_empty: bool,
+}
+
+/// Removes fields that are over at `now_ms`, about `budget` of them if the hash is large.
+pub(crate) fn purge(entry: &mut EntryMut<'_, Object>, now_ms: i64, budget: usize) -> Purged {
+    if let Some(Object::Hash(hash)) = entry.object_mut() {
+        let fields = hash.purge(now_ms, budget);
+        return Purged { fields, is_empty: hash.is_empty() };
+    }
+    let View::Packed(tag, bytes) = entry.value() else { return Purged::default() };
+    if tag != Form::Expiring.tag() {
+        return Purged::default();
+    }
+    let before = packed::len(bytes, Form::Expiring);
+    let kept = packed::without_expired(bytes, now_ms);
+    let left = packed::len(&kept, Form::Expiring);
+    if packed::volatile_len(&kept) == 0 {
+        entry.set_packed(Form::Plain.tag(), &packed::to_plain(&kept));
+    } else {
+        entry.set_packed(tag, &kept);
+    }
+    Purged { fields: before - left, is_empty: left == 0 }
+}
+
+/// A hash in its entry, to be changed. One that is left empty is for the caller to remove.
+pub struct HashEntry<'e, 't> {
+    entry: &'e mut EntryMut<'t, Object>,
+    limits: HashLimits,
+    hasher: KeyHasher,
+}
+
+impl<'e, 't> HashEntry<'e, 't> {
+    #[inline]
+    pub fn new(
+        entry: &'e mut EntryMut<'t, Object>,
+        (limits, hasher): (HashLimits, KeyHasher),
+    ) -> Result<Self, WrongType> {
+        match of_view(entry.value()) {
+            Some(_) => Ok(HashEntry { entry, limits, hasher }),
+            None => Err(WrongType),
+        }
+    }
+
+    #[inline]
+    pub fn view(&self) -> HashRef<'_> {
+        of_view(self.entry.value()).expect("it was a hash when this was made, and stays one")
+    }
+
+    pub fn len(&self) -> usize {
+        self.view().len()
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.view().is_empty()
+    }
+
+    #[inline]
+    fn form(&self) -> Option<Form> {
+        match self.entry.value() {
+            View::Packed(tag, _) => Form::of_tag(tag),
+            _ => None,
+        }
+    }
+
+    fn large(&mut self) -> &mut LargeHash {
+        match self.entry.object_mut() {
+            Some(Object::Hash(hash)) => hash,
+            _ => unreachable!("a hash that is not packed is an object"),
+        }
+    }
+
+    /// Sets a field; whether it is new.
+    #[inline]
+    pub fn set(&mut self, (name, value): Pair<'_>, lease: Lease) -> bool {
+        let pair = (Element::parse(name), Element::parse(value));
+        let is_long = self.limits.is_too_long(name) || self.limits.is_too_long(value);
+        let mut form = self.form();
+        if form.is_some() && self.is_outgrown_by((name, value)) {
+            self.enlarge();
+            form = None;
+        }
+        let Some(mut form) = form else {
+            let limits = self.limits;
+            let hash = self.large();
+            let is_new = hash.set(pair, lease);
+            hash.note_size(is_long || hash.len() > limits.entries);
+            return is_new;
+        };
+        if form == Form::Plain && matches!(lease, Lease::Until(_)) {
+            form = self.become_expiring();
+        }
+        let entries_max = self.limits.entries;
+        let mut blob = self.entry.blob().expect("a packed value is bytes");
+        let is_new = packed::set(&mut blob, form, pair, lease);
+        if is_long || packed::has_more_than(entries_max, blob.bytes(), form) {
+            packed::mark(&mut blob, form);
+        }
+        self.settle(form);
+        is_new
+    }
+
+    /// Has OBJECT ENCODING call it a hashtable from now on.
+    pub fn mark_hashtable(&mut self) {
+        match self.form() {
+            Some(form) => {
+                packed::mark(&mut self.entry.blob().expect("a packed value is bytes"), form);
+            }
+            None => self.large().note_size(true),
+        }
+    }
+
+    #[inline]
+    fn is_outgrown_by(&self, (name, value): Pair<'_>) -> bool {
+        let View::Packed(_, bytes) = self.entry.value() else { return false };
+        bytes.len() + packed::growth(name.len(), value.len()) > PACKED_BYTES_MAX
+    }
+
+    /// Makes an object of a packed hash.
+    #[cold]
+    fn enlarge(&mut self) {
+        let large = LargeHash::of(self.view(), self.hasher);
+        self.entry.set_object(Box::new(Object::Hash(large)));
+    }
+
+    #[cold]
+    fn become_expiring(&mut self) -> Form {
+        if let View::Packed(_, bytes) = self.entry.value() {
+            let expiring = packed::to_expiring(bytes);
+            self.entry.set_packed(Form::Expiring.tag(), &expiring);
+        }
+        Form::Expiring
+    }
+
+    /// Returns a hash that has lost its last deadline to the plain form.
+    #[inline]
+    fn settle(&mut self, form: Form) {
+        if form == Form::Expiring {
+            self.settle_expiring();
+        }
+    }
+
+    #[cold]
+    fn settle_expiring(&mut self) {
+        if let View::Packed(_, bytes) = self.entry.value()
+            && packed::volatile_len(bytes) == 0
+        {
+            let plain = packed::to_plain(bytes);
+            self.entry.set_packed(Form::Plain.tag(), &plain);
+        }
+    }
+
+    /// Removes a field; whether it was there.
+    #[inline]
+    pub fn remove(&mut self, name: &[u8]) -> bool {
+        let name = Element::parse(name);
+        let Some(form) = self.form() else { return self.large().remove(name) };
+        let mut blob = self.entry.blob().expect("a packed value is bytes");
+        let is_removed = packed::remove(&mut blob, form, name);
+        self.settle(form);
+        is_removed
+    }
+
+    /// Gives a field a deadline, or takes it away; `false` if there is no such field.
+    pub fn set_deadline(&mut self, name: &[u8], deadline_ms: Option<i64>) -> bool {
+        let Some(now) = self.view().deadline(name) else { return false };
+        if now == deadline_ms {
+            return true;
+        }
+        if self.form().is_some() && self.is_outgrown_by((b"", b"")) {
+            self.enlarge();
+        }
+        let name = Element::parse(name);
+        let Some(form) = self.form() else { return self.large().set_deadline(name, deadline_ms) };
+        if form == Form::Plain {
+            self.become_expiring();
+        }
+        let mut blob = self.entry.blob().expect("a packed value is bytes");
+        packed::set_deadline(&mut blob, name, deadline_ms);
+        self.settle(Form::Expiring);
+        true
+    }
+}
+
+/// A new hash of these pairs, handed to `put` as a value; how many fields it has.
+#[inline]
+pub fn build<'p>(
+    pairs: impl ExactSizeIterator<Item = Pair<'p>> + Clone,
+    lease: Lease,
+    (limits, hasher): (HashLimits, KeyHasher),
+    put: impl FnOnce(NewValue<'_, Object>),
+) -> usize {
+    let form = if matches!(lease, Lease::Until(_)) { Form::Expiring } else { Form::Plain };
+    let is_long = |pair: &Pair<'_>| limits.is_too_long(pair.0) || limits.is_too_long(pair.1);
+    let is_hashtable = pairs.len() > limits.entries || pairs.clone().any(|pair| is_long(&pair));
+    let bytes_max: usize =
+        pairs.clone().map(|(name, value)| packed::growth(name.len(), value.len())).sum();
+    let parsed = pairs.map(|(name, value)| (Element::parse(name), Element::parse(value)));
+    if bytes_max > PACKED_BYTES_MAX {
+        let mut hash = LargeHash::new(hasher);
+        for pair in parsed {
+            hash.set(pair, lease);
+        }
+        hash.note_size(is_hashtable || form == Form::Expiring);
+        let fields = hash.len();
+        put(NewValue::Object(Box::new(Object::Hash(hash))));
+        return fields;
+    }
+    let empty = match form {
+        Form::Plain => Scratch::new(),
+        Form::Expiring => packed::to_expiring(&[]),
+    };
+    let mut scratch = ScratchBlob(empty);
+    let mut fields = 0;
+    parsed.for_each(|pair| fields += usize::from(packed::set(&mut scratch, form, pair, lease)));
+    if is_hashtable {
+        packed::mark(&mut scratch, form);
+    }
+    put(NewValue::Packed(form.tag(), &scratch.0));
+    fields
+}
+
+/// A packed hash on the stack.
+struct ScratchBlob(Scratch);
+
+impl Blob for ScratchBlob {
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn overwrite(&mut self, at: usize, with: &[u8]) {
+        self.0[at..at + with.len()].copy_from_slice(with);
+    }
+
+    fn splice(&mut self, at: usize, remove: usize, insert: &[&[u8]]) {
+        if at == self.0.len() && remove == 0 {
+            return insert.iter().for_each(|piece| self.0.extend_from_slice(piece));
+        }
+        let tail = Scratch::from_slice(&self.0[at + remove..]);
+        self.0.truncate(at);
+        insert.iter().for_each(|piece| self.0.extend_from_slice(piece));
+        self.0.extend_from_slice(&tail);
+    }
 }

@@ -81,8 +81,10 @@ impl<'a> Entry<'a> {
         [self.score.as_bytes(), head, payload]
     }
 
-    pub fn append_to(&self, out: &mut impl Extend<u8>) {
-        self.pieces().iter().for_each(|piece| out.extend(piece.iter().copied()));
+    /// Hands over the pieces one by one.
+    #[inline]
+    pub fn append_with(&self, mut append: impl FnMut(&[u8])) {
+        self.pieces().iter().for_each(|piece| append(piece));
     }
 }
 
@@ -162,8 +164,9 @@ pub fn find(run: &[u8], wanted: &Stored<'_>) -> Option<Found> {
     let [head, payload] = wanted.pieces();
     let (mut at, mut index) = (0, 0);
     while at < run.len() {
-        let member = &run[at + score::form_bytes(&run[at..])..];
-        let bytes = entry_bytes(&run[at..]);
+        let skip = score::form_bytes(&run[at..]);
+        let member = &run[at + skip..];
+        let bytes = skip + element::stored_bytes(member);
         // The head says how long the payload is, so that no further check is needed.
         if member.starts_with(head) && member[head.len()..].starts_with(payload) {
             let score = score::decode(&run[at..]).0;
@@ -234,7 +237,8 @@ mod tests {
         let texts: [&[u8]; 5] = [b"a", b"7", b"ab", b"", b"-300"];
         for (at, text) in texts.iter().enumerate() {
             let member = Element::parse(text);
-            Entry::new(Pair { score: at as f64 * 200.5, member }).append_to(&mut run);
+            Entry::new(Pair { score: at as f64 * 200.5, member })
+                .append_with(|piece| run.extend_from_slice(piece));
         }
         for (at, text) in texts.iter().enumerate() {
             let found = find(&run, &Stored::new(Element::parse(text))).unwrap();

@@ -52,10 +52,10 @@ pub fn rescore(blob: &mut impl Blob, found: Found, pair: Pair<'_>) {
     let mut edited = SmallVec::<[u8; 512]>::new();
     let range = if to >= found.end() {
         edited.extend_from_slice(&run[found.end()..to]);
-        entry.append_to(&mut edited);
+        entry.append_with(|piece| edited.extend_from_slice(piece));
         found.at..to
     } else {
-        entry.append_to(&mut edited);
+        entry.append_with(|piece| edited.extend_from_slice(piece));
         if to < found.at {
             edited.extend_from_slice(&run[to..found.at]);
         }
@@ -106,7 +106,7 @@ pub fn build<'p>(pairs: impl Iterator<Item = Pair<'p>>) -> Vec<u8> {
     let mut bytes = vec![0; HEADER_BYTES];
     let mut count = 0;
     for pair in pairs {
-        Entry::new(pair).append_to(&mut bytes);
+        Entry::new(pair).append_with(|piece| bytes.extend_from_slice(piece));
         count += 1;
     }
     bytes[..HEADER_BYTES].copy_from_slice(&count_bytes(count));

@@ -102,6 +102,13 @@ impl<O> Removed<O> {
     }
 }
 
+/// What can still be seen of an entry that is about to be freed.
+pub struct Gone<'a> {
+    pub key: &'a [u8],
+    /// Its tag and its bytes, if it was packed.
+    pub packed: Option<(u8, &'a [u8])>,
+}
+
 /// A removed entry of which only the object was kept. Dropping it drops the object.
 pub struct Deleted<O> {
     object: Option<Box<O>>,

@@ -2,9 +2,10 @@
 //! sweep for expired entries, a random entry, and the compaction of sparse pages.
 
 use super::core::{Core, DEPTH_MAX, Place};
+use super::entry::Kind;
 use super::face::Table;
 use super::handle::EntryRef;
-use super::removed::Deleted;
+use super::removed::{Deleted, Gone};
 use super::segment::{SLOTS, SLOTS_MAX, Segment, Spot, home};
 
 /// A segment is not swept again within this time.
@@ -170,7 +171,7 @@ impl<O> Table<O> {
         &mut self,
         now_ms: i64,
         budget: usize,
-        expired: &mut dyn FnMut(&[u8], Deleted<O>),
+        expired: &mut dyn FnMut(Gone<'_>, Deleted<O>),
     ) -> bool {
         let sweep = &mut self.core.sweep;
         if sweep.position.is_none() {
@@ -217,7 +218,7 @@ impl<O> Table<O> {
         &mut self,
         index: usize,
         now_ms: i64,
-        expired: &mut dyn FnMut(&[u8], Deleted<O>),
+        expired: &mut dyn FnMut(Gone<'_>, Deleted<O>),
     ) -> usize {
         let mut looked_at = 0;
         let segment = self.core.segment_mut(index);
@@ -261,12 +262,14 @@ impl<O> Table<O> {
         looked_at
     }
 
-    fn expire(&mut self, place: Place, expired: &mut dyn FnMut(&[u8], Deleted<O>)) {
+    fn expire(&mut self, place: Place, expired: &mut dyn FnMut(Gone<'_>, Deleted<O>)) {
         let entry = self.core.detach_keeping_shape(place);
         // SAFETY: 1. Detached just now from this table, whose objects are `O`s.
         let deleted = unsafe { Deleted::of(entry) };
         // Should the callback panic, the block is lost and nothing worse.
-        expired(entry.key(), deleted);
+        let label = entry.label();
+        let packed = (label.kind == Kind::Packed).then(|| (label.tag, entry.value()));
+        expired(Gone { key: entry.key(), packed }, deleted);
         // SAFETY: 1. Detached from this table, and the callback has ended.
         unsafe { self.core.release(entry) };
     }

@@ -30,7 +30,7 @@ impl Builder {
             self.tree.leaves.at_mut(self.open).next = id;
             self.open = id;
         }
-        entry.pieces().iter().for_each(|piece| self.run.extend_from_slice(piece));
+        entry.append_with(|piece| self.run.extend_from_slice(piece));
         self.count += 1;
         self.tree.len += 1;
         self.open

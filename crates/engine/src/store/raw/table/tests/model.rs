@@ -172,8 +172,8 @@ impl Pair {
 
     fn expire(&mut self, now_ms: i64) {
         let model = &mut self.model;
-        let expired = &mut |key: &[u8], removed: Deleted<Counted>| {
-            let known = model.remove(key).expect("in both");
+        let expired = &mut |gone: Gone<'_>, removed: Deleted<Counted>| {
+            let known = model.remove(gone.key).expect("in both");
             let number = removed.object().map(|object| object.number);
             assert_eq!(number.is_some(), matches!(known.0, Plain::Object(n) if Some(n) == number));
             assert!(removed.expiry().is_some_and(|at_ms| at_ms <= now_ms));

@@ -146,7 +146,7 @@ fn expired_keys_go_and_others_stay() {
     assert!(table.next_expiry_hint().is_some());
     for now_ms in (0..11_000).step_by(700) {
         let mut calls = 0;
-        while table.expire_step(now_ms, 1000, &mut |key, removed| {
+        while table.expire_step(now_ms, 1000, &mut |Gone { key, .. }, removed| {
             let expiry = due.remove(key).expect("known").expect("has an expiry");
             assert!(expiry <= now_ms && removed.expiry() == Some(expiry));
         }) {
@@ -171,7 +171,7 @@ fn expiries_set_and_cleared_during_a_sweep_are_honoured() {
     let mut wanted: HashMap<usize, Option<i64>> = HashMap::new();
     for now_ms in (1000..20_000).step_by(97) {
         let mut gone = Vec::new();
-        table.expire_step(now_ms, 50, &mut |key, _| gone.push(key.to_vec()));
+        table.expire_step(now_ms, 50, &mut |left, _| gone.push(left.key.to_vec()));
         for gone in gone {
             let text = String::from_utf8(gone).expect("keys are text");
             let number: usize = text["key:".len()..].parse().expect("keys are numbered");

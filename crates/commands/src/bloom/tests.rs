@@ -1,0 +1,32 @@
+//! What a wire file can't show: the promise of the error rate, through the commands.
+
+use crate::testing::Desk;
+
+#[test]
+fn filters_keep_their_promise_through_the_commands() {
+    for reserve in ["BF.RESERVE k 0.02 2000 NONSCALING", "BF.RESERVE k 0.02 200 EXPANSION 2"] {
+        let mut desk = Desk::new();
+        assert_eq!(desk.say(reserve), "+OK");
+        for n in 0..2000 {
+            desk.say(&format!("BF.ADD k item:{n}"));
+        }
+        for n in 0..2000 {
+            assert_eq!(desk.say(&format!("BF.EXISTS k item:{n}")), "1");
+        }
+        let strangers = 20_000;
+        let wrong =
+            (0..strangers).filter(|n| desk.say(&format!("BF.EXISTS k other:{n}")) == "1").count();
+        assert!(wrong < strangers / 50, "{wrong} of {strangers} after {reserve}");
+    }
+}
+
+#[test]
+fn a_copy_goes_its_own_way() {
+    let mut desk = Desk::new();
+    desk.say("BF.ADD k a");
+    assert_eq!(desk.say("COPY k c"), "1");
+    desk.say("BF.ADD c b");
+    assert_eq!(desk.say("BF.EXISTS k b"), "0");
+    assert_eq!(desk.say("BF.EXISTS c a"), "1");
+    assert_ne!(desk.say("DEBUG DIGEST-VALUE k"), desk.say("DEBUG DIGEST-VALUE c"));
+}

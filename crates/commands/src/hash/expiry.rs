@@ -1,0 +1,201 @@
+//! When fields end: HEXPIRE and its kin set it, HTTL and its kin tell it, HPERSIST takes it away.
+
+use super::words::{self, Base, Call, Moment, Unit};
+use super::{delete_emptied, limits, read, wrote_fields};
+use crate::ctx::{Ctx, DONE, Outcome};
+use crate::error::Refusal;
+use russet_base::Args;
+use russet_engine::event::Event;
+
+/// What each field is answered with.
+const NO_FIELD: i64 = -2;
+const NO_DEADLINE: i64 = -1;
+const NOT_MET: i64 = 0;
+const CHANGED: i64 = 1;
+const DELETED: i64 = 2;
+
+/// NX, XX, GT, LT. DIFFERS: Redis takes one of them only, Valkey XX with GT or LT as well.
+#[derive(Clone, Copy, Default)]
+struct Conditions {
+    if_none: bool,
+    if_any: bool,
+    if_later: bool,
+    if_sooner: bool,
+}
+
+impl Conditions {
+    fn take(&mut self, word: &[u8]) -> Result<(), Refusal> {
+        match word.to_ascii_lowercase().as_slice() {
+            b"nx" => self.if_none = true,
+            b"xx" => self.if_any = true,
+            b"gt" => self.if_later = true,
+            b"lt" => self.if_sooner = true,
+            _ => {
+                let word = String::from_utf8_lossy(word);
+                return Err(Refusal::text(format!("ERR Unsupported option {word}")));
+            }
+        }
+        if self.if_none && (self.if_any || self.if_later || self.if_sooner) {
+            return Err(Refusal::text(
+                "ERR NX and XX, GT or LT options at the same time are not compatible",
+            ));
+        }
+        if self.if_later && self.if_sooner {
+            return Err(Refusal::text("ERR GT and LT options at the same time are not compatible"));
+        }
+        Ok(())
+    }
+
+    /// A field without an end counts as one that ends after all others.
+    fn allow(self, current: Option<i64>, at_ms: i64) -> bool {
+        match current {
+            None => !self.if_any && !self.if_later,
+            Some(current) => {
+                let is_later_enough = !self.if_later || at_ms > current;
+                let is_sooner_enough = !self.if_sooner || at_ms < current;
+                !self.if_none && is_later_enough && is_sooner_enough
+            }
+        }
+    }
+}
+
+pub fn hexpire(ctx: &mut Ctx, args: Args) -> Outcome {
+    set_deadlines(ctx, args, (Base::Now, Unit::Seconds))
+}
+
+pub fn hpexpire(ctx: &mut Ctx, args: Args) -> Outcome {
+    set_deadlines(ctx, args, (Base::Now, Unit::Millis))
+}
+
+pub fn hexpireat(ctx: &mut Ctx, args: Args) -> Outcome {
+    set_deadlines(ctx, args, (Base::Epoch, Unit::Seconds))
+}
+
+pub fn hpexpireat(ctx: &mut Ctx, args: Args) -> Outcome {
+    set_deadlines(ctx, args, (Base::Epoch, Unit::Millis))
+}
+
+fn set_deadlines(ctx: &mut Ctx, args: Args, (base, unit): (Base, Unit)) -> Outcome {
+    let (key, limits, now) = (args.at(1), limits(ctx), ctx.keys.now);
+    let mut conditions = Conditions::default();
+    let call = Call::parse(args, (3, 1), &mut |word, _| conditions.take(word).map(|()| 1))?;
+    let moment = Moment { base, unit, number: args.at(2) };
+    let at_ms = moment.read(now, ctx.command.spec().full_name)?;
+    let (names, is_over) = (call.fields(), at_ms <= now.0);
+
+    let Ctx { keys, reply, .. } = ctx;
+    let edited = keys.edit_hash(key, limits, |hash| {
+        reply.array(names.len());
+        let mut changed = 0;
+        for name in names.iter() {
+            let answer = match hash.view().deadline(name) {
+                None => NO_FIELD,
+                Some(current) if !conditions.allow(current, at_ms) => NOT_MET,
+                Some(_) if is_over => {
+                    hash.remove(name);
+                    DELETED
+                }
+                Some(_) => {
+                    hash.set_deadline(name, Some(at_ms));
+                    CHANGED
+                }
+            };
+            changed += usize::from(answer > 0);
+            reply.int(answer);
+        }
+        (changed, hash.is_empty())
+    })?;
+    match edited {
+        None => reply_missing(ctx, names),
+        Some((0, _)) => {}
+        Some((changed, _)) if !is_over => {
+            wrote_fields(ctx, key, (Event::hash("hexpire"), changed));
+        }
+        Some(expired) => tell_expired(ctx, key, expired),
+    }
+    DONE
+}
+
+/// Tells of fields that are over as soon as they were given their deadline.
+pub(super) fn tell_expired(ctx: &mut Ctx, key: &[u8], (fields, is_emptied): (usize, bool)) {
+    ctx.keys.count_expired_fields(key, fields);
+    wrote_fields(ctx, key, (Event::hash("hexpired"), fields));
+    if is_emptied {
+        delete_emptied(ctx, key);
+    }
+}
+
+fn reply_missing(ctx: &mut Ctx, names: Args) {
+    ctx.reply.array(names.len());
+    names.iter().for_each(|_| ctx.reply.int(NO_FIELD));
+}
+
+pub fn hpersist(ctx: &mut Ctx, args: Args) -> Outcome {
+    let (key, limits) = (args.at(1), limits(ctx));
+    let names = words::named(args, Refusal::text(words::COUNT_MISMATCH))?;
+    let Ctx { keys, reply, .. } = ctx;
+    let edited = keys.edit_hash(key, limits, |hash| {
+        reply.array(names.len());
+        let mut changed = 0;
+        for name in names.iter() {
+            reply.int(match hash.view().deadline(name) {
+                None => NO_FIELD,
+                Some(None) => NO_DEADLINE,
+                Some(Some(_)) => {
+                    hash.set_deadline(name, None);
+                    changed += 1;
+                    CHANGED
+                }
+            });
+        }
+        changed
+    })?;
+    match edited {
+        None => reply_missing(ctx, names),
+        Some(0) => {}
+        Some(changed) => wrote_fields(ctx, key, (Event::hash("hpersist"), changed)),
+    }
+    DONE
+}
+
+pub fn httl(ctx: &mut Ctx, args: Args) -> Outcome {
+    tell_deadlines(ctx, args, (Base::Now, Unit::Seconds))
+}
+
+pub fn hpttl(ctx: &mut Ctx, args: Args) -> Outcome {
+    tell_deadlines(ctx, args, (Base::Now, Unit::Millis))
+}
+
+pub fn hexpiretime(ctx: &mut Ctx, args: Args) -> Outcome {
+    tell_deadlines(ctx, args, (Base::Epoch, Unit::Seconds))
+}
+
+pub fn hpexpiretime(ctx: &mut Ctx, args: Args) -> Outcome {
+    tell_deadlines(ctx, args, (Base::Epoch, Unit::Millis))
+}
+
+/// COMPAT: a count that does not match is a syntax error here, and only here (httl.wire).
+fn tell_deadlines(ctx: &mut Ctx, args: Args, (base, unit): (Base, Unit)) -> Outcome {
+    let names = words::named(args, Refusal::Syntax)?;
+    let start_ms = if base == Base::Now { ctx.keys.now.0 } else { 0 };
+    let Some(hash) = read(ctx.keys, args.at(1))? else {
+        reply_missing(ctx, names);
+        return DONE;
+    };
+    ctx.reply.array(names.len());
+    for name in names.iter() {
+        ctx.reply.int(match hash.deadline(name) {
+            None => NO_FIELD,
+            Some(None) => NO_DEADLINE,
+            Some(Some(at_ms)) => {
+                let ms = at_ms.saturating_sub(start_ms).max(0);
+                match unit {
+                    Unit::Millis => ms,
+                    // To the nearest second, without overflow at the end of time.
+                    Unit::Seconds => ms / 1000 + i64::from(ms % 1000 >= 500),
+                }
+            }
+        });
+    }
+    DONE
+}

@@ -1,0 +1,196 @@
+//! What wire files can't show: fields that end at a moment that the test sets, and large hashes.
+
+use crate::testing::Desk;
+use russet_base::UnixMillis;
+use russet_protocol::Value;
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+
+fn desk_with(lines: &[&str]) -> Desk {
+    let mut desk = Desk::new();
+    for line in lines {
+        desk.say(line);
+    }
+    desk
+}
+
+fn scheduled(desk: &Desk) -> u64 {
+    let gauges = desk.worker.node.keyspace.gauges().iter();
+    gauges.flat_map(|shard| &shard.volatile).map(|count| count.load(Ordering::Relaxed)).sum()
+}
+
+#[test]
+fn a_field_is_gone_at_its_moment_and_not_before() {
+    let mut desk = desk_with(&["HSET h a 1 b 2", "HPEXPIRE h 100 FIELDS 1 a"]);
+    desk.clock.advance_ms(99);
+    assert_eq!(desk.say("HLEN h"), "2");
+    assert_eq!(desk.say("HPTTL h FIELDS 1 a"), "[1]");
+    desk.clock.advance_ms(1);
+    assert_eq!(desk.say("HLEN h"), "1");
+    assert_eq!(desk.say("HGETALL h"), "[\"b\", \"2\"]");
+    assert_eq!(scheduled(&desk), 0);
+}
+
+#[test]
+fn a_key_whose_fields_are_over_is_seen_by_no_command() {
+    let asked = [
+        ("EXISTS h", "0"),
+        ("TYPE h", "+none"),
+        ("HLEN h", "0"),
+        ("HGETALL h", "[]"),
+        ("HRANDFIELD h", "nil"),
+        ("HRANDFIELD h 5", "[]"),
+        ("HSCAN h 0", "[\"0\", []]"),
+        ("KEYS *", "[]"),
+        ("KEYS h", "[]"),
+        ("SCAN 0", "[\"0\", []]"),
+        ("RANDOMKEY", "nil"),
+        ("COPY h g", "0"),
+        ("RENAME h g", "-ERR no such key"),
+        ("MOVE h 1", "0"),
+        ("DEL h", "0"),
+        ("TOUCH h", "0"),
+        ("TTL h", "-2"),
+        ("EXPIRE h 10", "0"),
+        ("OBJECT ENCODING h", "nil"),
+        ("HTTL h FIELDS 1 a", "[-2]"),
+        ("HPERSIST h FIELDS 1 a", "[-2]"),
+        ("HEXPIRE h 10 FIELDS 1 a", "[-2]"),
+        ("HGETDEL h FIELDS 1 a", "[nil]"),
+        ("HGETEX h PERSIST FIELDS 1 a", "[nil]"),
+        ("HSETEX h XX FIELDS 1 b 1", "0"),
+        ("HSETEX h FXX FIELDS 1 a 1", "0"),
+        ("HSETNX h a 1", "1"),
+        ("HINCRBY h a 1", "1"),
+        ("HSET h a 1", "1"),
+        ("GET h", "nil"),
+        ("APPEND h x", "1"),
+        ("SET h x NX", "+OK"),
+        ("LPUSH h x", "1"),
+        ("DEBUG DIGEST-VALUE h", "[+0000000000000000000000000000000000000000]"),
+    ];
+    for (line, expected) in asked {
+        let mut desk = desk_with(&["HSETEX h PX 100 FIELDS 2 a 1 b 2"]);
+        desk.clock.advance_ms(100);
+        assert_eq!(desk.say(line), expected, "{line}");
+        // A walk removes nothing; the next look at the key does.
+        desk.say("EXISTS h");
+        assert_eq!(scheduled(&desk), 0, "{line}");
+    }
+}
+
+#[test]
+fn the_schedule_follows_whatever_happens_to_a_key() {
+    let ways: [&[&str]; 12] = [
+        &["DEL h"],
+        &["SET h x"],
+        &["FLUSHALL"],
+        &["HDEL h a"],
+        &["HSET h a 2"],
+        &["HPERSIST h FIELDS 1 a"],
+        &["HGETEX h PERSIST FIELDS 1 a"],
+        &["HEXPIRE h 0 FIELDS 1 a"],
+        &["RENAME h g", "DEL g"],
+        &["COPY h g", "DEL h", "DEL g"],
+        &["MOVE h 1", "SELECT 1", "DEL h"],
+        &["SWAPDB 0 1", "SELECT 1", "UNLINK h"],
+    ];
+    for way in ways {
+        let mut desk = desk_with(&["HSETEX h EX 100 FIELDS 1 a 1", "HSET h b 2"]);
+        assert_eq!(scheduled(&desk), 1);
+        way.iter().for_each(|line| drop(desk.say(line)));
+        assert_eq!(scheduled(&desk), 0, "{way:?}");
+    }
+}
+
+#[test]
+fn a_key_that_expires_takes_its_fields_from_the_schedule() {
+    for value in ["short", &"long".repeat(500)] {
+        let mut desk = Desk::new();
+        desk.say(&format!("HSETEX h EX 1000 FIELDS 2 a 1 b {value}"));
+        desk.say("PEXPIRE h 5");
+        desk.clock.advance_ms(5);
+        let keyspace = &desk.worker.node.keyspace;
+        let now = UnixMillis(1_700_000_000_005);
+        (0..keyspace.shards()).for_each(|shard| drop(keyspace.expire_shard(shard, now, 1000)));
+        assert_eq!(scheduled(&desk), 0);
+        assert_eq!(desk.say("DBSIZE"), "0");
+    }
+}
+
+#[test]
+fn a_key_that_is_over_with_its_fields_expires_as_a_key() {
+    let lines = ["HSETEX h PX 5 FIELDS 2 a 1 b 2", "PEXPIRE h 5", "SET other x"];
+    let mut desk = desk_with(&lines);
+    desk.clock.advance_ms(5);
+    assert_eq!(desk.say("EXISTS h"), "0");
+    assert_eq!(desk.worker.node.expired_keys(), 1);
+    assert_eq!(desk.worker.node.expired_fields(), 0);
+    assert_eq!(scheduled(&desk), 0);
+    let mut desk = desk_with(&lines);
+    desk.clock.advance_ms(5);
+    assert_eq!(desk.say("KEYS *"), "[\"other\"]");
+}
+
+fn names(reply: &Value) -> Vec<Vec<u8>> {
+    let Value::Array(items) = reply else { panic!("an array was expected: {reply}") };
+    let name = |item: &Value| match item {
+        Value::Bulk(bytes) => bytes.to_vec(),
+        other => panic!("a name was expected: {other}"),
+    };
+    items.iter().map(name).collect()
+}
+
+#[test]
+fn a_scan_sees_all_that_stays_while_the_hash_grows_and_shrinks() {
+    let mut desk = Desk::new();
+    (0..600).for_each(|at| drop(desk.say(&format!("HSET h stays:{at} {at}"))));
+    let (mut cursor, mut seen, mut round) = ("0".to_owned(), BTreeSet::new(), 0);
+    loop {
+        let reply = desk.run(&["HSCAN", "h", &cursor, "COUNT", "20", "NOVALUES"]);
+        let Value::Array(parts) = reply else { panic!("HSCAN answers an array") };
+        seen.extend(names(&parts[1]));
+        let Value::Bulk(next) = &parts[0] else { panic!("HSCAN answers a cursor") };
+        cursor = String::from_utf8_lossy(next).into_owned();
+        if cursor == "0" {
+            break;
+        }
+        (0..200).for_each(|at| match round % 2 {
+            0 => drop(desk.say(&format!("HSET h passes:{round}:{at} {at}"))),
+            _ => drop(desk.say(&format!("HDEL h passes:{}:{at}", round - 1))),
+        });
+        round += 1;
+    }
+    assert!(round > 3, "the walk took several calls");
+    let stays = |at: i32| format!("stays:{at}").into_bytes();
+    assert!((0..600).all(|at| seen.contains(&stays(at))));
+}
+
+#[test]
+fn a_large_hash_loses_its_fields_in_the_order_of_their_ends() {
+    let mut desk = Desk::new();
+    for at in 1..=500 {
+        desk.say(&format!("HSETEX h PX {at} FIELDS 1 field:{at} value:{at}"));
+    }
+    for at in 1..500 {
+        desk.clock.advance_ms(1);
+        assert_eq!(desk.say("HLEN h"), (500 - at).to_string());
+        assert_eq!(desk.say(&format!("HEXISTS h field:{at}")), "0");
+    }
+    desk.clock.advance_ms(1);
+    assert_eq!(desk.say("EXISTS h"), "0");
+}
+
+#[test]
+fn as_many_random_fields_as_were_asked_for() {
+    let mut desk = Desk::new();
+    (0..400).for_each(|at| drop(desk.say(&format!("HSET h field:{at} {at}"))));
+    for count in [1, 2, 50, 99, 100, 101, 350, 399] {
+        let picked = names(&desk.run(&["HRANDFIELD", "h", &count.to_string()]));
+        let distinct: BTreeSet<&Vec<u8>> = picked.iter().collect();
+        assert_eq!((picked.len(), distinct.len()), (count, count));
+        let picked = names(&desk.run(&["HRANDFIELD", "h", &format!("-{count}")]));
+        assert_eq!(picked.len(), count);
+    }
+    assert_eq!(desk.say("HRANDFIELD h -9000000000"), "-ERR value is out of range");
+}

@@ -1,0 +1,72 @@
+//! PFADD, PFCOUNT and PFMERGE.
+
+use super::sparse_bytes_max;
+use crate::ctx::{Ctx, DONE, Outcome};
+use crate::error::Refusal;
+use russet_base::Args;
+use russet_engine::event::Event;
+use russet_engine::types::hyperloglog::stored::{self, Union};
+
+pub fn pfadd(ctx: &mut Ctx, args: Args) -> Outcome {
+    let (key, elements) = (args.at(1), args.from(2));
+    let sparse_max = sparse_bytes_max(ctx);
+    let changes = match ctx.keys.write(key) {
+        Some(mut entry) => stored::add(&mut entry, elements.iter(), sparse_max)?,
+        None => {
+            let (mut bytes, changes) = stored::build(elements.iter(), sparse_max);
+            ctx.keys.put(key, stored::adopt(&mut bytes), None);
+            // The new key is a change of its own.
+            changes + 1
+        }
+    };
+    if changes > 0 {
+        let before = ctx.keys.effects.dirty;
+        ctx.keys.wrote(key, Event::string("pfadd"));
+        ctx.keys.effects.dirty = before + changes as u64;
+    }
+    ctx.reply.int(i64::from(changes > 0));
+    DONE
+}
+
+pub fn pfcount(ctx: &mut Ctx, args: Args) -> Outcome {
+    let estimate = match args.len() {
+        2 => count_one(ctx, args.at(1))?,
+        _ => {
+            let entries = ctx.keys.read_all(args.from(1).iter());
+            Union::of(entries.into_iter().flatten())?.estimate()
+        }
+    };
+    // COMPAT: printed as a signed number, which tells only for estimates that were forged.
+    ctx.reply.int(estimate as i64);
+    DONE
+}
+
+/// The estimate that is kept in the value, or else a new one, which is kept from then on.
+fn count_one(ctx: &mut Ctx, key: &[u8]) -> Result<u64, Refusal> {
+    let Some(entry) = ctx.keys.read(key) else {
+        return Ok(0);
+    };
+    if let Some(estimate) = stored::kept_estimate(&entry)? {
+        return Ok(estimate);
+    }
+    let Some(mut entry) = ctx.keys.write(key) else {
+        return Ok(0);
+    };
+    let estimate = stored::estimate_anew(&mut entry)?;
+    ctx.keys.changed(key);
+    Ok(estimate)
+}
+
+pub fn pfmerge(ctx: &mut Ctx, args: Args) -> Outcome {
+    let target = args.at(1);
+    let sparse_max = sparse_bytes_max(ctx);
+    let entries = ctx.keys.read_all(args.from(1).iter());
+    let union = Union::of(entries.into_iter().flatten())?;
+    match ctx.keys.write(target) {
+        Some(mut entry) => union.store(&mut entry, sparse_max)?,
+        None => ctx.keys.put(target, stored::adopt(&mut union.build(sparse_max)), None),
+    }
+    ctx.keys.wrote(target, Event::string("pfadd"));
+    ctx.reply.ok();
+    DONE
+}

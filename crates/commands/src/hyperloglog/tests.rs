@@ -1,0 +1,56 @@
+//! What a wire file can't show: corrupt values of every kind, by the thousand.
+
+use crate::testing::Desk;
+use russet_base::Random;
+
+fn is_known_refusal(reply: &str) -> bool {
+    reply.starts_with('-')
+        && (reply.contains("INVALIDOBJ")
+            || reply.contains("WRONGTYPE")
+            || reply.contains("not sparse"))
+}
+
+#[test]
+fn no_bytes_break_the_commands() {
+    let mut random = Random::from_seed(11);
+    let mut desk = Desk::new();
+    for round in 0..400u32 {
+        desk.say("DEL k");
+        for n in 0..random.below(40) {
+            desk.say(&format!("PFADD k e{round}-{n}"));
+        }
+        if random.chance(0.1) {
+            desk.say("PFADD k a");
+            desk.say("PFDEBUG TODENSE k");
+        }
+        for _ in 0..=random.below(3) {
+            let len = 1 + random.index(3);
+            let noise: Vec<u8> = (0..len).map(|_| random.next_u64() as u8).collect();
+            let at = random.below(40).to_string();
+            match random.below(3) {
+                0 => desk.run(&[b"APPEND", b"k".as_slice(), &noise]),
+                _ => desk.run(&[b"SETRANGE".as_slice(), b"k", at.as_bytes(), &noise]),
+            };
+        }
+        let before = desk.run(&["GET", "k"]);
+        for command in
+            ["PFADD k x y z", "PFADD k q", "PFCOUNT k", "PFCOUNT k k", "PFMERGE d k", "PFMERGE k d"]
+        {
+            let reply = desk.say(command);
+            if reply.starts_with('-') {
+                assert!(is_known_refusal(&reply), "{command}: {reply}");
+                if command == "PFADD k x y z" {
+                    assert_eq!(
+                        desk.run(&["GET", "k"]),
+                        before,
+                        "a refused command leaves no trace"
+                    );
+                }
+            }
+        }
+        for subcommand in ["DECODE", "ENCODING", "GETREG", "TODENSE"] {
+            let reply = desk.say(&format!("PFDEBUG {subcommand} k"));
+            assert!(!reply.starts_with('-') || is_known_refusal(&reply), "{reply}");
+        }
+    }
+}

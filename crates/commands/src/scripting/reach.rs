@@ -1,0 +1,150 @@
+//! Which shards a script needs, from what its code shows: those of its KEYS, if no command in it can
+//! have a key that is not one of them, else all.
+//!
+//! The analysis of the code lists every call with what is known of its words; here the catalog says
+//! which of them are keys. Whatever is not certain makes the script wide. At run time `host` checks
+//! each key once more, so a mistake here would be an error and never a look at an unlocked key.
+
+use russet_base::OwnedArgs;
+use russet_catalog::spec::{Begin, Flags};
+use russet_catalog::{
+    Command, Unknown, has_keys, is_first_word_only_key, keys as key_positions, resolve,
+};
+use russet_scripting::keys::{Argument, CommandCall, Reach, Rest};
+
+/// Words that a call whose end is open is tried with.
+const OPEN_WORDS: usize = 6;
+
+/// Whether every key that the code can reach is one of KEYS.
+pub fn is_narrow(reach: &Reach) -> bool {
+    reach.wide.is_none() && reach.calls.iter().all(call_is_narrow)
+}
+
+fn call_is_narrow(call: &CommandCall) -> bool {
+    if call.command().is_none() {
+        return false;
+    }
+    let args = words(call, 0);
+    let is_second_named = matches!(call.args.get(1), Some(Argument::Constant(_)));
+    let command = match resolve(args.as_args()) {
+        Ok(command) => command,
+        // What no command is, is refused at run time.
+        Err(Unknown::Command) => return true,
+        // A subcommand that is chosen at run time may be any.
+        Err(Unknown::Subcommand(_)) => return is_second_named,
+    };
+    let flags = command.spec().flags;
+    if flags.has(Flags::NOSCRIPT) {
+        return true;
+    }
+    if flags.has(Flags::ALL_SHARDS) || (command.is_container() && call.rest != Rest::Nothing) {
+        return false;
+    }
+    if !has_keys(command) {
+        return true;
+    }
+    if is_first_word_only_key(command) {
+        return match call.args.get(1) {
+            Some(argument) => *argument == Argument::Key,
+            None => call.rest != Rest::Unknown,
+        };
+    }
+    keys_are_known(call, command)
+}
+
+/// Whether the positions of keys follow from what is known, and all hold elements of KEYS.
+fn keys_are_known(call: &CommandCall, command: Command) -> bool {
+    let has_unknown = call.args.contains(&Argument::Unknown) || call.rest == Rest::Unknown;
+    let by_keyword = |begin: &Begin| matches!(begin, Begin::Keyword { .. } | Begin::Unknown);
+    // A word that is not known may turn out to be the keyword before a key.
+    if has_unknown && command.spec().key_specs.iter().any(|spec| by_keyword(&spec.begin)) {
+        return false;
+    }
+    let lengths = if call.rest == Rest::Nothing { 0..=0 } else { 0..=OPEN_WORDS };
+    lengths.into_iter().all(|open| {
+        let args = words(call, open);
+        let args = args.as_args();
+        let mut all_known = true;
+        let told = key_positions(command, args, &mut |key| {
+            all_known &= match call.args.get(key.index) {
+                Some(argument) => *argument == Argument::Key,
+                None => call.rest == Rest::Keys,
+            };
+        });
+        // Without a known count there is no telling; too few words are refused at run time.
+        let is_too_short = !command.spec().arity.allows(args.len());
+        is_too_short || (told.is_ok() && all_known)
+    })
+}
+
+/// The call's words: constants as they are, others as a word that is neither a number nor an
+/// option.
+fn words(call: &CommandCall, open: usize) -> OwnedArgs {
+    let mut words = OwnedArgs::default();
+    for argument in &call.args {
+        match argument {
+            Argument::Constant(text) => words.push(text),
+            Argument::Key | Argument::Unknown => words.push(b"\x01"),
+        }
+    }
+    (0..open).for_each(|_| words.push(b"\x01"));
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_narrow;
+    use russet_scripting::compile;
+
+    fn narrow(source: &str) -> bool {
+        let chunk = compile(source.as_bytes(), b"@user_script").expect("it compiles");
+        is_narrow(&chunk.keys_use().chunk)
+    }
+
+    #[test]
+    fn keys_from_keys_are_narrow() {
+        for source in [
+            "return 1",
+            "return redis.call('GET', KEYS[1])",
+            "redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])",
+            "local k = KEYS[1] local n = redis.call('incr', k) if n == 1 then \
+             redis.call('pexpire', k, ARGV[1]) end return n",
+            "for i = 1, #KEYS do redis.call('del', KEYS[i]) end",
+            "for _, k in ipairs(KEYS) do redis.call('del', k) end",
+            "return redis.call('mget', unpack(KEYS))",
+            "return redis.call('mset', KEYS[1], ARGV[1], KEYS[2], ARGV[2])",
+            "return redis.call('zunionstore', KEYS[1], 2, KEYS[2], KEYS[3])",
+            "return redis.call('object', 'encoding', KEYS[1])",
+            "return redis.call('publish', 'channel', ARGV[1])",
+            "return redis.call('time')",
+            "return redis.call('nosuch', ARGV[1])",
+        ] {
+            assert!(narrow(source), "{source}");
+        }
+    }
+
+    #[test]
+    fn whatever_is_not_certain_is_wide() {
+        for source in [
+            "return redis.call('GET', ARGV[1])",
+            "return redis.call('GET', 'literal')",
+            "return redis.call('GET', KEYS[1] .. ':x')",
+            "return redis.call(ARGV[1], KEYS[1])",
+            "local t = KEYS t[1] = 'x' return redis.call('get', KEYS[1])",
+            "KEYS[1] = 'x' return redis.call('get', KEYS[1])",
+            "local c = {redis.call} return c[1]('get', 'x')",
+            "return redis.call('mget', KEYS[1], ARGV[1])",
+            "return redis.call('mget', unpack(ARGV))",
+            "return redis.call('zunionstore', KEYS[1], ARGV[1], KEYS[2])",
+            "return redis.call('sort', KEYS[1], ARGV[1], ARGV[2])",
+            "return redis.call('object', ARGV[1], KEYS[1])",
+            "return redis.call('keys', '*')",
+            "return redis.call('dbsize')",
+            "return loadstring('return redis.call(\"get\", \"x\")')()",
+            "return _G.redis.call('get', 'x')",
+            "return redis[ARGV[1]]('get', 'x')",
+        ] {
+            assert!(!narrow(source), "{source}");
+        }
+    }
+}

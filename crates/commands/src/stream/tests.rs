@@ -1,0 +1,111 @@
+//! What the wire files cannot show of streams: moments, busy shards, forms.
+
+use crate::testing::{Crowd, Desk};
+
+#[test]
+fn ids_follow_the_clock_and_never_go_back() {
+    let mut desk = Desk::new();
+    assert_eq!(desk.say("XADD s * a 1"), "\"1700000000000-0\"");
+    assert_eq!(desk.say("XADD s * a 1"), "\"1700000000000-1\"");
+    desk.clock.advance_ms(5);
+    assert_eq!(desk.say("XADD s * a 1"), "\"1700000000005-0\"");
+    assert_eq!(desk.say("XADD s 1800000000000-7 a 1"), "\"1800000000000-7\"");
+    assert_eq!(desk.say("XADD s * a 1"), "\"1800000000000-8\"");
+}
+
+#[test]
+fn a_message_is_forgotten_when_its_time_is_over() {
+    let mut desk = Desk::new();
+    let first = desk.say("XADD s IDMP p m * a 1");
+    desk.clock.advance_ms(99_999);
+    assert_eq!(desk.say("XADD s IDMP p m * a 1"), first);
+    desk.clock.advance_ms(1);
+    assert_ne!(desk.say("XADD s IDMP p m * a 1"), first);
+    assert_eq!(desk.say("XLEN s"), "2");
+    assert_eq!(desk.say("XCFGSET s IDMP-DURATION 1"), "+OK");
+    let second = desk.say("XADD s IDMP p m * a 1");
+    desk.clock.advance_ms(999);
+    assert_eq!(desk.say("XADD s IDMP p m * a 1"), second);
+    desk.clock.advance_ms(1);
+    assert_ne!(desk.say("XADD s IDMP p m * a 1"), second);
+}
+
+#[test]
+fn idle_times_are_those_of_the_clock() {
+    let mut desk = Desk::new();
+    desk.say("XADD s 1-1 a 1");
+    desk.say("XGROUP CREATE s g 0");
+    desk.say("XREADGROUP GROUP g c STREAMS s >");
+    desk.clock.advance_ms(1500);
+    assert_eq!(desk.say("XPENDING s g - + 10"), "[[\"1-1\", \"c\", 1500, 1]]");
+    assert_eq!(desk.say("XPENDING s g IDLE 1501 - + 10"), "[]");
+    assert_eq!(desk.say("XCLAIM s g d 1501 1-1 JUSTID"), "[]");
+    assert_eq!(desk.say("XAUTOCLAIM s g d 1500 0 JUSTID"), "[\"0-0\", [\"1-1\"], []]");
+    desk.clock.advance_ms(10);
+    let consumers = desk.say("XINFO CONSUMERS s g");
+    assert!(consumers.contains("\"c\", \"pending\", 0, \"idle\", 1510, \"inactive\", 1510"));
+    assert!(consumers.contains("\"d\", \"pending\", 1, \"idle\", 10, \"inactive\", 10"));
+}
+
+#[test]
+fn the_longest_idle_is_claimed_first() {
+    let mut desk = Desk::new();
+    desk.say("XGROUP CREATE s g 0 MKSTREAM");
+    for ms in 1..=3 {
+        desk.say(&format!("XADD s {ms}-1 a {ms}"));
+    }
+    desk.say("XREADGROUP GROUP g c COUNT 1 STREAMS s >");
+    desk.clock.advance_ms(10);
+    desk.say("XREADGROUP GROUP g c STREAMS s >");
+    desk.clock.advance_ms(10);
+    desk.say("XCLAIM s g c 0 1-1 JUSTID");
+    desk.clock.advance_ms(10);
+    assert_eq!(
+        desk.say("XREADGROUP GROUP g d COUNT 2 CLAIM 15 STREAMS s >"),
+        "[[\"s\", [[\"2-1\", [\"a\", \"2\"], 20, 1], [\"3-1\", [\"a\", \"3\"], 20, 1]]]]"
+    );
+    assert_eq!(
+        desk.say("XREADGROUP GROUP g d CLAIM 5 STREAMS s >"),
+        "[[\"s\", [[\"1-1\", [\"a\", \"1\"], 10, 1]]]]"
+    );
+}
+
+/// A stream leaves its table entry for good when it grows, and when it is changed otherwise.
+#[test]
+fn a_stream_reads_the_same_in_either_form() {
+    let mut desk = Desk::new();
+    let mut wanted = Vec::new();
+    for at in 1..=60 {
+        desk.say(&format!("XADD s {at}-1 name value{at} n {at}"));
+        wanted.push(format!("[\"{at}-1\", [\"name\", \"value{at}\", \"n\", \"{at}\"]]"));
+        assert_eq!(desk.say("XRANGE s - +"), format!("[{}]", wanted.join(", ")));
+        assert_eq!(desk.say("XLEN s"), at.to_string());
+        assert_eq!(desk.say("XREAD STREAMS s +"), format!("[[\"s\", [{}]]]", wanted[at - 1]));
+    }
+    desk.say("COPY s t");
+    assert_eq!(desk.say("XDEL t 1-1"), "1");
+    assert_eq!((desk.say("XLEN s"), desk.say("XLEN t")), ("60".to_owned(), "59".to_owned()));
+}
+
+#[test]
+fn one_who_waits_for_keys_of_a_busy_shard_tries_again_itself() {
+    let mut crowd = Crowd::of(2);
+    assert!(crowd.are_apart("s", "other"));
+    crowd.say(0, "XADD s 1-1 a 1");
+    assert_eq!(crowd.say(1, "XREAD BLOCK 0 STREAMS s other $ $"), "(blocked)");
+    crowd.while_busy("other", |crowd| crowd.say(0, "XADD s 2-1 a 2"));
+    // What `$` meant when it began to wait still holds.
+    assert_eq!(crowd.read(1), "[[\"s\", [[\"2-1\", [\"a\", \"2\"]]]]]");
+    assert_eq!(crowd.read(1), "(none)");
+}
+
+#[test]
+fn a_reader_behind_one_who_is_not_satisfied_is_served() {
+    let mut crowd = Crowd::of(3);
+    crowd.say(0, "XGROUP CREATE s g $ MKSTREAM");
+    assert_eq!(crowd.say(1, "XREAD BLOCK 0 STREAMS s 9"), "(blocked)");
+    assert_eq!(crowd.say(2, "XREADGROUP GROUP g c BLOCK 0 STREAMS s >"), "(blocked)");
+    crowd.say(0, "XADD s 1-1 a 1");
+    assert_eq!(crowd.read(1), "(none)");
+    assert_eq!(crowd.read(2), "[[\"s\", [[\"1-1\", [\"a\", \"1\"]]]]]");
+}

@@ -1,0 +1,292 @@
+//! Fields of hashes that expire: which keys of a shard have such fields, when the next of them is
+//! due, and their removal.
+//!
+//! Each hash with deadlines has exactly one record in the schedule of its database and shard, at
+//! the hash's bound: the moment before which none of its fields expires. While no record is due,
+//! no field of the shard is over, and a look-up costs one comparison more. When one is due, whoever
+//! looks the key up removes what is over first; housekeeping does so for the keys that nobody
+//! looks up.
+//!
+//! DIFFERS: Valkey leaves such fields in place until its own housekeeping comes across them, so
+//! that HLEN counts them and EXISTS sees a key of nothing else.
+
+use crate::event::{Event, Notice};
+use crate::keys::Keys;
+use crate::keyspace::{Keyspace, Place};
+use crate::shard::Shard;
+use crate::store::raw::table::{EntryMut, Gone, NewValue, View};
+use crate::types::hash::stored::{self, Pair, Purged};
+use crate::types::hash::{HashEntry, HashLimits, Lease};
+use crate::value::{Object, WrongType};
+use russet_base::clock::UnixMillis;
+use std::collections::BTreeSet;
+
+/// The hashes with deadlines of one database of a shard.
+pub(crate) struct FieldSchedule {
+    records: BTreeSet<(i64, Box<[u8]>)>,
+    /// The first record's moment, the end of time without any.
+    next_due_ms: i64,
+}
+
+impl Default for FieldSchedule {
+    fn default() -> Self {
+        FieldSchedule { records: BTreeSet::new(), next_due_ms: i64::MAX }
+    }
+}
+
+impl FieldSchedule {
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    #[inline]
+    pub fn is_due(&self, now: UnixMillis) -> bool {
+        self.next_due_ms <= now.0
+    }
+
+    /// Notes that a key's bound is no longer `before` but `after`.
+    #[cold]
+    fn change(&mut self, key: &[u8], (before, after): (Option<i64>, Option<i64>)) {
+        let mut record = (before.unwrap_or(0), Box::from(key));
+        if before.is_some() {
+            self.records.remove(&record);
+        }
+        if let Some(at_ms) = after {
+            record.0 = at_ms;
+            self.records.insert(record);
+        }
+        self.next_due_ms = self.records.first().map_or(i64::MAX, |first| first.0);
+    }
+
+    #[cfg(test)]
+    pub fn has(&self, key: &[u8], bound: i64) -> bool {
+        self.records.contains(&(bound, key.into()))
+    }
+
+    /// Notes that a key with this bound is gone.
+    #[inline]
+    pub fn forget(&mut self, key: &[u8], bound: Option<i64>) {
+        if bound.is_some() {
+            self.change(key, (bound, None));
+        }
+    }
+
+    /// Drops a record that led nowhere, for it must not keep the others waiting: its key is over as
+    /// a whole and will be removed as such.
+    fn drop_idle(&mut self, key: &[u8], (at_ms, loss): (i64, Loss)) {
+        if loss.fields == 0 {
+            self.change(key, (Some(at_ms), None));
+        }
+    }
+
+    /// The first record, if it is due.
+    fn first_due(&self, now: UnixMillis) -> Option<(i64, Box<[u8]>)> {
+        if !self.is_due(now) {
+            return None;
+        }
+        self.records.first().cloned()
+    }
+}
+
+/// How much may be removed at once, and by what time.
+#[derive(Clone, Copy)]
+struct Step {
+    now: UnixMillis,
+    fields_max: usize,
+}
+
+/// What a key has lost.
+#[derive(Clone, Copy, Default)]
+struct Loss {
+    fields: usize,
+    is_key_gone: bool,
+}
+
+impl Shard {
+    /// Removes expired fields of a key, and the key with its last field.
+    fn expire_fields(&mut self, db: usize, key: (&[u8], u64), step: Step) -> Loss {
+        let (key, hash) = key;
+        let Some(mut entry) = self.tables[db].find_mut(key, hash) else { return Loss::default() };
+        let before = stored::bound_of(&entry.value());
+        let is_due = before.is_some_and(|bound| bound <= step.now.0);
+        // A key that is over as a whole takes its fields along, and nobody hears of them.
+        let is_dead = entry.expiry().is_some_and(|at_ms| at_ms <= step.now.0);
+        if !is_due || is_dead {
+            return Loss::default();
+        }
+        let Purged { fields, is_empty } = stored::purge(&mut entry, step.now.0, step.fields_max);
+        let after = stored::bound_of(&entry.value());
+        if is_empty {
+            drop(entry.delete());
+        }
+        self.fields[db].change(key, (before, after));
+        if fields > 0 {
+            self.watched.touch(db, key);
+        }
+        Loss { fields, is_key_gone: is_empty }
+    }
+}
+
+fn events_of(loss: Loss) -> impl Iterator<Item = Event> {
+    let expired = (loss.fields > 0).then_some(Event::hash("hexpired"));
+    let deleted = loss.is_key_gone.then_some(Event::DEL);
+    expired.into_iter().chain(deleted)
+}
+
+impl Keyspace {
+    /// Removes up to about `budget` expired fields of one held shard; whether more are due.
+    pub(crate) fn expire_fields_step(
+        &self,
+        (index, shard): (usize, &mut Shard),
+        (now, budget): (UnixMillis, usize),
+        notices: &mut Vec<Notice>,
+    ) -> bool {
+        let wanted = self.notify_classes();
+        let (mut left, mut has_more) = (budget, false);
+        for db in 0..self.databases() {
+            if !shard.fields[db].is_due(now) {
+                continue;
+            }
+            let mut fields = 0;
+            while let Some((at_ms, key)) = shard.fields[db].first_due(now) {
+                has_more = left == 0;
+                if has_more {
+                    break;
+                }
+                let step = Step { now, fields_max: left };
+                let loss = shard.expire_fields(db, (&key, self.place(&key).hash), step);
+                shard.fields[db].drop_idle(&key, (at_ms, loss));
+                left = left.saturating_sub(loss.fields.max(1));
+                fields += loss.fields;
+                let events = events_of(loss).filter(|event| wanted.has_any(event.class));
+                notices.extend(events.map(|event| Notice { db, event, key: key.clone() }));
+            }
+            self.gauges()[index].count_expired_fields(fields as u64);
+            self.gauges()[index].publish(shard, db);
+        }
+        has_more
+    }
+}
+
+impl Keys<'_> {
+    /// Lets `edit` change the hash under a key, if there is one. Say what was done with
+    /// [`Keys::wrote`].
+    #[inline]
+    pub fn edit_hash<R>(
+        &mut self,
+        key: &[u8],
+        limits: HashLimits,
+        edit: impl FnOnce(&mut HashEntry<'_, '_>) -> R,
+    ) -> Result<Option<R>, WrongType> {
+        let hasher = self.keyspace.hasher();
+        let Some(mut entry) = self.write(key) else { return Ok(None) };
+        let before = stored::bound_of(&entry.value());
+        let result = edit(&mut HashEntry::new(&mut entry, (limits, hasher))?);
+        let after = stored::bound_of(&entry.value());
+        self.reschedule(key, (before, after));
+        Ok(Some(result))
+    }
+
+    /// Puts a new hash of these pairs under a key; how many fields it has.
+    #[inline]
+    pub fn put_hash<'p>(
+        &mut self,
+        key: &[u8],
+        pairs: impl ExactSizeIterator<Item = Pair<'p>> + Clone,
+        (lease, limits): (Lease, HashLimits),
+    ) -> usize {
+        let hasher = self.keyspace.hasher();
+        stored::build(pairs, lease, (limits, hasher), |value| self.put(key, value, None))
+    }
+
+    /// Counts fields that were over as soon as they were given their deadline.
+    pub fn count_expired_fields(&mut self, key: &[u8], fields: usize) {
+        let index = usize::from(self.place(key).shard);
+        self.keyspace.gauges()[index].count_expired_fields(fields as u64);
+    }
+
+    /// Notes that the moment before which no field of a key expires has changed.
+    #[inline]
+    pub(crate) fn reschedule(&mut self, key: &[u8], change: (Option<i64>, Option<i64>)) {
+        if change.0 != change.1 {
+            self.reschedule_changed(key, change);
+        }
+    }
+
+    #[cold]
+    fn reschedule_changed(&mut self, key: &[u8], change: (Option<i64>, Option<i64>)) {
+        let (db, index) = (self.db, usize::from(self.place(key).shard));
+        let shard = self.locked.shard(index);
+        shard.fields[db].change(key, change);
+        self.keyspace.gauges()[index].publish_volatile(db, shard.fields[db].len());
+    }
+
+    /// Removes the fields of a key that are over, and tells. The caller has seen that some of its
+    /// shard are.
+    #[cold]
+    pub(crate) fn expire_fields(&mut self, key: &[u8], place: Place) {
+        self.expire_fields_at(key, place);
+    }
+
+    fn expire_fields_at(&mut self, key: &[u8], place: Place) -> Loss {
+        let (db, index) = (self.db, usize::from(place.shard));
+        let step = Step { now: self.now, fields_max: usize::MAX };
+        let shard = self.locked.shard(index);
+        let loss = shard.expire_fields(db, (key, place.hash), step);
+        if loss.fields > 0 {
+            let gauges = &self.keyspace.gauges()[index];
+            gauges.count_expired_fields(loss.fields as u64);
+            gauges.publish_volatile(db, shard.fields[db].len());
+            self.effects.mark_touched(index);
+        }
+        events_of(loss).for_each(|event| self.also(key, event));
+        loss
+    }
+
+    /// Removes all the fields of a held shard that are over, for those who look at all its keys.
+    #[inline]
+    pub fn expire_fields_of(&mut self, index: usize) {
+        let (db, now) = (self.db, self.now);
+        if self.shard(index).fields[db].is_due(now) {
+            self.expire_due_fields_of(index);
+        }
+    }
+
+    #[cold]
+    fn expire_due_fields_of(&mut self, index: usize) {
+        let (db, now) = (self.db, self.now);
+        while let Some((at_ms, key)) = self.shard(index).fields[db].first_due(now) {
+            let place = self.keyspace.place(&key);
+            let loss = self.expire_fields_at(&key, place);
+            self.shard(index).fields[db].drop_idle(&key, (at_ms, loss));
+        }
+    }
+}
+
+/// The bound of a value that is about to be put under a key.
+#[inline]
+pub(crate) fn bound_of_new(value: &NewValue<'_, Object>) -> Option<i64> {
+    match value {
+        NewValue::Packed(tag, bytes) => stored::bound_of_packed(*tag, bytes),
+        NewValue::Object(object) => stored::bound_of_object(object),
+        NewValue::Int(_) | NewValue::Bytes(_) => None,
+    }
+}
+
+/// The bound of what was in an entry that is out of its table.
+pub(crate) fn bound_of_gone(gone: &Gone<'_>, object: Option<&Object>) -> Option<i64> {
+    match (gone.packed, object) {
+        (Some((tag, bytes)), _) => stored::bound_of_packed(tag, bytes),
+        (None, Some(object)) => stored::bound_of_object(object),
+        (None, None) => None,
+    }
+}
+
+/// The bound of what an entry holds.
+#[inline]
+pub(crate) fn bound_of_entry(entry: &EntryMut<'_, Object>) -> Option<i64> {
+    match entry.value() {
+        View::Int(_) | View::Bytes(_) => None,
+        view => stored::bound_of(&view),
+    }
+}

@@ -1,0 +1,172 @@
+//! Which of many places lie in a shape. Most are told by their bits alone, nearly all others by a
+//! short polynomial; the formula itself is left for those near the edge.
+
+use super::Point;
+use super::distance::{ANGLE_MAX, Approximation, EARTH_RADIUS_M, Limit, distance_m, radians};
+use super::geohash::{Grid, STEPS_MAX, bits_of_score};
+use super::shape::{Extents, Shape};
+
+/// A place as its score gives it, not yet decoded into degrees.
+#[derive(Clone, Copy, Debug)]
+pub struct Place(Grid);
+
+impl Place {
+    #[inline]
+    pub fn of_score(score: f64) -> Place {
+        Place(Grid::of_bits(bits_of_score(score)))
+    }
+
+    #[inline]
+    pub fn point(self) -> Point {
+        self.0.point()
+    }
+}
+
+/// Grid lines between which a place must lie, in one direction; the map goes round.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    start: u32,
+    len: u32,
+}
+
+const GRID_MASK: u32 = (1 << STEPS_MAX) - 1;
+
+impl Span {
+    /// All of the map.
+    const ALL: Span = Span { start: 0, len: u32::MAX };
+
+    /// About `center` degrees, `reach` to each side, and a little more; `max` is where the map
+    /// ends on both sides.
+    fn about(center: f64, reach: f64, max: f64) -> Span {
+        let parts_per_degree = f64::from(GRID_MASK + 1) / (max + max);
+        let reach = (reach * parts_per_degree).ceil() + 2.0;
+        if reach.is_nan() || reach * 2.0 >= f64::from(GRID_MASK) {
+            return Span::ALL;
+        }
+        let middle = (center + max) * parts_per_degree;
+        let start = (middle - reach).floor() as i64 as u32 & GRID_MASK;
+        Span { start, len: reach as u32 * 2 + 1 }
+    }
+
+    #[inline]
+    fn has(self, part: u32) -> bool {
+        part.wrapping_sub(self.start) & GRID_MASK <= self.len
+    }
+}
+
+/// What can be told without the formula.
+#[derive(Clone, Copy)]
+enum Quick {
+    Circle(Limit),
+    /// By the distance along a parallel only; the latitude is exact already.
+    Box(Limit),
+    None,
+}
+
+/// A shape, prepared for many places.
+pub struct Filter<'s> {
+    shape: &'s Shape,
+    longitudes: Span,
+    latitudes: Span,
+    near: Approximation,
+    quick: Quick,
+}
+
+impl<'s> Filter<'s> {
+    pub fn new(shape: &'s Shape) -> Self {
+        let metres = shape.unit.metres();
+        let mut filter = Filter {
+            shape,
+            longitudes: Span::ALL,
+            latitudes: Span::ALL,
+            near: Approximation::new(shape.center),
+            quick: Quick::None,
+        };
+        match shape.extents {
+            Extents::Circle { radius } => {
+                let radius_m = radius * metres;
+                if filter.narrow(radius_m / EARTH_RADIUS_M) {
+                    filter.quick = Quick::Circle(Limit::of_distance(radius_m));
+                }
+            }
+            Extents::Box { width, height } => {
+                let (half_width, half_height) = (width * metres / 2.0, height * metres / 2.0);
+                let diagonal = half_width.hypot(half_height) * 1.5;
+                if filter.narrow(diagonal / EARTH_RADIUS_M) {
+                    filter.quick = Quick::Box(Limit::of_distance(half_width));
+                }
+            }
+            Extents::Polygon(_) => {}
+        }
+        filter
+    }
+
+    /// Narrows the grid to an angle about the middle; whether all that is left is near enough for
+    /// approximation.
+    fn narrow(&mut self, angle: f64) -> bool {
+        use super::{LATITUDE_MAX, LONGITUDE_MAX};
+        let center = self.shape.center;
+        let latitude = radians(center.latitude).abs();
+        // Around a pole there is no longitude that is out of reach.
+        let is_clear = latitude + angle < radians(89.0);
+        if !is_clear {
+            return false;
+        }
+        // The meridians that touch a circle of this angle.
+        let aside = (angle.sin() / latitude.cos()).min(1.0).asin() * 1.000_001;
+        let slack = 1.000_001;
+        self.latitudes = Span::about(center.latitude, (angle * slack).to_degrees(), LATITUDE_MAX);
+        self.longitudes =
+            Span::about(center.longitude, (aside * slack).to_degrees(), LONGITUDE_MAX);
+        angle <= ANGLE_MAX * 0.9 && aside <= ANGLE_MAX * 0.9
+    }
+
+    /// The point, if the shape holds it.
+    #[inline]
+    pub fn pass(&self, place: Place) -> Option<Point> {
+        if !self.longitudes.has(place.0.longitude) || !self.latitudes.has(place.0.latitude) {
+            return None;
+        }
+        let point = place.point();
+        self.contains(point).then_some(point)
+    }
+
+    #[inline]
+    fn contains(&self, point: Point) -> bool {
+        let (haversine, limit) = match self.quick {
+            Quick::Circle(limit) => (self.near.haversine(point), limit),
+            Quick::Box(limit) => {
+                let parts = self.near.parts(point);
+                let along = parts.cosine * parts.cosine * parts.longitude;
+                if along > limit.beyond {
+                    return false;
+                }
+                if along < limit.within {
+                    return self.shape.is_level(point);
+                }
+                return self.shape.contains(point);
+            }
+            Quick::None => return self.shape.contains(point),
+        };
+        if haversine > limit.beyond {
+            false
+        } else {
+            haversine < limit.within || self.shape.contains(point)
+        }
+    }
+
+    /// From the middle of the shape.
+    pub fn distance_m(&self, point: Point) -> f64 {
+        distance_m(self.shape.center, point)
+    }
+
+    /// A number that grows with the distance from the middle, nearly: off by no more than the
+    /// limits of [`Limit`] allow. None where only the formula will do.
+    #[inline]
+    pub(super) fn haversine(&self, point: Point) -> Option<f64> {
+        match self.quick {
+            Quick::None => None,
+            _ => Some(self.near.haversine(point)),
+        }
+    }
+}

@@ -1,0 +1,437 @@
+//! A small hash in one run of bytes: a header, then for each field its name and its value in the
+//! forms of `element.rs`, in the order in which they came. A hash some of whose fields expire has
+//! a longer header and, before such a field, its deadline.
+//!
+//! | plain header | |
+//! |---|---|
+//! | nothing | to Redis it is a listpack |
+//! | `0xfa` | to Redis it is a hashtable |
+//!
+//! | expiring header | |
+//! |---|---|
+//! | 2 bytes | fields |
+//! | 2 bytes | fields that have a deadline, at least one |
+//! | 8 bytes | the bound: no field expires before it |
+//!
+//! | deadline | |
+//! |---|---|
+//! | `0xf8` + 6 bytes | milliseconds since the epoch, little-endian |
+//! | `0xf9` + 8 bytes | the same, for moments beyond the year 10,000 |
+//!
+//! Heads of elements end at `0xf4`, so neither mark nor deadline can be taken for a field.
+
+use super::Lease;
+use crate::types::blob::Blob;
+use crate::types::element::{Element, HEAD_BYTES_MAX, Stored, decode, stored_bytes};
+use crate::value::PackedTag;
+use smallvec::SmallVec;
+
+/// The longest hash that stays inside its table entry, header included: some two hundred short
+/// fields, which are found as fast as Redis finds them in a listpack, and take less than in cells.
+pub(super) const PACKED_BYTES_MAX: usize = 4096;
+
+const HASHTABLE_MARK: u8 = 0xfa;
+const EXPIRING_HEADER_BYTES: usize = 12;
+const VOLATILE_AT: usize = 2;
+const BOUND_AT: usize = 4;
+const DEADLINE_SHORT: u8 = 0xf8;
+const DEADLINE_LONG: u8 = 0xf9;
+const DEADLINE_BYTES_MAX: usize = 9;
+
+/// Bytes of a packed hash that is being built or rebuilt.
+pub(super) type Scratch = SmallVec<[u8; 512]>;
+
+/// Whether fields of this hash may expire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Plain,
+    Expiring,
+}
+
+impl Form {
+    #[inline]
+    pub(super) fn of_tag(tag: u8) -> Option<Form> {
+        if tag == PackedTag::Hash as u8 {
+            Some(Form::Plain)
+        } else if tag == PackedTag::ExpiringHash as u8 {
+            Some(Form::Expiring)
+        } else {
+            None
+        }
+    }
+
+    #[inline]
+    pub(super) fn tag(self) -> u8 {
+        match self {
+            Form::Plain => PackedTag::Hash as u8,
+            Form::Expiring => PackedTag::ExpiringHash as u8,
+        }
+    }
+
+    /// Bytes of the header of a hash of this form.
+    #[inline]
+    fn header_bytes(self, bytes: &[u8]) -> usize {
+        match self {
+            Form::Plain => usize::from(is_marked(bytes)),
+            Form::Expiring => EXPIRING_HEADER_BYTES,
+        }
+    }
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    match bytes.get(at..) {
+        Some([low, high, ..]) => u16::from_le_bytes([*low, *high]),
+        _ => 0,
+    }
+}
+
+/// How many fields there are. In a plain hash they are counted: a stored number would cost every
+/// small hash more than it saves those who ask.
+#[inline]
+pub(super) fn len(bytes: &[u8], form: Form) -> usize {
+    if form == Form::Expiring {
+        return usize::from(u16_at(bytes, 0));
+    }
+    let (mut at, mut count) = (form.header_bytes(bytes), 0);
+    while at < bytes.len() {
+        at = end_of(bytes, end_of(bytes, at));
+        count += 1;
+    }
+    count
+}
+
+/// Whether there are no fields.
+#[inline]
+pub(super) fn is_empty(bytes: &[u8], form: Form) -> bool {
+    bytes.len() <= form.header_bytes(bytes)
+}
+
+/// Whether there are more fields than `max`.
+#[inline]
+pub(super) fn has_more_than(max: usize, bytes: &[u8], form: Form) -> bool {
+    // No field is shorter than two bytes.
+    bytes.len() / 2 > max && len(bytes, form) > max
+}
+
+/// Whether Redis would no longer call a plain hash a listpack.
+#[inline]
+pub(super) fn is_marked(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&HASHTABLE_MARK)
+}
+
+/// Notes that Redis would call it a hashtable, which it does anyway if fields expire.
+pub(super) fn mark(blob: &mut impl Blob, form: Form) {
+    if form == Form::Plain && !is_marked(blob.bytes()) {
+        blob.splice(0, 0, &[&[HASHTABLE_MARK]]);
+    }
+}
+
+/// Fields with a deadline, of an expiring hash.
+pub(super) fn volatile_len(bytes: &[u8]) -> usize {
+    usize::from(u16_at(bytes, VOLATILE_AT))
+}
+
+/// The moment before which no field of an expiring hash expires.
+pub(super) fn bound(bytes: &[u8]) -> i64 {
+    let bytes = bytes.get(BOUND_AT..).and_then(|rest| rest.first_chunk());
+    bytes.map_or(i64::MAX, |bytes| i64::from_le_bytes(*bytes))
+}
+
+/// A deadline's form.
+pub(super) struct Deadline {
+    bytes: [u8; DEADLINE_BYTES_MAX],
+    len: usize,
+}
+
+impl Deadline {
+    pub(super) fn new(at_ms: i64) -> Self {
+        let mut bytes = [0; DEADLINE_BYTES_MAX];
+        bytes[1..].copy_from_slice(&at_ms.to_le_bytes());
+        let is_short = (0..1 << 48).contains(&at_ms);
+        let (tag, len) = if is_short { (DEADLINE_SHORT, 7) } else { (DEADLINE_LONG, 9) };
+        bytes[0] = tag;
+        Deadline { bytes, len }
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+/// The deadline that may start `run`, and its bytes.
+#[inline]
+pub(super) fn read_deadline(run: &[u8]) -> (Option<i64>, usize) {
+    let len = match run[0] {
+        DEADLINE_SHORT => 7,
+        DEADLINE_LONG => 9,
+        _ => return (None, 0),
+    };
+    let mut wide = [0; 8];
+    wide[..len - 1].copy_from_slice(&run[1..len]);
+    (Some(i64::from_le_bytes(wide)), len)
+}
+
+/// One field where it lies.
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    /// Where its deadline, or else its name, begins.
+    start: usize,
+    deadline_ms: Option<i64>,
+    name: usize,
+    value: usize,
+    end: usize,
+}
+
+/// Where the element ends that starts at `at`. The usual ones are told apart without a table.
+#[inline(always)]
+fn end_of(bytes: &[u8], at: usize) -> usize {
+    match bytes[at] {
+        0..0x80 => at + 1,
+        tag @ 0x80..0xc0 => at + 1 + usize::from(tag & 0x3f),
+        _ => at + stored_bytes(&bytes[at..]),
+    }
+}
+
+#[inline(always)]
+fn record_at(bytes: &[u8], start: usize, form: Form) -> Record {
+    let (deadline_ms, deadline_len) = match form {
+        Form::Plain => (None, 0),
+        Form::Expiring => read_deadline(&bytes[start..]),
+    };
+    let name = start + deadline_len;
+    let value = end_of(bytes, name);
+    Record { start, deadline_ms, name, value, end: end_of(bytes, value) }
+}
+
+/// Looks for a field by the bytes of its form: equal elements have equal forms.
+#[inline]
+fn find(bytes: &[u8], field: &Stored<'_>, form: Form) -> Option<Record> {
+    let [head, payload] = field.pieces();
+    let first = head[0];
+    let mut at = form.header_bytes(bytes);
+    while at < bytes.len() {
+        let record = record_at(bytes, at, form);
+        if bytes[record.name] == first && is_named(&bytes[record.name..record.value], head, payload)
+        {
+            return Some(record);
+        }
+        at = record.end;
+    }
+    None
+}
+
+/// Whether a name's form is made of these two. Names that differ often do so at their end.
+#[inline(always)]
+fn is_named(name: &[u8], head: &[u8], payload: &[u8]) -> bool {
+    name.len() == head.len() + payload.len()
+        && name.last() == payload.last().or(head.last())
+        && name.starts_with(head)
+        && name[head.len()..] == *payload
+}
+
+/// A field as it is read: its name, its value and its deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field<'a> {
+    pub name: Element<'a>,
+    pub value: Element<'a>,
+    pub deadline_ms: Option<i64>,
+}
+
+#[inline]
+pub(super) fn value<'a>(bytes: &'a [u8], field: Element<'_>, form: Form) -> Option<Element<'a>> {
+    let record = find(bytes, &Stored::new(field), form)?;
+    Some(decode(&bytes[record.value..]).0)
+}
+
+/// When a field expires; see [`super::HashRef::deadline`].
+pub(super) fn deadline(bytes: &[u8], field: Element<'_>, form: Form) -> Option<Option<i64>> {
+    find(bytes, &Stored::new(field), form).map(|record| record.deadline_ms)
+}
+
+/// The fields one after the other.
+#[derive(Clone)]
+pub struct Fields<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    form: Form,
+}
+
+impl<'a> Fields<'a> {
+    #[inline]
+    pub(super) fn new(bytes: &'a [u8], form: Form) -> Self {
+        Fields { bytes, at: form.header_bytes(bytes), form }
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Field<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Field<'a>> {
+        if self.at >= self.bytes.len() {
+            return None;
+        }
+        let (mut deadline_ms, mut at) = (None, self.at);
+        if self.form == Form::Expiring {
+            let (deadline, len) = read_deadline(&self.bytes[at..]);
+            (deadline_ms, at) = (deadline, at + len);
+        }
+        let (name, name_len) = decode(&self.bytes[at..]);
+        let (value, value_len) = decode(&self.bytes[at + name_len..]);
+        self.at = at + name_len + value_len;
+        Some(Field { name, value, deadline_ms })
+    }
+}
+
+/// The most bytes that one more field can add.
+pub(super) fn growth(name_len: usize, value_len: usize) -> usize {
+    name_len + value_len + 2 * HEAD_BYTES_MAX + DEADLINE_BYTES_MAX
+}
+
+fn add_count(blob: &mut impl Blob, at: usize, by: i16) {
+    let count = u16_at(blob.bytes(), at).wrapping_add_signed(by);
+    blob.overwrite(at, &count.to_le_bytes());
+}
+
+/// Sets a field; whether it is new. The caller has seen to it that there is room, and that a hash
+/// which is given a deadline is of the expiring form.
+#[inline]
+pub(super) fn set(
+    blob: &mut impl Blob,
+    form: Form,
+    (name, value): (Element<'_>, Element<'_>),
+    lease: Lease,
+) -> bool {
+    let (name, value) = (Stored::new(name), Stored::new(value));
+    let Some(record) = find(blob.bytes(), &name, form) else {
+        append(blob, form, (&name, &value), lease);
+        return true;
+    };
+    let [head, payload] = value.pieces();
+    if record.end - record.value == value.bytes() {
+        blob.overwrite(record.value, head);
+        blob.overwrite(record.value + head.len(), payload);
+    } else {
+        blob.splice(record.value, record.end - record.value, &[head, payload]);
+    }
+    match lease {
+        Lease::Keep => {}
+        Lease::None if record.deadline_ms.is_none() => {}
+        Lease::None => replace_deadline(blob, record, None),
+        Lease::Until(at_ms) => replace_deadline(blob, record, Some(at_ms)),
+    }
+    false
+}
+
+#[inline]
+fn append(
+    blob: &mut impl Blob,
+    form: Form,
+    (name, value): (&Stored<'_>, &Stored<'_>),
+    lease: Lease,
+) {
+    let ([name_head, name_payload], [head, payload]) = (name.pieces(), value.pieces());
+    let at = blob.bytes().len();
+    if form == Form::Expiring {
+        add_count(blob, 0, 1);
+    }
+    if let Lease::Until(at_ms) = lease {
+        let deadline = Deadline::new(at_ms);
+        let pieces = [deadline.as_bytes(), name_head, name_payload, head, payload];
+        blob.splice(at, 0, &pieces);
+        count_deadline(blob, at_ms);
+    } else {
+        blob.splice(at, 0, &[name_head, name_payload, head, payload]);
+    }
+}
+
+fn count_deadline(blob: &mut impl Blob, at_ms: i64) {
+    add_count(blob, VOLATILE_AT, 1);
+    if at_ms < bound(blob.bytes()) {
+        blob.overwrite(BOUND_AT, &at_ms.to_le_bytes());
+    }
+}
+
+/// Gives a field a deadline or takes it away, in a hash of the expiring form.
+fn replace_deadline(blob: &mut impl Blob, record: Record, deadline_ms: Option<i64>) {
+    let old_len = record.name - record.start;
+    if record.deadline_ms.is_some() {
+        add_count(blob, VOLATILE_AT, -1);
+    }
+    let Some(at_ms) = deadline_ms else {
+        return blob.splice(record.start, old_len, &[]);
+    };
+    blob.splice(record.start, old_len, &[Deadline::new(at_ms).as_bytes()]);
+    count_deadline(blob, at_ms);
+}
+
+/// As [`replace_deadline`] for a field by its name; `false` if there is none.
+pub(super) fn set_deadline(
+    blob: &mut impl Blob,
+    name: Element<'_>,
+    deadline_ms: Option<i64>,
+) -> bool {
+    let Some(record) = find(blob.bytes(), &Stored::new(name), Form::Expiring) else {
+        return false;
+    };
+    replace_deadline(blob, record, deadline_ms);
+    true
+}
+
+/// Removes a field; `false` if there is none.
+#[inline]
+pub(super) fn remove(blob: &mut impl Blob, form: Form, name: Element<'_>) -> bool {
+    let Some(record) = find(blob.bytes(), &Stored::new(name), form) else {
+        return false;
+    };
+    if form == Form::Expiring {
+        add_count(blob, 0, -1);
+    }
+    if record.deadline_ms.is_some() {
+        add_count(blob, VOLATILE_AT, -1);
+    }
+    blob.splice(record.start, record.end - record.start, &[]);
+    true
+}
+
+/// The same hash in the expiring form, without any deadline yet.
+pub(super) fn to_expiring(bytes: &[u8]) -> Scratch {
+    let mut expiring = Scratch::new();
+    expiring.extend_from_slice(&(len(bytes, Form::Plain) as u16).to_le_bytes());
+    expiring.extend_from_slice(&0u16.to_le_bytes());
+    expiring.extend_from_slice(&i64::MAX.to_le_bytes());
+    expiring.extend_from_slice(&bytes[Form::Plain.header_bytes(bytes)..]);
+    expiring
+}
+
+/// An expiring hash whose last deadline is gone, in the plain form.
+pub(super) fn to_plain(bytes: &[u8]) -> Scratch {
+    debug_assert_eq!(volatile_len(bytes), 0, "a plain hash has no deadlines");
+    let mut plain = Scratch::from_slice(&[HASHTABLE_MARK]);
+    plain.extend_from_slice(&bytes[EXPIRING_HEADER_BYTES..]);
+    plain
+}
+
+/// An expiring hash without the fields that are over at `now_ms`, its bound exact again.
+pub(super) fn without_expired(bytes: &[u8], now_ms: i64) -> Scratch {
+    let mut kept = Scratch::from_slice(&bytes[..EXPIRING_HEADER_BYTES]);
+    let (mut count, mut volatile, mut bound) = (0u16, 0u16, i64::MAX);
+    let mut at = EXPIRING_HEADER_BYTES;
+    while at < bytes.len() {
+        let record = record_at(bytes, at, Form::Expiring);
+        at = record.end;
+        if let Some(deadline_ms) = record.deadline_ms {
+            if deadline_ms <= now_ms {
+                continue;
+            }
+            volatile += 1;
+            bound = bound.min(deadline_ms);
+        }
+        count += 1;
+        kept.extend_from_slice(&bytes[record.start..record.end]);
+    }
+    kept[..2].copy_from_slice(&count.to_le_bytes());
+    kept[VOLATILE_AT..BOUND_AT].copy_from_slice(&volatile.to_le_bytes());
+    kept[BOUND_AT..BOUND_AT + 8].copy_from_slice(&bound.to_le_bytes());
+    kept
+}

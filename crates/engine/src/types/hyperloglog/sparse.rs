@@ -1,0 +1,255 @@
+//! The sparse layout: the registers in order, as runs of equal ones. Three opcodes:
+//!
+//! | bits | meaning |
+//! |---|---|
+//! | `00llllll` | `l + 1` registers are zero |
+//! | `01llllll llllllll` | the same with 14 bits of length |
+//! | `1vvvvvll` | `l + 1` registers, 1 to 4, hold `v + 1`, 1 to 32 |
+
+use super::hash::Mark;
+use super::header::HEADER_BYTES;
+use super::registers::Registers;
+use super::{Fault, REGISTERS};
+use crate::types::blob::Blob;
+
+/// Highest register that an opcode can hold.
+const VALUE_MAX: u8 = 32;
+/// Most registers that one opcode with a value covers.
+const VALUE_RUN_MAX: u16 = 4;
+/// Most zeros of the short opcode.
+const SHORT_ZEROS_MAX: u16 = 64;
+const LONG_ZEROS: u8 = 0x40;
+const VALUE: u8 = 0x80;
+
+/// Bytes that one change can reach: the opcode before, what replaces the changed one (5 at most),
+/// and those that merging may look at behind it.
+const WINDOW_BYTES: usize = 24;
+/// COMPAT: merging looks at this many opcodes, a merge counted as one; more would make other bytes
+/// than the peers' (test `hyperloglog/pfadd.wire`).
+const MERGE_STEPS: usize = 5;
+
+/// Equal registers, as one opcode says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// What each of them holds; 0 for zeros.
+    pub value: u8,
+    pub len: u16,
+    /// Bytes of the opcode.
+    size: u8,
+}
+
+impl Run {
+    /// The run that begins at `at`; none if there are no bytes left for it.
+    #[inline]
+    fn at(bytes: &[u8], at: usize) -> Option<Run> {
+        let opcode = *bytes.get(at)?;
+        Some(if opcode & VALUE != 0 {
+            Run { value: (opcode >> 2 & 0x1f) + 1, len: u16::from(opcode & 3) + 1, size: 1 }
+        } else if opcode & LONG_ZEROS != 0 {
+            let low = *bytes.get(at + 1)?;
+            Run { value: 0, len: u16::from_be_bytes([opcode & 0x3f, low]) + 1, size: 2 }
+        } else {
+            Run { value: 0, len: u16::from(opcode) + 1, size: 1 }
+        })
+    }
+
+    pub fn is_long_zeros(self) -> bool {
+        self.size == 2
+    }
+}
+
+/// The runs of a sparse value's registers, header left out; an error for an opcode that is cut off.
+pub fn runs(registers: &[u8]) -> impl Iterator<Item = Result<Run, Fault>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        if at >= registers.len() {
+            return None;
+        }
+        let run = Run::at(registers, at).ok_or(Fault::Corrupt);
+        at += run.map_or(registers.len(), |run| usize::from(run.size));
+        Some(run)
+    })
+}
+
+/// No element yet: one run of zeros.
+pub(super) fn empty_registers() -> [u8; 2] {
+    let [high, low] = (REGISTERS as u16 - 1).to_be_bytes();
+    [high | LONG_ZEROS, low]
+}
+
+/// Gives each run with the register that it begins at; an error unless the runs cover exactly all
+/// the registers. The work is bounded by the registers, however long the bytes are.
+pub(super) fn walk(registers: &[u8], mut visit: impl FnMut(usize, Run)) -> Result<(), Fault> {
+    let mut first = 0;
+    for run in runs(registers) {
+        let run = run?;
+        let end = first + usize::from(run.len);
+        if end > REGISTERS {
+            return Err(Fault::Corrupt);
+        }
+        visit(first, run);
+        first = end;
+    }
+    if first == REGISTERS { Ok(()) } else { Err(Fault::Corrupt) }
+}
+
+/// Raises registers to those of a sparse value.
+pub(super) fn merge_into(registers: &mut Registers, sparse: &[u8]) -> Result<(), Fault> {
+    walk(sparse, |first, run| {
+        if run.value > 0 {
+            for register in &mut registers.0[first..first + usize::from(run.len)] {
+                *register = run.value.max(*register);
+            }
+        }
+    })
+}
+
+/// What became of a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Set {
+    Unchanged,
+    Changed,
+    /// The value or the whole would be too large for this layout. Nothing was changed.
+    NeedsDense,
+}
+
+/// Where to begin looking: an opcode and the register that it begins at. Marks in ascending order
+/// find their place from where the last one was.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cursor {
+    at: usize,
+    register: usize,
+}
+
+impl Cursor {
+    pub const START: Cursor = Cursor { at: HEADER_BYTES, register: 0 };
+}
+
+/// The opcode that covers a register.
+struct Found {
+    /// Where the opcode before it begins, if there is one.
+    before: Option<Cursor>,
+    here: Cursor,
+    run: Run,
+}
+
+fn find(bytes: &[u8], register: usize, from: Cursor) -> Option<Found> {
+    let (mut before, mut here) = (None, from);
+    loop {
+        let run = Run::at(bytes, here.at)?;
+        let next = here.register + usize::from(run.len);
+        if register < next {
+            if before.is_none() && from.at > Cursor::START.at {
+                return find(bytes, register, Cursor::START);
+            }
+            return Some(Found { before, here, run });
+        }
+        before = Some(here);
+        here = Cursor { at: here.at + usize::from(run.size), register: next };
+    }
+}
+
+/// Raises one register of a sparse value, header included in `blob`. The mark's register must not
+/// lie before `cursor`, which moves on.
+pub(super) fn set(
+    blob: &mut impl Blob,
+    mark: Mark,
+    bytes_max: usize,
+    cursor: &mut Cursor,
+) -> Result<Set, Fault> {
+    if mark.run > VALUE_MAX {
+        return Ok(Set::NeedsDense);
+    }
+    let bytes = blob.bytes();
+    let found = find(bytes, mark.register, *cursor).ok_or(Fault::Corrupt)?;
+    *cursor = found.before.unwrap_or(found.here);
+    if found.run.value >= mark.run {
+        return Ok(Set::Unchanged);
+    }
+    let mut window = Window::default();
+    let (start, here) = (cursor.at, found.here.at);
+    window.extend(&bytes[start..here]);
+    window.split(&found, mark);
+    let old_size = usize::from(found.run.size);
+    let grown = bytes.len() - old_size + (window.len - (here - start));
+    if grown > bytes.len() && grown > bytes_max {
+        return Ok(Set::NeedsDense);
+    }
+    let behind = here + old_size;
+    let reach = bytes.len().min(behind + WINDOW_BYTES - window.len);
+    window.extend(&bytes[behind..reach]);
+    window.merge();
+    let old_len = reach - start;
+    if window.len == old_len {
+        blob.overwrite(start, window.as_slice());
+    } else {
+        blob.splice(start, old_len, &[window.as_slice()]);
+    }
+    Ok(Set::Changed)
+}
+
+/// The bytes around a change, while it is made.
+#[derive(Default)]
+struct Window {
+    bytes: [u8; WINDOW_BYTES],
+    len: usize,
+}
+
+impl Window {
+    fn as_slice(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    fn extend(&mut self, bytes: &[u8]) {
+        self.bytes[self.len..self.len + bytes.len()].copy_from_slice(bytes);
+        self.len += bytes.len();
+    }
+
+    /// Writes what comes in place of a run one of whose registers rises: what is before it, itself,
+    /// and what is behind it.
+    fn split(&mut self, found: &Found, mark: Mark) {
+        let offset = (mark.register - found.here.register) as u16;
+        self.push_run(found.run.value, offset);
+        self.push_run(mark.run, 1);
+        self.push_run(found.run.value, found.run.len - offset - 1);
+    }
+
+    fn push_run(&mut self, value: u8, len: u16) {
+        if len == 0 {
+            return;
+        }
+        if value > 0 {
+            self.extend(&[value_opcode(value, len)]);
+        } else if len <= SHORT_ZEROS_MAX {
+            self.extend(&[len as u8 - 1]);
+        } else {
+            let [high, low] = (len - 1).to_be_bytes();
+            self.extend(&[high | LONG_ZEROS, low]);
+        }
+    }
+
+    /// Joins neighbours of equal value as far as one opcode can hold them.
+    fn merge(&mut self) {
+        let mut at = 0;
+        for _ in 0..MERGE_STEPS {
+            let Some(run) = Run::at(self.as_slice(), at) else { break };
+            let next = Run::at(self.as_slice(), at + 1);
+            match next {
+                Some(next)
+                    if run.value > 0
+                        && next.value == run.value
+                        && run.len + next.len <= VALUE_RUN_MAX =>
+                {
+                    self.bytes.copy_within(at + 1..self.len, at);
+                    self.bytes[at] = value_opcode(run.value, run.len + next.len);
+                    self.len -= 1;
+                }
+                _ => at += usize::from(run.size),
+            }
+        }
+    }
+}
+
+fn value_opcode(value: u8, len: u16) -> u8 {
+    VALUE | (value - 1) << 2 | (len as u8 - 1)
+}

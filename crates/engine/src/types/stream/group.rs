@@ -1,0 +1,280 @@
+//! A consumer group: how far it has read, what it has delivered and to whom, until it is
+//! acknowledged.
+
+use super::id::{IdRange, StreamId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What XINFO and XCLAIM know as the most deliveries; counting ends there.
+pub const DELIVERIES_MAX: u64 = i64::MAX as u64;
+
+/// A consumer's place in its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConsumerKey(u32);
+
+/// An entry that was delivered and not acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// None once it was given back with XNACK.
+    pub owner: Option<ConsumerKey>,
+    pub delivered_ms: i64,
+    pub deliveries: u64,
+    /// Orders those delivered at the same time.
+    turn: u64,
+}
+
+impl Pending {
+    /// Its place in the order of claiming: given back ones first, then the longest idle.
+    fn place(&self) -> Place {
+        (self.owner.is_some(), self.delivered_ms, self.turn)
+    }
+}
+
+type Place = (bool, i64, u64);
+
+#[derive(Clone, Debug)]
+pub struct Consumer {
+    pub name: Box<[u8]>,
+    /// When it last asked for something.
+    pub seen_ms: i64,
+    /// When it last got something.
+    pub active_ms: Option<i64>,
+    pending: BTreeSet<StreamId>,
+}
+
+impl Consumer {
+    pub fn pending_len(&self) -> usize {
+        self.pending.len()
+    }
+}
+
+#[derive(Clone, Default)]
+pub struct Group {
+    pub last_id: StreamId,
+    /// How many entries were read up to `last_id`, where that is known.
+    pub entries_read: Option<i64>,
+    pending: BTreeMap<StreamId, Pending>,
+    /// Slots are used again; the order that clients see is that of the names.
+    consumers: Vec<Option<Consumer>>,
+    names: BTreeMap<Box<[u8]>, ConsumerKey>,
+    /// Made when someone first claims by age, and kept up from then on.
+    by_age: Option<BTreeMap<Place, StreamId>>,
+    turns: u64,
+}
+
+/// How a claim changes the count of deliveries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    Set(u64),
+    Add,
+    Leave,
+    /// XNACK SILENT: as if it had not been delivered.
+    TakeBack,
+}
+
+impl Count {
+    fn applied(self, deliveries: u64) -> u64 {
+        match self {
+            Count::Set(count) => count,
+            Count::Add if deliveries == DELIVERIES_MAX => deliveries,
+            Count::Add => deliveries.saturating_add(1),
+            Count::Leave => deliveries,
+            Count::TakeBack => deliveries.saturating_sub(1),
+        }
+    }
+}
+
+impl Group {
+    pub fn new(last_id: StreamId, entries_read: Option<i64>) -> Self {
+        Group { last_id, entries_read, ..Group::default() }
+    }
+
+    pub fn consumers_len(&self) -> usize {
+        self.names.len()
+    }
+
+    pub fn pending_len(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// How many were given back and not delivered again.
+    pub fn given_back_len(&self) -> usize {
+        match &self.by_age {
+            Some(by_age) => by_age.range(..(true, i64::MIN, 0)).count(),
+            None => self.pending.values().filter(|pending| pending.owner.is_none()).count(),
+        }
+    }
+
+    pub fn find_consumer(&self, name: &[u8]) -> Option<ConsumerKey> {
+        self.names.get(name).copied()
+    }
+
+    /// In the order of their names.
+    pub fn consumers(&self) -> impl ExactSizeIterator<Item = &Consumer> {
+        self.names.values().map(|key| self.consumer(*key))
+    }
+
+    pub fn consumer(&self, key: ConsumerKey) -> &Consumer {
+        self.consumers[key.0 as usize].as_ref().expect("a key lives as long as its consumer")
+    }
+
+    fn consumer_mut(&mut self, key: ConsumerKey) -> &mut Consumer {
+        self.consumers[key.0 as usize].as_mut().expect("a key lives as long as its consumer")
+    }
+
+    /// A new consumer; its name is not taken.
+    pub fn add_consumer(&mut self, name: &[u8], now_ms: i64) -> ConsumerKey {
+        let consumer = Consumer {
+            name: name.into(),
+            seen_ms: now_ms,
+            active_ms: None,
+            pending: BTreeSet::new(),
+        };
+        let slot = self.consumers.iter().position(Option::is_none);
+        let slot = slot.unwrap_or_else(|| {
+            self.consumers.push(None);
+            self.consumers.len() - 1
+        });
+        self.consumers[slot] = Some(consumer);
+        let key = ConsumerKey(u32::try_from(slot).expect("memory ends long before"));
+        self.names.insert(name.into(), key);
+        key
+    }
+
+    /// Forgets a consumer and what is pending for it, and tells how much that was.
+    pub fn remove_consumer(&mut self, name: &[u8]) -> Option<usize> {
+        let key = self.names.remove(name)?;
+        let consumer = self.consumers[key.0 as usize].take()?;
+        for id in &consumer.pending {
+            if let Some(pending) = self.pending.remove(id) {
+                self.unlist(&pending);
+            }
+        }
+        Some(consumer.pending.len())
+    }
+
+    /// Notes that a consumer asked.
+    pub fn mark_seen(&mut self, key: ConsumerKey, now_ms: i64) {
+        self.consumer_mut(key).seen_ms = now_ms;
+    }
+
+    /// Notes that a consumer got something.
+    pub fn mark_active(&mut self, key: ConsumerKey, now_ms: i64) {
+        self.consumer_mut(key).active_ms = Some(now_ms);
+    }
+
+    pub fn pending(&self, id: StreamId) -> Option<&Pending> {
+        self.pending.get(&id)
+    }
+
+    pub fn pending_in(&self, range: IdRange) -> impl Iterator<Item = (StreamId, &Pending)> {
+        let bounds = range.first.min(range.last)..=range.last;
+        let is_empty = range.first > range.last;
+        let found = self.pending.range(bounds).filter(move |_| !is_empty);
+        found.map(|(id, pending)| (*id, pending))
+    }
+
+    /// Those of one consumer.
+    pub fn pending_of(
+        &self,
+        key: ConsumerKey,
+        range: IdRange,
+    ) -> impl Iterator<Item = (StreamId, &Pending)> {
+        let bounds = range.first.min(range.last)..=range.last;
+        let is_empty = range.first > range.last;
+        let found = self.consumer(key).pending.range(bounds).filter(move |_| !is_empty);
+        found.filter_map(|id| self.pending.get(id).map(|pending| (*id, pending)))
+    }
+
+    /// The least and greatest pending ID.
+    pub fn pending_ends(&self) -> Option<(StreamId, StreamId)> {
+        let (first, _) = self.pending.first_key_value()?;
+        let (last, _) = self.pending.last_key_value()?;
+        Some((*first, *last))
+    }
+
+    fn unlist(&mut self, pending: &Pending) {
+        if let Some(by_age) = &mut self.by_age {
+            by_age.remove(&pending.place());
+        }
+    }
+
+    /// Puts an entry in the pending list, in place of what was known of it.
+    fn set_pending(&mut self, id: StreamId, mut pending: Pending) {
+        self.turns += 1;
+        pending.turn = self.turns;
+        if let Some(owner) = pending.owner {
+            self.consumer_mut(owner).pending.insert(id);
+        }
+        let before = self.pending.insert(id, pending);
+        if let Some(before) = before {
+            self.unlist(&before);
+            if let Some(owner) = before.owner.filter(|owner| Some(*owner) != pending.owner) {
+                self.consumer_mut(owner).pending.remove(&id);
+            }
+        }
+        if let Some(by_age) = &mut self.by_age {
+            by_age.insert(pending.place(), id);
+        }
+    }
+
+    /// A new entry goes to a consumer. One that is pending already (the group was set back) changes
+    /// hands and is counted anew.
+    pub fn deliver(&mut self, id: StreamId, to: ConsumerKey, now_ms: i64) {
+        let pending = Pending { owner: Some(to), delivered_ms: now_ms, deliveries: 1, turn: 0 };
+        self.set_pending(id, pending);
+        self.mark_active(to, now_ms);
+    }
+
+    /// A pending entry goes to a consumer, or one that is not pending becomes so.
+    pub fn claim(&mut self, id: StreamId, to: ConsumerKey, delivered_ms: i64, count: Count) {
+        // Redis makes one that it never delivered as if it had been delivered once.
+        let before = self.pending.get(&id).map_or(1, |pending| pending.deliveries);
+        let deliveries = count.applied(before);
+        self.set_pending(id, Pending { owner: Some(to), delivered_ms, deliveries, turn: 0 });
+    }
+
+    /// XNACK: a pending entry, or one that becomes so, belongs to nobody.
+    pub fn give_back(&mut self, id: StreamId, count: Count) {
+        let before = self.pending.get(&id).map_or(0, |pending| pending.deliveries);
+        let deliveries = count.applied(before);
+        self.set_pending(id, Pending { owner: None, delivered_ms: 0, deliveries, turn: 0 });
+    }
+
+    /// An entry of a consumer's history is shown to it again.
+    pub fn repeat(&mut self, id: StreamId, now_ms: i64) {
+        if let Some(pending) = self.pending.get(&id).copied() {
+            let deliveries = Count::Add.applied(pending.deliveries);
+            self.set_pending(id, Pending { delivered_ms: now_ms, deliveries, ..pending });
+        }
+    }
+
+    /// Takes an entry off the pending list; false if it was not there.
+    pub fn acknowledge(&mut self, id: StreamId) -> bool {
+        let Some(pending) = self.pending.remove(&id) else { return false };
+        self.unlist(&pending);
+        if let Some(owner) = pending.owner {
+            self.consumer_mut(owner).pending.remove(&id);
+        }
+        true
+    }
+
+    /// The pending entries in the order of claiming, each with the moment of its delivery.
+    pub fn by_age(&mut self) -> impl Iterator<Item = (StreamId, i64)> {
+        let list = || self.pending.iter().map(|(id, pending)| (pending.place(), *id)).collect();
+        let by_age = self.by_age.get_or_insert_with(list);
+        by_age.iter().map(|((_, delivered_ms, _), id)| (*id, *delivered_ms))
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        let tree = |len: usize, bytes: usize| len * bytes * 3 / 2;
+        let consumers = self.consumers.capacity() * size_of::<Option<Consumer>>();
+        let names = tree(self.names.len(), 2 * size_of::<Box<[u8]>>())
+            + self.names.keys().map(|name| 2 * name.len()).sum::<usize>();
+        let aged = self.by_age.as_ref().map_or(0, BTreeMap::len);
+        let pending = size_of::<StreamId>() * 2 + size_of::<Pending>();
+        consumers
+            + names
+            + tree(self.pending.len(), pending)
+            + tree(aged, size_of::<Place>() + size_of::<StreamId>())
+    }
+}

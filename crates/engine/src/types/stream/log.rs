@@ -1,0 +1,228 @@
+//! The entries of a large stream: blocks in the order of their IDs, the one that grows apart.
+
+use super::block::Block;
+use super::id::{IdRange, StreamId};
+use super::run::{Entry, Run};
+use super::{BlockLimits, radix};
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+/// Which way entries are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    Forward,
+    Backward,
+}
+
+/// The entries of a stream and the counters that belong to them.
+#[derive(Clone, Default)]
+pub struct Log {
+    /// All blocks but the last, by the ID that each began with.
+    older: BTreeMap<StreamId, Block>,
+    tail: Block,
+    /// The key of `tail`.
+    tail_first: StreamId,
+    len: u64,
+    pub last_id: StreamId,
+    /// The greatest ID that was ever deleted by name, not by trimming; 0-0 for none.
+    pub max_deleted_id: StreamId,
+    /// How many were ever added.
+    pub entries_added: u64,
+}
+
+impl Log {
+    /// The log of a stream that was packed: one block, nothing deleted.
+    pub fn of_block(first: StreamId, block: Block) -> Self {
+        let len = u64::from(block.measure.live);
+        Log {
+            older: BTreeMap::new(),
+            last_id: block.last,
+            tail: block,
+            tail_first: first,
+            len,
+            max_deleted_id: StreamId::MIN,
+            entries_added: len,
+        }
+    }
+
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Adds an entry. Its ID is greater than the last, and its words are names and values by turns.
+    pub fn append<'w>(
+        &mut self,
+        id: StreamId,
+        words: impl ExactSizeIterator<Item = &'w [u8]> + Clone,
+        limits: BlockLimits,
+    ) {
+        debug_assert!(id > self.last_id);
+        let words_bytes = words.clone().map(<[u8]>::len).sum();
+        if self.tail.measure.live == 0 {
+            (self.tail, self.tail_first) = (Block::begin(id, words), id);
+        } else if self.tail.measure.is_full(words_bytes, limits) {
+            let mut full = std::mem::replace(&mut self.tail, Block::begin(id, words));
+            full.close();
+            self.older.insert(std::mem::replace(&mut self.tail_first, id), full);
+        } else {
+            self.tail.append(self.tail_first, id, words);
+        }
+        self.len += 1;
+        self.entries_added += 1;
+        self.last_id = id;
+    }
+
+    /// How many blocks there are.
+    pub fn blocks_len(&self) -> usize {
+        self.older.len() + usize::from(self.tail.measure.live > 0)
+    }
+
+    /// The nodes that the blocks' keys would take up in Redis's radix tree.
+    pub fn radix_nodes(&self) -> usize {
+        let tail = (self.tail.measure.live > 0).then_some(self.tail_first);
+        radix::nodes(self.older.keys().copied().chain(tail))
+    }
+
+    /// The key of the block that would hold this ID.
+    fn block_of(&self, id: StreamId) -> Option<StreamId> {
+        if self.tail.measure.live > 0 && self.tail_first <= id {
+            return Some(self.tail_first);
+        }
+        self.older.range(..=id).next_back().map(|(first, _)| *first)
+    }
+
+    pub(super) fn block(&mut self, first: StreamId) -> Option<&mut Block> {
+        if self.tail.measure.live > 0 && self.tail_first == first {
+            return Some(&mut self.tail);
+        }
+        self.older.get_mut(&first)
+    }
+
+    /// The key of the first block whose key is not less than this.
+    pub(super) fn block_from(&self, from: StreamId) -> Option<StreamId> {
+        let older = self.older.range(from..).next().map(|(first, _)| *first);
+        let tail = self.tail.measure.live > 0 && self.tail_first >= from;
+        older.or(tail.then_some(self.tail_first))
+    }
+
+    /// Forgets a block whose entries are all gone, or go with it. Later entries go on in the block
+    /// before the last, if it has room.
+    pub(super) fn remove_block(&mut self, first: StreamId) {
+        if self.older.remove(&first).is_none() {
+            (self.tail_first, self.tail) = self.older.pop_last().unwrap_or_default();
+        }
+    }
+
+    /// Takes entries that were removed from a block, or went with it, off the count.
+    pub(super) fn discount(&mut self, count: u64) {
+        self.len -= count;
+    }
+
+    /// Deletes one entry by name; false if there is none.
+    pub fn delete(&mut self, id: StreamId) -> bool {
+        let Some(first) = self.block_of(id) else { return false };
+        let Some(block) = self.block(first) else { return false };
+        if !block.delete(first, id) {
+            return false;
+        }
+        if block.measure.live == 0 {
+            self.remove_block(first);
+        }
+        self.len -= 1;
+        self.max_deleted_id = self.max_deleted_id.max(id);
+        true
+    }
+
+    pub fn contains(&self, id: StreamId) -> bool {
+        let mut is_there = false;
+        self.visit(IdRange::one(id), Order::Forward, |_| {
+            is_there = true;
+            ControlFlow::Break(())
+        });
+        is_there
+    }
+
+    /// The first entry that is there.
+    pub(super) fn first_entry_id(&self) -> Option<StreamId> {
+        let tail = (self.tail.measure.live > 0).then_some((&self.tail_first, &self.tail));
+        let (first, block) = self.older.first_key_value().or(tail)?;
+        block.entries(*first).next().map(|entry| entry.id)
+    }
+
+    /// The last entry, if it can be told without looking for it.
+    pub(super) fn last_untouched_id(&self) -> Option<StreamId> {
+        let measure = self.tail.measure;
+        (measure.live > 0 && measure.dead == 0).then_some(self.tail.last)
+    }
+
+    /// Shows the entries of a range until `visit` breaks off.
+    pub fn visit(
+        &self,
+        range: IdRange,
+        order: Order,
+        mut visit: impl FnMut(Entry<'_>) -> ControlFlow<()>,
+    ) {
+        if range.first > range.last || self.is_empty() {
+            return;
+        }
+        // The block before the range may reach into it.
+        let start = self.older.range(..=range.first).next_back().map(|(first, _)| *first);
+        let older = self.older.range(start.unwrap_or_default()..=range.last);
+        let has_tail = self.tail.measure.live > 0 && self.tail_first <= range.last;
+        let tail = has_tail.then_some((&self.tail_first, &self.tail));
+        let mut show = |(first, block): (&StreamId, &Block)| {
+            visit_run(block.run(*first), range, order, &mut visit)
+        };
+        let _ = match order {
+            Order::Forward => older.chain(tail).try_for_each(&mut show),
+            Order::Backward => tail.into_iter().chain(older.rev()).try_for_each(&mut show),
+        };
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        // Leaves of the tree are about two thirds full.
+        let node = (size_of::<StreamId>() + size_of::<Block>()) * 3 / 2;
+        let older: usize = match self.older.len() {
+            0 => 0,
+            // All but the last few are alike: a sample will do for a long one.
+            len => {
+                let sampled = len.min(16);
+                let bytes: usize = self.older.values().take(sampled).map(Block::memory_bytes).sum();
+                len * node + (bytes as u128 * len as u128 / sampled as u128) as usize
+            }
+        };
+        older + self.tail.memory_bytes()
+    }
+}
+
+/// Shows the entries of one run that lie in the range.
+pub(super) fn visit_run(
+    run: Run<'_>,
+    range: IdRange,
+    order: Order,
+    visit: &mut impl FnMut(Entry<'_>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let mut entries = run.entries().skip_while(|entry| entry.id < range.first);
+    match order {
+        Order::Forward => {
+            for entry in entries {
+                if entry.id > range.last {
+                    return ControlFlow::Break(());
+                }
+                visit(entry)?;
+            }
+            ControlFlow::Continue(())
+        }
+        Order::Backward => {
+            // Entries can only be read forwards; a block has no more than a hundred, usually.
+            let mut found: SmallVec<[Entry<'_>; 32]> = SmallVec::new();
+            found.extend(entries.by_ref().take_while(|entry| entry.id <= range.last));
+            found.into_iter().rev().try_for_each(visit)
+        }
+    }
+}
