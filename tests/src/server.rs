@@ -4,8 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::OnceLock;
-use std::sync::mpsc;
+use std::sync::{Mutex, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
 /// How long a server may take to be ready.
@@ -39,6 +38,8 @@ pub struct Server {
     child: Child,
     address: SocketAddr,
     dir: PathBuf,
+    /// What it printed since it was ready.
+    output: Mutex<Option<mpsc::Receiver<String>>>,
 }
 
 impl Server {
@@ -82,7 +83,7 @@ impl Server {
             .spawn()
             .map_err(|error| format!("{}: {error}", binary.display()))?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let mut server = Server { child, address, dir };
+        let mut server = Server { child, address, dir, output: Mutex::default() };
         server.wait_until_ready()?;
         Ok(server)
     }
@@ -120,13 +121,19 @@ impl Server {
         None
     }
 
+    /// The next line that the server prints; None if there is none in time.
+    pub fn next_line(&self, wait: Duration) -> Option<String> {
+        let output = self.output.lock().unwrap_or_else(|poison| poison.into_inner());
+        output.as_ref()?.recv_timeout(wait).ok()
+    }
+
     /// Reads the server's output on a thread of its own, which also keeps the pipe from filling.
     fn wait_until_ready(&mut self) -> Result<(), String> {
         let output = self.child.stdout.take().ok_or("the server's output is not piped")?;
         let (tell, told) = mpsc::channel();
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                // Nobody listens once the server is ready; reading goes on all the same.
+                // Nobody may listen once the server is ready; reading goes on all the same.
                 let _ = tell.send(line);
             }
         });
@@ -141,6 +148,7 @@ impl Server {
                 Err(_) => return Err(format!("not ready; it printed:\n{}", lines.join("\n"))),
             }
         }
+        self.output = Mutex::new(Some(told));
         TcpStream::connect(self.address).map(drop).map_err(|error| format!("ready, but {error}"))
     }
 }

@@ -1,5 +1,5 @@
-//! The scripts and functions of the documents that the project began with, word for word: what each
-//! answers, and what it keeps when 32 clients call it at once. Against the real binary, over sockets.
+//! The scripts and functions of the documents that the project began with, word for word: what
+//! each answers, and what it keeps when 32 clients call it at once, over sockets.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -378,7 +378,7 @@ impl State {
     }
 
     /// The code that ran last, or that called the native that ran last. Code is killed between two
-    /// instructions: then the next one says where it was, for the last may be far from a jump's end.
+    /// instructions: then the next one says where it was, for the last may be a jump from afar.
     fn find_origin(&self, is_killed: bool) -> Option<Origin> {
         let mut frames = self.current.frames.iter().rev();
         let last = frames.next()?;

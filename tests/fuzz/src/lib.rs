@@ -4,6 +4,7 @@
 
 pub mod commands;
 pub mod request;
+pub mod scripts;
 mod source;
 mod stage;
 mod words;

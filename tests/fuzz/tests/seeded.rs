@@ -2,7 +2,7 @@
 //! `RUSSET_FUZZ_ROUNDS` asks for more rounds than an ordinary test run wants.
 
 use russet_base::Random;
-use russet_fuzzing::{commands, request};
+use russet_fuzzing::{commands, request, scripts};
 
 fn rounds(usual: u64) -> u64 {
     let asked = std::env::var("RUSSET_FUZZ_ROUNDS").ok().and_then(|text| text.parse().ok());
@@ -43,5 +43,12 @@ fn arbitrary_bytes_are_read_the_same_however_they_are_cut() {
 fn commands_agree_about_the_data() {
     each_seed(rounds(60), |seed| {
         commands::check(&bytes(&mut Random::from_seed(seed), 12_000));
+    });
+}
+
+#[test]
+fn scripts_stay_in_their_sandbox() {
+    each_seed(rounds(150), |seed| {
+        scripts::check(&bytes(&mut Random::from_seed(seed), 4_000));
     });
 }

@@ -167,7 +167,7 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
                 let text = "ERR Write commands are not allowed from read-only scripts.";
                 return Err(text.to_owned());
             }
-            // A message that was published can't be taken back either, but data is whole without it.
+            // A published message can't be taken back either, but data is whole without it.
             let is_write = spec.flags.has(Flags::WRITE);
             self.run.has_written.fetch_or(is_write, Ordering::Release);
         }

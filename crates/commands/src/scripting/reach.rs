@@ -1,5 +1,5 @@
-//! Which shards a script needs, from what its code shows: those of its KEYS, if no command in it can
-//! have a key that is not one of them, else all.
+//! Which shards a script needs, from what its code shows: those of its KEYS, if no command in it
+//! can have a key that is not one of them, else all.
 //!
 //! The analysis of the code lists every call with what is known of its words; here the catalog says
 //! which of them are keys. Whatever is not certain makes the script wide. At run time `host` checks

@@ -14,7 +14,7 @@ use russet_protocol::{Mark, Resp, Sink};
 use russet_scripting::{Fault, Heap, TableRef, Value};
 use smallvec::SmallVec;
 
-/// Elements that a table makes room for at once: a reply's own claim is not to be trusted with more.
+/// Elements that a table makes room for at once: a reply's claim is not to be trusted with more.
 const ROOM_MAX: usize = 1024;
 
 /// How the elements of a collection go into its table.
