@@ -1,5 +1,5 @@
-//! Bytes per key, or per element of one large value. Each figure comes from a fresh server, so that what one shape leaves behind in
-//! the allocator cannot help or harm the next.
+//! Bytes per key, or per element of one large value. Each figure comes from a fresh server, so that
+//! what one shape leaves behind in the allocator cannot help or harm the next.
 
 use crate::failure::{Doing, Failure, Result};
 use crate::find::Field;

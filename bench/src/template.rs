@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `{r}` | a random key number, 12 digits |
 //! | `{k}` | one random key number for the whole request, 12 digits |
-//! | `{s}`, `{s:D}` | the next number of a sequence, the same in the whole request, 12 or D digits |
+//! | `{s}`, `{s:D}` | the next of a sequence, the same in the whole request, 12 or D digits |
 //! | `{n}` | a random integer of 9 digits that does not begin with 0 |
 //! | `{i:N}` | a random integer below N, with as many digits as the largest of them |
 //! | `{x:N}` | N random letters |

@@ -1,6 +1,6 @@
 //! SCAN's guarantee: a key that is there from beginning to end is returned, whatever else comes and
-//! goes and however the table grows or shrinks meanwhile. The same for the elements of a collection,
-//! in whatever form it is kept when the walk begins and ends.
+//! goes and however the table grows or shrinks meanwhile. The same for the elements of a
+//! collection, in whatever form it is kept when the walk begins and ends.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -78,6 +78,9 @@ fn together(server: &Server, work: impl Fn(&mut Client, usize) + Sync) {
     });
 }
 
+/// The words of the call that a thread makes for its n-th request.
+type Words<'a> = dyn Fn(usize) -> Vec<String> + Sync + 'a;
+
 #[test]
 fn counters_with_a_first_expiry() {
     let server = server();
@@ -134,9 +137,6 @@ fn fixed_window() {
     assert!((1..=60).contains(&number(&call(client, &format!("TTL {key}")))));
 }
 
-/// The words that ask a limiter about a request of this number.
-type Limiter<'a> = dyn Fn(usize) -> Vec<String> + Sync + 'a;
-
 /// 1,000 requests by 32 clients: exactly the limit is admitted, by EVAL, EVALSHA and FCALL.
 #[test]
 fn limiters_never_admit_more_than_their_limit() {
@@ -153,7 +153,7 @@ fn limiters_never_admit_more_than_their_limit() {
     let members = sha(client, seed!("sliding_window_members"));
     let loaded = client.call(&["FUNCTION", "LOAD", seed!("quota_lib")]).unwrap();
     assert_eq!(show(&loaded), "'quota_lib'");
-    let limiters: [(&str, &Limiter); 4] = [
+    let limiters: [(&str, &Words<'_>); 4] = [
         ("fixed window", &|_| words(&["EVALSHA", &fixed, "1", "{rl}:fixed", LIMIT, "60"])),
         ("sliding window", &|request| {
             let id = format!("req-{request}");

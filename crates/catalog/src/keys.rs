@@ -193,7 +193,7 @@ fn keys_by_spec(
         // A plain loop: MSET runs it, and an inclusive range with a step costs twice as much.
         let mut index = first;
         while index <= last {
-            out(KeyAt { index, access: spec.access });
+            out(KeyAt { index, access: spec.access.without(Access::VARIABLE_FLAGS) });
             index += step;
         }
         if spec.access.has(Access::INCOMPLETE) {

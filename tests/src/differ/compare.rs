@@ -72,7 +72,9 @@ fn is_same_text(russet: &[u8], peer: &[u8]) -> bool {
         String::from_utf8_lossy(&text[..end]).into_owned()
     };
     let is_plain = |text: &[u8]| text.iter().all(u8::is_ascii) && !text.contains(&0);
-    !(is_plain(russet) && is_plain(peer)) && until_nul(russet) == until_nul(peer)
+    // Some go on behind the word that was cut.
+    let is_cut = russet.contains(&0) && until_nul(peer).starts_with(&until_nul(russet));
+    !(is_plain(russet) && is_plain(peer)) && (is_cut || until_nul(russet) == until_nul(peer))
 }
 
 /// The list of XPENDING: for how long each entry has been idle does not count.
@@ -197,12 +199,14 @@ fn is_same_page(words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
 }
 
 /// The order of a set without a sort is each server's own affair, and so is that of elements whose
-/// texts to order by are equal. With LIMIT it decides which of them are shown.
+/// texts to order by are equal. With LIMIT it decides which of them are shown. DIFFERS: peers
+/// compare texts up to a NUL, so that more of them are equal.
 fn is_same_sort(words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
     let has = |name: &str| (2..words.len()).any(|at| upper(words, at) == name);
     let (Reply::Array(ours), Reply::Array(theirs)) = (russet, peer) else { return false };
     let is_part = has("LIMIT") && ours.len() == theirs.len();
-    has("BY") && (is_part || sorted(russet) == sorted(peer))
+    let has_nul = ours.iter().any(|item| item.text().is_some_and(|text| text.contains(&0)));
+    (has("BY") || (has("ALPHA") && has_nul)) && (is_part || sorted(russet) == sorted(peer))
 }
 
 fn is_same_object(what: &str, russet: &Reply, peer: &Reply) -> bool {

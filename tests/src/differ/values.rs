@@ -273,6 +273,12 @@ pub fn stream_id(random: &mut Random) -> Vec<u8> {
     pick(random, STREAM_IDS)
 }
 
+/// A score, but no negative zero: only a skiplist keeps it, and peers make one of what SORT reads.
+fn score(random: &mut Random) -> Vec<u8> {
+    let score = pick(random, FLOATS);
+    if score.starts_with(b"-0") { b"0".to_vec() } else { score }
+}
+
 /// A word for a leaf of an argument tree.
 pub fn word(random: &mut Random, arg: &Arg) -> Vec<u8> {
     let pool = match arg.name {
@@ -307,6 +313,7 @@ pub fn word(random: &mut Random, arg: &Arg) -> Vec<u8> {
         "min" | "max" | "start" | "stop" if arg.kind == ArgKind::String => RANGE_ENDS,
         "min" | "max" if arg.kind == ArgKind::Double && random.chance(0.5) => RANGE_ENDS,
         _ if arg.kind == ArgKind::Pattern => PATTERNS,
+        "score" => return score(random),
         _ if arg.kind == ArgKind::Double => FLOATS,
         "value" if arg.kind == ArgKind::Integer => return field_value(random),
         _ if arg.kind == ArgKind::Integer => return integer(random),

@@ -72,6 +72,7 @@ pub const ONCE: Spec = Spec::new(Group::Scripting, "once")
     .arity(AtLeast(2))
     .flags(Flags::WRITE.and(Flags::NOSCRIPT).and(Flags::NO_MULTI).and(Flags::MOVABLE_KEYS))
     .categories(Categories::SCRIPTING)
+    .keys(&[KeySpec::elsewhere(CHANGES).notes("The keys are those of the command that it runs")])
     .args(&[
         arg::string("request-id"),
         arg::integer("milliseconds").token("PX"),
@@ -152,14 +153,17 @@ pub const SCRIPT_DEBUG: Spec = Spec::new(Group::Scripting, "script|debug")
     .arity(AtLeast(3))
     .flags(Flags::NOSCRIPT)
     .categories(Categories::SCRIPTING)
-    .args(&[arg::one_of(
-        "mode",
-        &[
-            arg::flag("yes").token("YES"),
-            arg::flag("sync").token("SYNC"),
-            arg::flag("no").token("NO"),
-        ],
-    )])
+    .args(&[
+        arg::one_of(
+            "mode",
+            &[
+                arg::flag("yes").token("YES"),
+                arg::flag("sync").token("SYNC"),
+                arg::flag("no").token("NO"),
+            ],
+        ),
+        arg::string("engine-name").optional(),
+    ])
     .reply(Shape::Ok);
 
 pub const SCRIPT_STATS: Spec = Spec::new(Group::Scripting, "script|stats")

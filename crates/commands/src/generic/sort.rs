@@ -143,7 +143,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Shows the elements of a range in their own order, or in the reverse of it. A set has but one.
+    /// Shows the elements of a range in their own order, or in the reverse of it. A set has but
+    /// one.
     fn each_in(&self, range: Range<usize>, is_descending: bool, visit: &mut dyn FnMut(Element)) {
         let reversed = self.len() - range.end..self.len() - range.start;
         match (self, is_descending) {

@@ -33,7 +33,9 @@ pub fn pfcount(ctx: &mut Ctx, args: Args) -> Outcome {
         2 => count_one(ctx, args.at(1))?,
         _ => {
             let entries = ctx.keys.read_all(args.from(1).iter());
-            Union::of(entries.into_iter().flatten())?.estimate()
+            let mut union = Union::default();
+            union.add_all(entries.into_iter().flatten())?;
+            union.estimate()
         }
     };
     // COMPAT: printed as a signed number, which tells only for estimates that were forged.
@@ -61,7 +63,8 @@ pub fn pfmerge(ctx: &mut Ctx, args: Args) -> Outcome {
     let target = args.at(1);
     let sparse_max = sparse_bytes_max(ctx);
     let entries = ctx.keys.read_all(args.from(1).iter());
-    let union = Union::of(entries.into_iter().flatten())?;
+    let mut union = Union::default();
+    union.add_all(entries.into_iter().flatten())?;
     match ctx.keys.write(target) {
         Some(mut entry) => union.store(&mut entry, sparse_max)?,
         None => ctx.keys.put(target, stored::adopt(&mut union.build(sparse_max)), None),

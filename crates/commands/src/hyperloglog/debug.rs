@@ -58,7 +58,8 @@ fn simd(ctx: &mut Ctx, switch: &[u8]) -> Outcome {
 /// COMPAT: looking at the registers makes the value dense.
 fn getreg(ctx: &mut Ctx, key: &[u8]) -> Outcome {
     make_dense(ctx, key)?;
-    let union = Union::of(ctx.keys.peek(key).into_iter())?;
+    let mut union = Union::default();
+    union.add_all(ctx.keys.peek(key).into_iter())?;
     ctx.reply.array(REGISTERS);
     for register in union.registers().iter() {
         ctx.reply.int(i64::from(register));

@@ -177,7 +177,8 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
     }
 
     fn check_keys(&mut self, command: Command) -> Result<(), String> {
-        let is_whole = command.spec().flags.has(Flags::ALL_SHARDS);
+        let flags = command.spec().flags;
+        let is_whole = flags.has_any(Flags::ALL_SHARDS.and(Flags::FURTHER_SHARDS));
         if !is_whole && !has_keys(command) {
             return Ok(());
         }

@@ -37,7 +37,8 @@ fn call_is_narrow(call: &CommandCall) -> bool {
     if flags.has(Flags::NOSCRIPT) {
         return true;
     }
-    if flags.has(Flags::ALL_SHARDS) || (command.is_container() && call.rest != Rest::Nothing) {
+    let reaches_further = flags.has_any(Flags::ALL_SHARDS.and(Flags::FURTHER_SHARDS));
+    if reaches_further || (command.is_container() && call.rest != Rest::Nothing) {
         return false;
     }
     if !has_keys(command) {

@@ -89,7 +89,10 @@ impl State {
     /// After many scripts or libraries were let go: frees what only they reached.
     pub(super) fn collect_permanent_if_due(&mut self) {
         let kept = self.heap.permanent_bytes_kept;
-        if self.heap.permanent_bytes >= kept + kept.max(COLLECT_PERMANENT_BYTES_MIN) {
+        // A state with little room can't afford as much garbage.
+        let affordable = self.heap.memory.bytes_max() / 8;
+        let garbage = kept.max(COLLECT_PERMANENT_BYTES_MIN).min(affordable);
+        if self.heap.permanent_bytes >= kept + garbage {
             self.collect_permanent();
         }
     }

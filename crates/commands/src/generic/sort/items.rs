@@ -194,6 +194,7 @@ fn number_key(number: f64) -> u64 {
 }
 
 /// Texts that differ in their first bytes compare as these do.
+/// DIFFERS: texts are compared byte by byte to their ends; peers stop at a NUL, unless they store.
 #[inline]
 fn text_key(text: &[u8]) -> u64 {
     let mut first = [0; 8];

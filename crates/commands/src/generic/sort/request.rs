@@ -29,7 +29,8 @@ impl<'a> Pattern<'a> {
             return Pattern::Nothing;
         };
         let (before, after) = (&word[..star], &word[star + 1..]);
-        // COMPAT: an arrow with nothing behind it is part of the name (tests/wire/generic/sort.wire).
+        // COMPAT: an arrow with nothing behind it is part of the name
+        // (tests/wire/generic/sort.wire).
         match after.windows(2).position(|pair| pair == b"->") {
             Some(at) if at + 2 < after.len() => {
                 Pattern::Key { before, after: &after[..at], field: Some(&after[at + 2..]) }

@@ -191,7 +191,9 @@ pub fn estimate_anew(entry: &mut EntryMut<'_, Object>) -> Result<u64, Fault> {
     Ok(estimate)
 }
 
-/// Several values taken together, as one that is not stored.
+/// Several values taken together, as one that is not stored. It is large: made once, it stays where
+/// it is.
+#[derive(Default)]
 pub struct Union {
     registers: Registers,
     /// One of the values at least was dense.
@@ -199,14 +201,16 @@ pub struct Union {
 }
 
 impl Union {
-    pub fn of<'a>(entries: impl Iterator<Item = EntryRef<'a, Object>>) -> Result<Self, Fault> {
-        let mut union = Union { registers: Registers::default(), has_dense: false };
+    pub fn add_all<'a>(
+        &mut self,
+        entries: impl Iterator<Item = EntryRef<'a, Object>>,
+    ) -> Result<(), Fault> {
         for entry in entries {
             let parts = header::parse(bytes(&entry)?)?;
-            union.has_dense |= parts.encoding == Encoding::Dense;
-            union.registers.merge(parts)?;
+            self.has_dense |= parts.encoding == Encoding::Dense;
+            self.registers.merge(parts)?;
         }
-        Ok(union)
+        Ok(())
     }
 
     pub fn estimate(&self) -> u64 {
