@@ -51,7 +51,8 @@ pub static WORKLOADS: &[Workload] = &[
     ),
     scripted(
         "EVALSHA-LOCK-RELEASE",
-        "SET lock:{k} me NX PX 60000 ; EVALSHA cb735a9ec6bff563dcbc930dc15a206922d3ce60 1 lock:{k} me",
+        "SET lock:{k} me NX PX 60000 ; \
+         EVALSHA cb735a9ec6bff563dcbc930dc15a206922d3ce60 1 lock:{k} me",
         &[&LOCK_RELEASE],
     ),
     scripted("FCALL-FIXED-WINDOW", "FCALL fixed_window_allow 1 fc:{r} 100 60", &[&QUOTA]),
