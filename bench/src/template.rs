@@ -12,10 +12,12 @@
 //! | `{x:N}` | N random letters |
 //! | `{lon}`, `{lat}` | a random place on the globe, in degrees |
 //! | `{v:N}` | N bytes of filler |
+//! | `{script:NAME}` | the script of this name in `tests/seeds` |
 //! | `10x[ a b ]` | the words between the brackets, ten times |
 //! | `;` | ends one command of the request and begins the next |
 
 use crate::failure::{Failure, Result};
+use crate::workloads::scripts;
 use russet_protocol::request::encode_into;
 use std::ops::Range;
 
@@ -175,6 +177,8 @@ fn fill(word: &str, mut found: impl FnMut(Range<usize>, Field)) -> Result<Vec<u8
         let unknown = || Failure::Usage(format!("unknown field '{{{name}}}' in '{word}'"));
         if let Some(bytes) = parameter(name, "v:", FILLER_BYTES_MAX as u64) {
             add_filler(&mut out, bytes as usize);
+        } else if let Some(name) = name.strip_prefix("script:") {
+            out.extend_from_slice(scripts::source(name).ok_or_else(unknown)?.as_bytes());
         } else {
             let (len, field) = field(name).ok_or_else(unknown)?;
             found(reserve(&mut out, len), field);

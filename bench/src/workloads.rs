@@ -1,6 +1,7 @@
 //! What is asked of the servers, as a table. The templates' language is in template.rs.
 
 mod collections;
+pub mod scripts;
 
 /// How many times a preparation runs.
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +107,7 @@ const POPS: Pattern = Pattern::Bounded { single: 100_000, deeper: 400_000 };
 
 /// Every workload, in the order of the report.
 pub fn all() -> impl Iterator<Item = &'static Workload> {
-    PLAIN.iter().chain(collections::WORKLOADS)
+    PLAIN.iter().chain(collections::WORKLOADS).chain(scripts::WORKLOADS)
 }
 
 /// Strings, lists and the keyspace.
