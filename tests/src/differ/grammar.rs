@@ -41,6 +41,11 @@ const LEFT_OUT: &[&str] = &[
     "xinfo|help",
     // Nothing but moments.
     "xinfo|consumers",
+    // See `cuts_mixed_lex`.
+    "zlexcount",
+    "zrangebylex",
+    "zrevrangebylex",
+    "zremrangebylex",
 ];
 
 /// A command that both sides have, and those of its option words that the peer has too.
