@@ -297,8 +297,9 @@ fn draws_without_end(words: &[Vec<u8>]) -> bool {
         && words.get(2).is_some_and(|word| number(word).is_ok_and(|count| count < DRAWS_MIN))
 }
 
-/// A range by text: these sequences give members different scores, and then the order is not one of
-/// text, and what a peer finds depends on how it stores the set. The wire files look at such ranges.
+/// A range by text: these sequences give members different scores, and then the order is not one
+/// of text, and what a peer finds depends on how it stores the set. The wire files look at such
+/// ranges.
 fn cuts_mixed_lex(words: &[Vec<u8>]) -> bool {
     words.iter().any(|word| word.eq_ignore_ascii_case(b"BYLEX"))
 }
