@@ -9,6 +9,7 @@ pub mod clients;
 pub mod config;
 pub mod connection;
 pub mod ctx;
+mod deadline;
 pub mod dispatch;
 pub mod error;
 mod gate;

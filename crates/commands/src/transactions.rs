@@ -140,30 +140,32 @@ pub fn exec(ctx: &mut Ctx, _args: Args) -> Outcome {
     // To others, and to CLIENT INFO among its commands, it is a transaction until it has ended.
     let queued = &ctx.session.card.queued;
     queued.store(transaction.queued.len() as i64, Ordering::Relaxed);
+    let mut started = ctx.node.clock.monotonic_micros();
     for (command, words) in &transaction.queued {
         ctx.command = *command;
-        run_queued(ctx, *command, words.as_args());
+        started = run_queued(ctx, (*command, words.as_args()), started);
     }
     ctx.command = Command::Exec;
     ctx.session.card.queued.store(-1, Ordering::Relaxed);
     DONE
 }
 
-fn run_queued(ctx: &mut Ctx, command: Command, args: Args) {
+/// Runs one command that begins at `started`; when it ended, which is when the next one begins.
+fn run_queued(ctx: &mut Ctx, (command, args): (Command, Args), started: u64) -> u64 {
     let node = ctx.node;
-    let started = node.clock.monotonic_micros();
     match handlers::of(command)(ctx, args) {
         Ok(Flow::Done) => {}
         Ok(Flow::Block(_)) => unreachable!("no handler blocks when it may not"),
         Ok(Flow::Replan) => fail(ctx, &Refusal::text("ERR Script was replaced, try again")),
         Err(refusal) => fail(ctx, &refusal),
     }
-    let micros = node.clock.monotonic_micros().saturating_sub(started);
+    let ended = node.clock.monotonic_micros();
     ctx.stats.processed.add(1);
-    note_call(node, ctx.stats, ctx.session, (command, args), micros);
+    note_call(node, ctx.stats, ctx.session, (command, args), ended.saturating_sub(started));
     if node.monitors.is_on() {
         node.monitors.feed(node, ctx.session, command, args);
     }
+    ended
 }
 
 /// Whether a watched key was changed, or is gone because its time was over.

@@ -1,70 +1,17 @@
 //! When keys end: EXPIRE and its kin set it, TTL and its kin tell it, PERSIST takes it away.
 
 use crate::ctx::{Ctx, DONE, Outcome};
+use crate::deadline::{Base, Conditions, Unit};
 use crate::error::Refusal;
 use russet_base::{Args, UnixMillis, num};
 use russet_engine::event::Event;
 
-/// Whether a time is told in seconds or in milliseconds.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Unit {
-    Seconds,
-    Millis,
-}
-
-/// Whether a time counts from now or from the epoch.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Base {
-    Now,
-    Epoch,
-}
-
-/// NX, XX, GT, LT.
-#[derive(Clone, Copy, Default)]
-struct Conditions {
-    if_none: bool,
-    if_any: bool,
-    if_later: bool,
-    if_sooner: bool,
-}
-
-impl Conditions {
-    fn parse(words: Args) -> Result<Self, Refusal> {
-        let mut given = Conditions::default();
-        for word in words.iter() {
-            match word.to_ascii_lowercase().as_slice() {
-                b"nx" => given.if_none = true,
-                b"xx" => given.if_any = true,
-                b"gt" => given.if_later = true,
-                b"lt" => given.if_sooner = true,
-                _ => {
-                    let word = String::from_utf8_lossy(word);
-                    return Err(Refusal::text(format!("ERR Unsupported option {word}")));
-                }
-            }
-        }
-        if given.if_none && (given.if_any || given.if_later || given.if_sooner) {
-            return Err(Refusal::text(
-                "ERR NX and XX, GT or LT options at the same time are not compatible",
-            ));
-        }
-        if given.if_later && given.if_sooner {
-            return Err(Refusal::text("ERR GT and LT options at the same time are not compatible"));
-        }
-        Ok(given)
-    }
-
-    /// A key without an end counts as one that ends after all others.
-    fn allow(self, current: Option<i64>, at_ms: i64) -> bool {
-        match current {
-            None => !self.if_any && !self.if_later,
-            Some(current) => {
-                let is_later_enough = !self.if_later || at_ms > current;
-                let is_sooner_enough = !self.if_sooner || at_ms < current;
-                !self.if_none && is_later_enough && is_sooner_enough
-            }
-        }
-    }
+/// Unlike those of HEXPIRE, all words are read before any two are found not to go together.
+fn conditions(words: Args) -> Result<Conditions, Refusal> {
+    let mut given = Conditions::default();
+    words.iter().try_for_each(|word| given.take(word))?;
+    given.check()?;
+    Ok(given)
 }
 
 pub fn expire(ctx: &mut Ctx, args: Args) -> Outcome {
@@ -85,7 +32,7 @@ pub fn pexpireat(ctx: &mut Ctx, args: Args) -> Outcome {
 
 fn set_expiry(ctx: &mut Ctx, args: Args, (base, unit): (Base, Unit)) -> Outcome {
     let key = args.at(1);
-    let conditions = Conditions::parse(args.from(3))?;
+    let conditions = conditions(args.from(3))?;
     let given = num::parse_i64(args.at(2)).ok_or(Refusal::NotInteger)?;
     let now = ctx.keys.now;
     let start = if base == Base::Now { now } else { UnixMillis::EPOCH };

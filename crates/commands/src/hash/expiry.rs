@@ -1,8 +1,9 @@
 //! When fields end: HEXPIRE and its kin set it, HTTL and its kin tell it, HPERSIST takes it away.
 
-use super::words::{self, Base, Call, Moment, Unit};
+use super::words::{self, Call, Moment};
 use super::{delete_emptied, limits, read, wrote_fields};
 use crate::ctx::{Ctx, DONE, Outcome};
+use crate::deadline::{Base, Conditions, Unit};
 use crate::error::Refusal;
 use russet_base::Args;
 use russet_engine::event::Event;
@@ -13,51 +14,6 @@ const NO_DEADLINE: i64 = -1;
 const NOT_MET: i64 = 0;
 const CHANGED: i64 = 1;
 const DELETED: i64 = 2;
-
-/// NX, XX, GT, LT. DIFFERS: Redis takes one of them only, Valkey XX with GT or LT as well.
-#[derive(Clone, Copy, Default)]
-struct Conditions {
-    if_none: bool,
-    if_any: bool,
-    if_later: bool,
-    if_sooner: bool,
-}
-
-impl Conditions {
-    fn take(&mut self, word: &[u8]) -> Result<(), Refusal> {
-        match word.to_ascii_lowercase().as_slice() {
-            b"nx" => self.if_none = true,
-            b"xx" => self.if_any = true,
-            b"gt" => self.if_later = true,
-            b"lt" => self.if_sooner = true,
-            _ => {
-                let word = String::from_utf8_lossy(word);
-                return Err(Refusal::text(format!("ERR Unsupported option {word}")));
-            }
-        }
-        if self.if_none && (self.if_any || self.if_later || self.if_sooner) {
-            return Err(Refusal::text(
-                "ERR NX and XX, GT or LT options at the same time are not compatible",
-            ));
-        }
-        if self.if_later && self.if_sooner {
-            return Err(Refusal::text("ERR GT and LT options at the same time are not compatible"));
-        }
-        Ok(())
-    }
-
-    /// A field without an end counts as one that ends after all others.
-    fn allow(self, current: Option<i64>, at_ms: i64) -> bool {
-        match current {
-            None => !self.if_any && !self.if_later,
-            Some(current) => {
-                let is_later_enough = !self.if_later || at_ms > current;
-                let is_sooner_enough = !self.if_sooner || at_ms < current;
-                !self.if_none && is_later_enough && is_sooner_enough
-            }
-        }
-    }
-}
 
 pub fn hexpire(ctx: &mut Ctx, args: Args) -> Outcome {
     set_deadlines(ctx, args, (Base::Now, Unit::Seconds))
@@ -78,7 +34,11 @@ pub fn hpexpireat(ctx: &mut Ctx, args: Args) -> Outcome {
 fn set_deadlines(ctx: &mut Ctx, args: Args, (base, unit): (Base, Unit)) -> Outcome {
     let (key, limits, now) = (args.at(1), limits(ctx), ctx.keys.now);
     let mut conditions = Conditions::default();
-    let call = Call::parse(args, (3, 1), &mut |word, _| conditions.take(word).map(|()| 1))?;
+    // DIFFERS: Redis takes one condition only, Valkey XX with GT or LT as well.
+    let call = Call::parse(args, (3, 1), &mut |word, _| {
+        conditions.take(word)?;
+        conditions.check().map(|()| 1)
+    })?;
     let moment = Moment { base, unit, number: args.at(2) };
     let at_ms = moment.read(now, ctx.command.spec().full_name)?;
     let (names, is_over) = (call.fields(), at_ms <= now.0);

@@ -1,6 +1,7 @@
 //! The words that the commands about fields with deadlines have in common: `FIELDS n ...` and the
 //! time to live.
 
+use crate::deadline::{Base, Unit};
 use crate::error::Refusal;
 use russet_base::text::eq_ignore_case;
 use russet_base::{Args, UnixMillis, num};
@@ -70,20 +71,6 @@ fn options<'a>(
         at += take(args.at(at), next)?;
     }
     Ok(())
-}
-
-/// Whether a time is told in seconds or in milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
-    Seconds,
-    Millis,
-}
-
-/// Whether a time counts from now or from the epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Base {
-    Now,
-    Epoch,
 }
 
 /// How a time was given: its word is read later, for bad syntax is told before a bad number.
