@@ -1,6 +1,6 @@
-//! What others feel while one client reads a very long list over and over.
+//! What others feel while one client reads a very long list, or runs a long script, over and over.
 
-use crate::client::BareClient;
+use crate::client::{BareClient, Client};
 use crate::failure::{Failure, Result};
 use crate::figures::{median, milliseconds, paired_ratios};
 use crate::find::Field;
@@ -15,30 +15,94 @@ use russet_protocol::request::encode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 static MILLION: Preparation =
     Preparation::new("RPUSH million 100x[ {v:16} ]", Count::Times(10_000));
 const ROUNDS: usize = 3;
-const P99_RATIO_MAX: f64 = 0.1;
+
+/// What the one client does.
+pub struct Disturbance {
+    title: &'static str,
+    name: &'static str,
+    work: Work,
+    goal: Goal,
+}
+
+enum Work {
+    /// The whole list, each time.
+    List,
+    /// A script on one key that takes about so long.
+    Script(Duration),
+}
+
+/// The most that the others' p99 may be.
+enum Goal {
+    /// As a share of Valkey's.
+    Share(f64),
+    Milliseconds(f64),
+}
+
+pub static LIST: Disturbance = Disturbance {
+    title: "Isolation: GET on other keys while LRANGE reads a million elements in a loop",
+    name: "LRANGE",
+    work: Work::List,
+    goal: Goal::Share(0.1),
+};
+
+pub static SCRIPT: Disturbance = Disturbance {
+    title: "Isolation: GET on other keys while a script of 100 ms runs on one key in a loop",
+    name: "script",
+    work: Work::Script(Duration::from_millis(100)),
+    goal: Goal::Milliseconds(10.0),
+};
+
+/// Writes its key and then counts for as long as it is told. (It can't look at the clock: to a
+/// script of Valkey the time stands still.)
+const BUSY: &str = "redis.call('INCR', KEYS[1]) local n = 0 \
+                    for i = 1, tonumber(ARGV[1]) do n = n + i % 7 end return n";
+/// Turns that are timed to find out how many a script needs.
+const TRIAL_TURNS: u64 = 2_000_000;
+
+impl Work {
+    /// The request for this server, which works at its own speed.
+    fn request(&self, server: &Server) -> Result<Vec<u8>> {
+        let Work::Script(time) = self else {
+            return Ok(encode(&["LRANGE", "million", "0", "-1"]));
+        };
+        let mut client = Client::connect(server.port)?;
+        let mut fastest = Duration::MAX;
+        for _ in 0..3 {
+            let start = Instant::now();
+            client.number(&["EVAL", BUSY, "1", "busy", &TRIAL_TURNS.to_string()])?;
+            fastest = fastest.min(start.elapsed());
+        }
+        let turns = TRIAL_TURNS as f64 * time.as_secs_f64() / fastest.as_secs_f64().max(1e-6);
+        Ok(encode(&["EVAL", BUSY, "1", "busy", &(turns as u64).to_string()]))
+    }
+}
 /// The probes must not be a load of their own.
 const RATE_SHARE: u64 = 10;
 
 /// One server's readings, one of each kind per round.
 #[derive(Default)]
 struct Series {
+    request: Vec<u8>,
     quiet: Vec<Readings>,
     disturbed: Vec<Readings>,
-    lists_per_s: Vec<f64>,
+    runs_per_s: Vec<f64>,
 }
 
-pub fn run(options: &Options, field: &Field) -> Result<Table> {
+pub fn run(options: &Options, field: &Field, disturbance: &Disturbance) -> Result<Table> {
     let mut contenders = Vec::new();
     for launch in field.launches.iter().filter(|launch| launch.kind.stores_data()) {
         let server = launch.start()?;
         load(&server, &KEYS, options)?;
-        load(&server, &MILLION, options)?;
-        contenders.push((server, Series::default()));
+        if let Work::List = disturbance.work {
+            load(&server, &MILLION, options)?;
+        }
+        let request = disturbance.work.request(&server)?;
+        contenders.push((server, Series { request, ..Series::default() }));
     }
     let rounds = if options.is_quick { 1 } else { ROUNDS };
     for round in 0..rounds {
@@ -49,7 +113,7 @@ pub fn run(options: &Options, field: &Field) -> Result<Table> {
             eprintln!("isolation: {} round {}", server.kind.name(), round + 1);
         }
     }
-    Ok(table(options, &contenders, rounds))
+    Ok(table(options, disturbance, &contenders, rounds))
 }
 
 fn one_round(server: &Server, options: &Options, series: &mut Series) -> Result<()> {
@@ -64,49 +128,54 @@ fn one_round(server: &Server, options: &Options, series: &mut Series) -> Result<
     thread::sleep(time / 2);
     series.quiet.push(probe.finish()?);
 
-    let reader = Reader::start(server.port)?;
+    let disturber = Disturber::start(server.port, series.request.clone())?;
     let start = Instant::now();
     let probe = Probe::start(&plan)?;
     thread::sleep(time);
     let readings = probe.finish()?;
     let elapsed = start.elapsed();
-    series.lists_per_s.push(reader.finish()? as f64 / elapsed.as_secs_f64());
+    series.runs_per_s.push(disturber.finish()? as f64 / elapsed.as_secs_f64());
     series.disturbed.push(readings);
     Ok(())
 }
 
-/// The client that reads the whole list in a loop.
-struct Reader {
+/// The client that asks for the same costly thing in a loop.
+struct Disturber {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Result<u64>>,
 }
 
-impl Reader {
-    fn start(port: u16) -> Result<Reader> {
+impl Disturber {
+    fn start(port: u16, request: Vec<u8>) -> Result<Disturber> {
         let mut client = BareClient::connect(port)?;
         let stop = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&stop);
         let thread = thread::spawn(move || {
-            let request = encode(&["LRANGE", "million", "0", "-1"]);
-            let mut lists = 0;
+            let mut runs = 0;
             while !told.load(Ordering::Relaxed) {
                 client.exchange(&request)?;
-                lists += 1;
+                runs += 1;
             }
-            Ok(lists)
+            Ok(runs)
         });
-        Ok(Reader { stop, thread })
+        Ok(Disturber { stop, thread })
     }
 
     fn finish(self) -> Result<u64> {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().map_err(|_| Failure::server("the list reader", "panicked"))?
+        self.thread.join().map_err(|_| Failure::server("the disturbing client", "panicked"))?
     }
 }
 
-fn table(options: &Options, contenders: &[(Server, Series)], rounds: usize) -> Table {
+fn table(
+    options: &Options,
+    disturbance: &Disturbance,
+    contenders: &[(Server, Series)],
+    rounds: usize,
+) -> Table {
+    let per_s = format!("{}/s", disturbance.name);
     let mut table = Table::new(
-        "Isolation: GET on other keys while LRANGE reads a million elements in a loop",
+        disturbance.title,
         [
             "server",
             "p50 ms",
@@ -115,7 +184,7 @@ fn table(options: &Options, contenders: &[(Server, Series)], rounds: usize) -> T
             "max ms",
             "p99 ÷ Valkey",
             "goal",
-            "LRANGE/s",
+            &per_s,
             "probe lag p99 ms",
         ],
     );
@@ -133,10 +202,15 @@ fn table(options: &Options, contenders: &[(Server, Series)], rounds: usize) -> T
             [String::new(), String::new()],
             None,
         ));
-        let limit = (server.kind == Kind::Russet).then_some(P99_RATIO_MAX);
-        let against = [figure(ratio), goal(limit, ratio)];
-        let lists = median(&series.lists_per_s);
-        table.row(row(format!("{name}, LRANGE"), &series.disturbed, against, lists));
+        let (limit, reached) = match disturbance.goal {
+            Goal::Share(share) => (share, ratio),
+            Goal::Milliseconds(time) => (time, median(&p99s(&series.disturbed))),
+        };
+        let limit = (server.kind == Kind::Russet).then_some(limit);
+        let against = [figure(ratio), goal(limit, reached)];
+        let runs = median(&series.runs_per_s);
+        let name = format!("{name}, {}", disturbance.name);
+        table.row(row(name, &series.disturbed, against, runs));
     }
     table.notes.push(format!(
         "{PROBE_CONNECTIONS} connections, {} GETs/s on a fixed schedule, latency from the time \
@@ -155,7 +229,7 @@ fn row(
     name: String,
     readings: &[Readings],
     [ratio, goal]: [String; 2],
-    lists_per_s: Option<f64>,
+    runs_per_s: Option<f64>,
 ) -> Vec<String> {
     let at = |share: f64| cost(median(&shares(readings, share)));
     let longest = readings.iter().map(|readings| readings.latencies.longest()).max();
@@ -169,7 +243,7 @@ fn row(
         cost(longest.map(milliseconds)),
         ratio,
         goal,
-        lists_per_s.map_or(String::new(), |rate| figure(Some(rate))),
+        runs_per_s.map_or(String::new(), |rate| figure(Some(rate))),
         cost(median(&lags)),
     ]
 }

@@ -14,6 +14,7 @@ mod isolation;
 mod load;
 mod machine;
 mod memory;
+mod once;
 mod options;
 mod probe;
 mod removal;
@@ -57,7 +58,9 @@ fn run(options: &Options) -> Result<()> {
         let table = match section {
             Section::Throughput => throughput::run(options, &field)?,
             Section::Memory => memory::run(options, &field)?,
-            Section::Isolation => isolation::run(options, &field)?,
+            Section::Isolation => isolation::run(options, &field, &isolation::LIST)?,
+            Section::Busy => isolation::run(options, &field, &isolation::SCRIPT)?,
+            Section::Once => once::run(options, &field)?,
             Section::Growth => growth::run(options, &field)?,
             Section::Expiry => expiry::run(options, &field)?,
             Section::Removal => removal::run(options, &field)?,

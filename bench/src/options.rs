@@ -15,6 +15,8 @@ Sections (all of them when none is named):
   throughput   requests/s and server CPU per request, by workload and pipeline
   memory       bytes per key
   isolation    latency of GETs while one client reads a list of a million elements
+  busy         latency of GETs while one client runs a script of 100 ms in a loop
+  once         what ONCE costs over the command that it runs
   growth       longest pause while the table grows
   expiry       a million keys with one deadline
   removal      a set of five million members and as many keys, removed at once
@@ -50,6 +52,8 @@ pub enum Section {
     Throughput,
     Memory,
     Isolation,
+    Busy,
+    Once,
     Growth,
     Expiry,
     Removal,
@@ -57,10 +61,12 @@ pub enum Section {
 }
 
 impl Section {
-    pub const ALL: [Section; 7] = [
+    pub const ALL: [Section; 9] = [
         Section::Throughput,
         Section::Memory,
         Section::Isolation,
+        Section::Busy,
+        Section::Once,
         Section::Growth,
         Section::Expiry,
         Section::Removal,

@@ -89,7 +89,7 @@ pub struct Workload {
 }
 
 pub static KEYS: Preparation = Preparation::new("SET key:{s} {v:32}", Count::Keys);
-static COUNTERS: Preparation = Preparation::new("SET ctr:{s} 1", Count::Keys);
+pub static COUNTERS: Preparation = Preparation::new("SET ctr:{s} 1", Count::Keys);
 static LISTS: Preparation =
     Preparation::new("RPUSH list:{s} 8x[ {v:16} ]", Count::Keys).pipeline(50);
 static LONG_LIST: Preparation =

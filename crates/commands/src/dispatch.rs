@@ -162,7 +162,18 @@ impl Worker {
                 }
             }
         }
+        if command == Command::Multi && !self.is_precise() && !self.node.monitors.is_on() {
+            transactions::begin(session, sink);
+            session.card.last_command.store(command as u16 + 1, Ordering::Relaxed);
+            self.account(session, command, args, None);
+            return Progress::Done;
+        }
         self.call(session, command, args, sink)
+    }
+
+    /// Somebody wants to know the time of every single command.
+    fn is_precise(&self) -> bool {
+        self.node.slowlog.is_precise() || self.node.latency.is_on()
     }
 
     /// A command that was never started; inside MULTI it dooms the transaction.
@@ -195,9 +206,9 @@ impl Worker {
         args: Args,
         sink: &mut dyn Sink,
     ) -> Progress {
-        let is_timed = !is_timed_with_batch(command)
-            || self.node.slowlog.is_precise()
-            || self.node.latency.is_on();
+        let is_fast = is_timed_with_batch(command)
+            || (command == Command::Exec && transactions::is_fast(session));
+        let is_timed = !is_fast || self.is_precise();
         if is_timed {
             // Its time is not that of the fast ones before it; and it may be INFO, which shows what
             // they have done.
@@ -219,7 +230,8 @@ impl Worker {
         if session.blocked.as_ref().is_some_and(|state| state.waiter.is_settled()) {
             return Progress::Blocked;
         }
-        let started = if is_timed { node.clock.now_micros().cast_unsigned() } else { 0 };
+        // The turn began, or the command before it ended, no more than a parsing ago.
+        let started = self.batch_started;
         let is_retry = session.blocked.is_some();
         let mut keys = node
             .keyspace
@@ -250,6 +262,9 @@ impl Worker {
         }
         drop(keys);
         session.card.last_command.store(command as u16 + 1, Ordering::Relaxed);
+        if !session.uncounted.is_empty() {
+            self.batch.absorb(&mut session.uncounted);
+        }
         // A blocked call is counted when it is over.
         if progress != Progress::Blocked {
             self.account(session, command, args, is_timed.then_some(started));
@@ -279,13 +294,14 @@ impl Worker {
     fn plan(&mut self, session: &Session, command: Command, args: Args) -> ShardSet {
         self.places.clear();
         if command == Command::Exec {
-            return transactions::plan(&self.node, session, &mut self.places);
+            return transactions::plan((&self.node, self.stats.number), session, &mut self.places);
         }
         if command == Command::Once {
-            return once::plan(&self.node, session, args, &mut self.places);
+            return once::plan((&self.node, self.stats.number), session, args, &mut self.places);
         }
         let mut shards = ShardSet::EMPTY;
-        plan_keys(&self.node, command, args, &mut shards, &mut self.places);
+        let asker = (&*self.node, self.stats.number);
+        plan_keys(asker, command, args, &mut shards, &mut self.places);
         shards
     }
 }
@@ -310,14 +326,14 @@ pub(crate) fn note_call(
 /// Whether a command takes so little time that reading the clock twice would be a good part of it.
 /// SET does, though the catalog does not call it fast.
 #[inline]
-fn is_timed_with_batch(command: Command) -> bool {
+pub(crate) fn is_timed_with_batch(command: Command) -> bool {
     command.spec().flags.has(Flags::FAST) || command == Command::Set
 }
 
-/// Adds the shards of one call's keys. A call whose keys can't be told is refused by its handler
+/// Adds the shards of one call's keys, for the worker of this number. A call whose keys can't be told is refused by its handler
 /// before it touches any.
 pub(crate) fn plan_keys(
-    node: &Node,
+    (node, worker): (&Node, usize),
     command: Command,
     args: Args,
     shards: &mut ShardSet,
@@ -327,7 +343,7 @@ pub(crate) fn plan_keys(
         *shards = shards.union(generic::shards_of(&node.keyspace, command, args));
         return;
     }
-    if scripting::runs_wide(node, command, args) {
+    if scripting::runs_wide(node, worker, command, args) {
         *shards = node.keyspace.all_shards();
         return;
     }

@@ -18,10 +18,12 @@ use russet_base::text::eq_ignore_case;
 use russet_base::{Args, UnixMillis, num};
 use russet_catalog::spec::Flags;
 use russet_catalog::{Command, keys as key_positions, resolve};
+use russet_engine::keys::Keys;
 use russet_engine::keyspace::Place;
 use russet_engine::once::OnceRecord;
 use russet_engine::store::shard_set::ShardSet;
-use russet_protocol::{RespWriter, decode};
+use russet_protocol::{RespWriter, Sink, decode};
+use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Longest request id.
@@ -30,6 +32,8 @@ const ID_BYTES_MAX: usize = 256;
 const TTL_MS_MAX: i64 = 315_360_000_000;
 /// Longest reply that is kept. Of a longer one only the fact is.
 const REPLY_BYTES_MAX: usize = 64 * 1024;
+/// Commands up to so many bytes are digested without an allocation.
+const DIGEST_ROOM_BYTES: usize = 256;
 /// `ONCE id PX ttl`: the words before the command.
 const OWN_WORDS: usize = 4;
 
@@ -85,7 +89,7 @@ impl<'a> Request<'a> {
 
     /// Of the command and all its words; of an EXEC, of all that it runs.
     fn digest(&self, session: &Session) -> u128 {
-        let mut text = Vec::new();
+        let mut text = SmallVec::<[u8; DIGEST_ROOM_BYTES]>::new();
         let mut add = |args: Args| {
             for word in args.iter() {
                 text.extend_from_slice(&(word.len() as u64).to_le_bytes());
@@ -144,7 +148,7 @@ fn homes(node: &Node, session: &Session, request: &Request) -> Homes {
 
 /// The shards of the command and of its record.
 pub(crate) fn plan(
-    node: &Node,
+    (node, worker): (&Node, usize),
     session: &Session,
     args: Args,
     places: &mut Vec<(usize, Place)>,
@@ -154,8 +158,8 @@ pub(crate) fn plan(
     let mut shards = ShardSet::one(homes.reply);
     shards.insert(homes.mark);
     match request.command {
-        Command::Exec => shards = shards.union(transactions::plan(node, session, places)),
-        command => plan_keys(node, command, request.args, &mut shards, places),
+        Command::Exec => shards = shards.union(transactions::plan((node, worker), session, places)),
+        command => plan_keys((node, worker), command, request.args, &mut shards, places),
     }
     shards
 }
@@ -171,20 +175,21 @@ pub fn once(ctx: &mut Ctx, args: Args) -> Outcome {
     let homes = homes(ctx.node, ctx.session, &request);
     let digest = request.digest(ctx.session);
     let (db, now, counts) = (ctx.keys.db, ctx.keys.now, &ctx.node.once);
-    let mut find = |shard: usize| ctx.keys.shard(shard).once.find(db, request.id, now).cloned();
-    if let Some(mark) = find(homes.mark) {
-        let record = find(homes.reply).filter(|record| record.digest == mark.digest);
+    let mark = ctx.keys.shard(homes.mark).once.find(db, request.id, now);
+    if let Some(mark) = mark.map(|mark| mark.digest) {
         if request.command == Command::Exec {
             transactions::discard_state(ctx.session);
         }
-        let Some(record) = record.filter(|record| record.digest == digest) else {
+        let record = ctx.keys.shard(homes.reply).once.find(db, request.id, now);
+        let record = record.filter(|record| record.digest == mark && mark == digest);
+        let Some(record) = record else {
             counts.mismatched.fetch_add(1, Ordering::Relaxed);
             return Err(Refusal::text(
                 "ONCEMISMATCH the request id was used for another command or other arguments",
             ));
         };
         counts.replayed.fetch_add(1, Ordering::Relaxed);
-        return replay(ctx, &record.reply);
+        return replay(ctx.reply, record.reply);
     }
     let records_max = ctx.node.config.int(Directive::OnceRecordsMax).unsigned_abs();
     if counts.records.load(Ordering::Relaxed) >= records_max {
@@ -195,17 +200,39 @@ pub fn once(ctx: &mut Ctx, args: Args) -> Outcome {
 }
 
 /// Answers with a reply that is there as bytes, whoever asks.
-fn replay(ctx: &mut Ctx, reply: &[u8]) -> Outcome {
-    if let Some(out) = ctx.reply.wire() {
+fn replay(sink: &mut dyn Sink, reply: &[u8]) -> Outcome {
+    if let Some(out) = sink.wire() {
         out.extend_from_slice(reply);
     } else if let Ok(Some((value, _))) = decode(reply) {
-        value.write(ctx.reply);
+        value.write(sink);
     }
     DONE
 }
 
 fn run(ctx: &mut Ctx, request: &Request, (homes, digest): (Homes, u128)) -> Outcome {
     // A transaction may select another database: a repeat is looked for where the first began.
+    let (db, dirty) = (ctx.keys.db, ctx.keys.effects.dirty);
+    let Some(start) = ctx.reply.wire().map(|out| out.len()) else {
+        return run_apart(ctx, request, (homes, digest));
+    };
+    let may_block = std::mem::replace(&mut ctx.may_block, false);
+    ctx.command = request.command;
+    let outcome = run_inner(ctx, request);
+    (ctx.command, ctx.may_block) = (Command::Once, may_block);
+    if let Some(flow) = outcome {
+        return Ok(flow);
+    }
+    let has_changed = ctx.keys.effects.dirty != dirty;
+    let Ctx { keys, reply, node, .. } = ctx;
+    let bytes = reply.wire().map_or(&[][..], |out| &out[start..]);
+    if has_changed || is_answer(request.command, bytes) {
+        store((keys, node), (db, request), homes, (digest, bytes));
+    }
+    DONE
+}
+
+/// As `run`, for who does not take bytes.
+fn run_apart(ctx: &mut Ctx, request: &Request, (homes, digest): (Homes, u128)) -> Outcome {
     let (db, dirty) = (ctx.keys.db, ctx.keys.effects.dirty);
     let mut bytes = Vec::new();
     let mut writer = RespWriter::new(&mut bytes, ctx.reply.resp());
@@ -218,53 +245,67 @@ fn run(ctx: &mut Ctx, request: &Request, (homes, digest): (Homes, u128)) -> Outc
         command: request.command,
         may_block: false,
     };
-    match handlers::of(request.command)(&mut inner, request.args) {
+    if let Some(flow) = run_inner(&mut inner, request) {
+        return Ok(flow);
+    }
+    if ctx.keys.effects.dirty != dirty || is_answer(request.command, &bytes) {
+        store((ctx.keys, ctx.node), (db, request), homes, (digest, &bytes));
+    }
+    replay(ctx.reply, &bytes)
+}
+
+/// Runs the command itself; what else is to be done if it could not run now.
+fn run_inner(ctx: &mut Ctx, request: &Request) -> Option<Flow> {
+    match handlers::of(request.command)(ctx, request.args) {
         Ok(Flow::Done) => {}
-        Ok(Flow::Replan) => return Ok(Flow::Replan),
+        Ok(Flow::Replan) => return Some(Flow::Replan),
         Ok(Flow::Block(_)) => unreachable!("no handler blocks when it may not"),
-        Err(refusal) => crate::dispatch::fail(&mut inner, &refusal),
+        Err(refusal) => crate::dispatch::fail(ctx, &refusal),
     }
     ctx.stats.count_call(request.command, 0);
-    let has_changed = ctx.keys.effects.dirty != dirty;
-    // An error that changed nothing is no answer yet: the same request may succeed later. Nor is a
-    // transaction that did not run because of a watched key.
-    let is_answer = match request.command {
-        Command::Exec => bytes.first() == Some(&b'*') && !bytes.starts_with(b"*-1"),
-        _ => bytes.first() != Some(&b'-'),
-    };
-    if has_changed || is_answer {
-        let reply: Box<[u8]> = match bytes.len() {
-            0..=REPLY_BYTES_MAX => bytes.as_slice().into(),
-            len => format!("-ONCELARGE it ran; its reply of {len} bytes was not kept\r\n")
-                .into_bytes()
-                .into(),
-        };
-        store(ctx, (db, request), homes, (digest, reply));
+    None
+}
+
+/// An error that changed nothing is no answer yet: the same request may succeed later. Nor is a
+/// transaction that did not run because of a watched key.
+fn is_answer(command: Command, reply: &[u8]) -> bool {
+    match command {
+        Command::Exec => reply.first() == Some(&b'*') && !reply.starts_with(b"*-1"),
+        _ => reply.first() != Some(&b'-'),
     }
-    replay(ctx, &bytes)
 }
 
 fn store(
-    ctx: &mut Ctx,
+    (keys, node): (&mut Keys, &Node),
     (db, request): (usize, &Request),
     homes: Homes,
-    (digest, reply): (u128, Box<[u8]>),
+    (digest, reply): (u128, &[u8]),
 ) {
-    let expires = UnixMillis(ctx.keys.now.0.saturating_add(request.ttl_ms));
-    let mut put = |shard: usize, reply: Box<[u8]>| {
-        let records = &mut ctx.keys.shard(shard).once;
+    let too_long;
+    let reply = if reply.len() <= REPLY_BYTES_MAX {
+        reply
+    } else {
+        let len = reply.len();
+        too_long = format!("-ONCELARGE it ran; its reply of {len} bytes was not kept\r\n");
+        too_long.as_bytes()
+    };
+    let expires = UnixMillis(keys.now.0.saturating_add(request.ttl_ms));
+    let counts = &node.once;
+    let (mut added, mut bytes) = (0, 0u64);
+    let mut put = |shard: usize, reply: &[u8]| {
+        let records = &mut keys.shard(shard).once;
         let before = (records.len(), records.memory_bytes());
         records.put(db, request.id, OnceRecord { digest, reply, expires });
-        let counts = &ctx.node.once;
-        counts.records.fetch_add((records.len() - before.0) as u64, Ordering::Relaxed);
-        let bytes = (records.memory_bytes() as u64).wrapping_sub(before.1 as u64);
-        counts.bytes.fetch_add(bytes, Ordering::Relaxed);
+        added += records.len() - before.0;
+        bytes = bytes.wrapping_add((records.memory_bytes() as u64).wrapping_sub(before.1 as u64));
     };
     put(homes.reply, reply);
     if homes.mark != homes.reply {
-        put(homes.mark, Box::default());
+        put(homes.mark, &[]);
     }
-    ctx.node.once.stored.fetch_add(1, Ordering::Relaxed);
+    counts.records.fetch_add(added as u64, Ordering::Relaxed);
+    counts.bytes.fetch_add(bytes, Ordering::Relaxed);
+    counts.stored.fetch_add(1, Ordering::Relaxed);
 }
 
 fn stats(ctx: &mut Ctx) -> Outcome {

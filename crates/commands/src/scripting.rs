@@ -26,31 +26,63 @@ pub use eval::{eval, eval_ro, evalsha, evalsha_ro};
 pub use script::{BUSY_FUNCTION, BUSY_SCRIPT, debug, exists, flush, kill, load, show, stats};
 
 use crate::node::Node;
-use cache::Cache;
-use function::Libraries;
-use machine::Machine;
+use cache::{Cache, Script};
+use function::{Libraries, Library};
+use machine::{Known, Machine};
 use running::Running;
 use russet_base::Args;
 use russet_catalog::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
 /// Boxed: a machine is large, and is taken and given for every run.
 type Idle = Vec<Box<Machine>>;
 
-/// All that the process knows about scripts.
+/// The machines that one worker used last, one for scripts and one for functions. They wait on
+/// lines of memory of their own: no other worker's runs slow this one's down.
 #[derive(Debug, Default)]
+#[repr(align(128))]
+struct Stand(Mutex<[Option<Box<Machine>>; 2]>);
+
+impl Stand {
+    fn lock(&self) -> MutexGuard<'_, [Option<Box<Machine>>; 2]> {
+        self.0.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+}
+
+/// Workers beyond so many share stands with others.
+const STANDS: usize = 64;
+
+/// All that the process knows about scripts.
+#[derive(Debug)]
 pub struct Scripts {
     cache: RwLock<Cache>,
-    pub(crate) libraries: RwLock<Libraries>,
-    /// Machines that nobody uses now: as many as have ever been in use at once.
+    /// Changes when scripts are forgotten: machines then let go of theirs.
+    cache_epoch: AtomicU64,
+    libraries: RwLock<Libraries>,
+    /// Changes when libraries are forgotten.
+    libraries_epoch: AtomicU64,
+    stands: Box<[Stand]>,
+    /// Machines that found no place on a stand.
     machines: Mutex<Idle>,
     pub running: Running,
-    /// Runs that held only the shards of their keys, and runs that held all.
-    pub narrow_runs: AtomicU64,
-    pub wide_runs: AtomicU64,
     /// Keys that scripts used without having been given them; counted if somebody asks for it.
     pub undeclared_keys: AtomicU64,
+}
+
+impl Default for Scripts {
+    fn default() -> Self {
+        Scripts {
+            cache: RwLock::default(),
+            cache_epoch: AtomicU64::new(0),
+            libraries: RwLock::default(),
+            libraries_epoch: AtomicU64::new(0),
+            stands: (0..STANDS).map(|_| Stand::default()).collect(),
+            machines: Mutex::default(),
+            running: Running::default(),
+            undeclared_keys: AtomicU64::new(0),
+        }
+    }
 }
 
 /// Bytes of Lua machines and of the sources that they run.
@@ -70,40 +102,87 @@ impl Scripts {
         self.cache.read().unwrap_or_else(|poison| poison.into_inner())
     }
 
-    fn cache_mut(&self) -> RwLockWriteGuard<'_, Cache> {
-        self.cache.write().unwrap_or_else(|poison| poison.into_inner())
+    /// Adds a script, which may make an older one be forgotten.
+    fn add_script(&self, script: Arc<Script>, is_evictable: bool) -> Arc<Script> {
+        let mut cache = self.cache.write().unwrap_or_else(|poison| poison.into_inner());
+        let script = cache.add(script, is_evictable);
+        self.cache_epoch.store(cache.epoch, Ordering::Release);
+        script
     }
 
-    fn machines(&self) -> MutexGuard<'_, Idle> {
-        self.machines.lock().unwrap_or_else(|poison| poison.into_inner())
-    }
-
-    fn take_machine(&self, is_for_functions: bool) -> Box<Machine> {
-        let mut machines = self.machines();
-        let found = machines.iter().rposition(|idle| idle.is_for_functions == is_for_functions);
-        let idle = found.map(|at| machines.swap_remove(at));
-        drop(machines);
-        let mut machine = idle.unwrap_or_else(|| Box::new(Machine::new(is_for_functions)));
-        machine.catch_up(match is_for_functions {
-            true => self.libraries().epoch,
-            false => self.cache().epoch,
-        });
-        machine
+    fn forget_scripts(&self) {
+        let mut cache = self.cache.write().unwrap_or_else(|poison| poison.into_inner());
+        cache.clear();
+        self.cache_epoch.store(cache.epoch, Ordering::Release);
     }
 
     pub(crate) fn libraries(&self) -> RwLockReadGuard<'_, Libraries> {
         self.libraries.read().unwrap_or_else(|poison| poison.into_inner())
     }
 
-    pub(crate) fn libraries_mut(&self) -> RwLockWriteGuard<'_, Libraries> {
-        self.libraries.write().unwrap_or_else(|poison| poison.into_inner())
+    /// Changes the libraries, which may make some be forgotten.
+    pub(crate) fn change_libraries<R>(&self, change: impl FnOnce(&mut Libraries) -> R) -> R {
+        let mut libraries = self.libraries.write().unwrap_or_else(|poison| poison.into_inner());
+        let result = change(&mut libraries);
+        self.libraries_epoch.store(libraries.epoch, Ordering::Release);
+        result
     }
 
-    fn give_machine(&self, machine: Box<Machine>) {
+    fn epoch(&self, is_for_functions: bool) -> u64 {
+        let epoch = if is_for_functions { &self.libraries_epoch } else { &self.cache_epoch };
+        epoch.load(Ordering::Acquire)
+    }
+
+    fn stand(&self, worker: usize) -> &Stand {
+        &self.stands[worker % STANDS]
+    }
+
+    fn machines(&self) -> MutexGuard<'_, Idle> {
+        self.machines.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+
+    fn take_machine(&self, worker: usize, is_for_functions: bool) -> Box<Machine> {
+        let own = self.stand(worker).lock()[usize::from(is_for_functions)].take();
+        let mut machine = own.unwrap_or_else(|| self.spare_machine(is_for_functions));
+        machine.catch_up(self.epoch(is_for_functions));
+        machine
+    }
+
+    #[cold]
+    fn spare_machine(&self, is_for_functions: bool) -> Box<Machine> {
+        let mut machines = self.machines();
+        let found = machines.iter().rposition(|idle| idle.is_for_functions == is_for_functions);
+        let idle = found.map(|at| machines.swap_remove(at));
+        drop(machines);
+        idle.unwrap_or_else(|| Box::new(Machine::new(is_for_functions)))
+    }
+
+    fn give_machine(&self, worker: usize, machine: Box<Machine>) {
+        let mut stand = self.stand(worker).lock();
+        let place = &mut stand[usize::from(machine.is_for_functions)];
+        if place.is_none() {
+            *place = Some(machine);
+            return;
+        }
+        drop(stand);
         let mut machines = self.machines();
         if machines.len() < MACHINES_KEPT_MAX {
             machines.push(machine);
         }
+    }
+
+    /// Asks the machine that waits for this worker about what it has run before; nothing if some
+    /// code was forgotten since.
+    fn ask_known<R>(
+        &self,
+        worker: usize,
+        is_for_functions: bool,
+        ask: impl FnOnce(&Known) -> Option<R>,
+    ) -> Option<R> {
+        let stand = self.stand(worker).lock();
+        let machine = stand[usize::from(is_for_functions)].as_ref()?;
+        let is_up_to_date = machine.epoch == self.epoch(is_for_functions);
+        is_up_to_date.then(|| ask(&machine.known)).flatten()
     }
 
     /// Scripts in the cache, and the bytes of their sources.
@@ -119,43 +198,46 @@ impl Scripts {
 
     /// What scripts take, for INFO. Machines that are in use now are not counted.
     pub fn memory(&self) -> ScriptMemory {
-        let of_machines = |is_for_functions: bool| {
-            let machines = self.machines();
-            let idle = machines.iter().filter(|idle| idle.is_for_functions == is_for_functions);
-            idle.map(|machine| machine.used_bytes()).sum()
+        let (mut vm_eval, mut vm_functions) = (0, 0);
+        let mut add = |machine: &Machine| match machine.is_for_functions {
+            true => vm_functions += machine.used_bytes(),
+            false => vm_eval += machine.used_bytes(),
         };
-        ScriptMemory {
-            vm_eval: of_machines(false),
-            vm_functions: of_machines(true),
-            scripts: self.cached().1,
-            libraries: self.libraries().iter().map(|library| library.source.len()).sum(),
+        for stand in &self.stands {
+            stand.lock().iter().flatten().for_each(|machine| add(machine));
         }
-    }
-
-    fn count_run(&self, is_wide: bool) {
-        let counter = if is_wide { &self.wide_runs } else { &self.narrow_runs };
-        counter.fetch_add(1, Ordering::Relaxed);
+        self.machines().iter().for_each(|machine| add(machine));
+        let libraries = self.libraries().iter().map(|library| library.source.len()).sum();
+        ScriptMemory { vm_eval, vm_functions, scripts: self.cached().1, libraries }
     }
 }
 
 /// Whether this call runs a script that may reach keys which it does not name: then it needs all
 /// shards. A script that is new is compiled here, for the answer is in its code.
-pub(crate) fn runs_wide(node: &Node, command: Command, args: Args) -> bool {
+pub(crate) fn runs_wide(node: &Node, worker: usize, command: Command, args: Args) -> bool {
+    let Some(name) = args.get(1) else { return false };
+    let scripts = &node.scripts;
     match command {
         Command::Eval | Command::EvalRo => {
-            let script = args.get(1).and_then(|source| eval::find_or_compile(node, source).ok());
-            script.is_some_and(|script| script.is_wide)
+            let known = |known: &Known| known.script_of(name).map(|script| script.is_wide);
+            let compiled = || eval::find_or_compile(node, name).map(|script| script.is_wide).ok();
+            scripts.ask_known(worker, false, known).or_else(compiled)
         }
         Command::Evalsha | Command::EvalshaRo => {
-            let script = args.get(1).and_then(|sha| node.scripts.cache().by_sha(sha));
-            script.is_some_and(|script| script.is_wide)
+            let known = |known: &Known| known.script(name).map(|script| script.is_wide);
+            let cached = || scripts.cache().by_sha(name).map(|script| script.is_wide);
+            scripts.ask_known(worker, false, known).or_else(cached)
         }
         Command::Fcall | Command::FcallRo => {
-            let found = args.get(1).and_then(|name| node.scripts.libraries().function(name));
-            found.is_some_and(|(library, index)| library.functions[index].is_wide)
+            let is_wide =
+                |(library, index): &(Arc<Library>, usize)| library.functions[*index].is_wide;
+            let known = |known: &Known| known.function(name).map(is_wide);
+            let loaded = || scripts.libraries().function(name).as_ref().map(is_wide);
+            scripts.ask_known(worker, true, known).or_else(loaded)
         }
-        _ => false,
+        _ => None,
     }
+    .unwrap_or(false)
 }
 
 /// Whether this call names a script or function that nobody has loaded yet.

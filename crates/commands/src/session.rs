@@ -4,6 +4,7 @@ use crate::blocking::BlockedState;
 use crate::clients::{ClientCard, ClientFlags};
 use crate::mail::Mailbox;
 use crate::pubsub::Subscriptions;
+use crate::stats::CallCounts;
 use crate::transactions::Transaction;
 use russet_engine::keyspace::KeyspaceWait;
 use russet_engine::watch::WatchFlag;
@@ -58,6 +59,10 @@ pub struct Session {
     pub gate: Gate,
     pub reply_mode: ReplyMode,
     pub transaction: Option<Box<Transaction>>,
+    /// The last one, emptied, for the next.
+    pub(crate) spare_transaction: Option<Box<Transaction>>,
+    /// Fast commands that EXEC has run and its worker has not counted yet.
+    pub(crate) uncounted: CallCounts,
     /// Keys this client watches, and the flag that their shards hold.
     pub watching: Vec<(usize, Box<[u8]>)>,
     pub watch_flag: Arc<WatchFlag>,
@@ -84,6 +89,8 @@ impl Session {
             gate,
             reply_mode: ReplyMode::On,
             transaction: None,
+            spare_transaction: None,
+            uncounted: CallCounts::default(),
             watching: Vec::new(),
             watch_flag: Arc::default(),
             subscriptions: Subscriptions::default(),

@@ -96,6 +96,12 @@ impl CallCounts {
         self.calls == 0
     }
 
+    /// Takes over what another has, in order.
+    pub fn absorb(&mut self, other: &mut CallCounts) {
+        self.calls += std::mem::take(&mut other.calls);
+        self.runs.append(&mut other.runs);
+    }
+
     /// Counts them all as having taken equal shares of the time, and forgets them.
     pub fn settle(&mut self, stats: &WorkerStats, micros: u64) {
         let calls = std::mem::take(&mut self.calls);
@@ -113,6 +119,8 @@ impl CallCounts {
 /// What one worker thread has counted.
 #[derive(Debug)]
 pub struct WorkerStats {
+    /// Workers are counted from 0.
+    pub number: usize,
     /// `latency-tracking`: whether histograms are kept.
     is_tracking: Arc<AtomicBool>,
     pub commands: Box<[CommandCounters]>,
@@ -120,6 +128,9 @@ pub struct WorkerStats {
     pub hits: Counter,
     pub misses: Counter,
     pub dirty: Counter,
+    /// Runs of scripts that held only the shards of their keys, and runs that held all.
+    pub narrow_runs: Counter,
+    pub wide_runs: Counter,
     pub input_bytes: Counter,
     pub output_bytes: Counter,
     pub reads: Counter,
@@ -134,14 +145,17 @@ pub struct WorkerStats {
 }
 
 impl WorkerStats {
-    fn new(is_tracking: Arc<AtomicBool>) -> Self {
+    fn new(number: usize, is_tracking: Arc<AtomicBool>) -> Self {
         WorkerStats {
+            number,
             is_tracking,
             commands: (0..Command::COUNT).map(|_| CommandCounters::default()).collect(),
             processed: Counter::default(),
             hits: Counter::default(),
             misses: Counter::default(),
             dirty: Counter::default(),
+            narrow_runs: Counter::default(),
+            wide_runs: Counter::default(),
             input_bytes: Counter::default(),
             output_bytes: Counter::default(),
             reads: Counter::default(),
@@ -258,8 +272,9 @@ const ERRORS_OVERFLOW: &str = "ERRORSTATS_OVERFLOW";
 
 impl Stats {
     pub fn new_worker(&self) -> Arc<WorkerStats> {
-        let worker = Arc::new(WorkerStats::new(self.is_tracking.clone()));
-        self.workers.write().unwrap_or_else(|poison| poison.into_inner()).push(worker.clone());
+        let mut workers = self.workers.write().unwrap_or_else(|poison| poison.into_inner());
+        let worker = Arc::new(WorkerStats::new(workers.len(), self.is_tracking.clone()));
+        workers.push(worker.clone());
         worker
     }
 

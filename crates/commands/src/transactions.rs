@@ -4,26 +4,81 @@
 //! between its commands. A command that fails does not undo those before it.
 
 use crate::ctx::{Ctx, DONE, Flow, Outcome};
-use crate::dispatch::{fail, note_call, plan_keys};
+use crate::dispatch::{fail, is_timed_with_batch, note_call, plan_keys};
 use crate::error::Refusal;
 use crate::handlers;
 use crate::node::Node;
 use crate::scripting;
 use crate::session::{Gate, Session};
+use russet_base::args::Span;
 use russet_base::{Args, OwnedArgs};
 use russet_catalog::Command;
 use russet_engine::keyspace::Place;
 use russet_engine::store::shard_set::ShardSet;
+use russet_protocol::Sink;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+/// Words of queued commands that share a buffer; what comes after so many bytes gets another one.
+const SHARED_BYTES_MAX: usize = 1 << 20;
+/// A transaction that took no more than this is kept for the next one of its client.
+const KEPT_BYTES_MAX: usize = 4096;
 
 /// A transaction being queued.
 #[derive(Debug, Default)]
 pub struct Transaction {
-    queued: Vec<(Command, OwnedArgs)>,
+    queued: Vec<Queued>,
+    /// The words of all queued commands, one after the other, in one buffer if they are few.
+    words: Vec<OwnedArgs>,
     queued_bytes: usize,
     /// A command was refused while queueing: EXEC will be, too.
     pub is_doomed: bool,
+    /// A command is not fast.
+    has_slow: bool,
+}
+
+/// A command, and where its words are.
+#[derive(Clone, Copy, Debug)]
+struct Queued {
+    command: Command,
+    buffer: u32,
+    first: u32,
+    len: u32,
+}
+
+impl Transaction {
+    fn push(&mut self, command: Command, args: Args) {
+        let is_full = |words: &OwnedArgs| words.memory_bytes() > SHARED_BYTES_MAX;
+        if self.words.last().is_none_or(is_full) {
+            self.words.push(OwnedArgs::default());
+        }
+        let buffer = self.words.len() as u32 - 1;
+        let Some(words) = self.words.last_mut() else { return };
+        let (first, len) = (words.as_args().len() as u32, args.len() as u32);
+        args.iter().for_each(|word| words.push(word));
+        self.queued.push(Queued { command, buffer, first, len });
+        self.has_slow |= !is_timed_with_batch(command);
+        self.queued_bytes += args.bytes_total() + args.len() * size_of::<Span>();
+    }
+
+    fn commands(&self) -> impl Iterator<Item = (Command, Args<'_>)> {
+        self.queued.iter().map(|queued| {
+            let words = self.words[queued.buffer as usize].as_args();
+            (queued.command, words.from(queued.first as usize).first(queued.len as usize))
+        })
+    }
+
+    /// Forgets everything, and keeps its room if that is not too much.
+    fn emptied(mut self: Box<Self>) -> Option<Box<Self>> {
+        let room: usize = self.words.iter().map(OwnedArgs::memory_bytes).sum();
+        if room + self.queued.capacity() * size_of::<Queued>() > KEPT_BYTES_MAX {
+            return None;
+        }
+        self.queued.clear();
+        self.words.iter_mut().for_each(OwnedArgs::clear);
+        (self.queued_bytes, self.is_doomed, self.has_slow) = (0, false, false);
+        Some(self)
+    }
 }
 
 /// Commands that act on the transaction itself, or that Redis runs at once inside one.
@@ -35,9 +90,7 @@ pub(crate) fn queue(session: &mut Session, command: Command, args: Args) {
     let Some(transaction) = &mut session.transaction else {
         return;
     };
-    let words = OwnedArgs::from(args);
-    transaction.queued_bytes += words.memory_bytes();
-    transaction.queued.push((command, words));
+    transaction.push(command, args);
     let card = &session.card;
     card.queued.store(transaction.queued.len() as i64, Ordering::Relaxed);
     card.queued_bytes.store(transaction.queued_bytes as u64, Ordering::Relaxed);
@@ -45,19 +98,22 @@ pub(crate) fn queue(session: &mut Session, command: Command, args: Args) {
 
 /// The commands that the transaction under way has queued.
 pub(crate) fn queued(session: &Session) -> impl Iterator<Item = (Command, Args<'_>)> {
-    let queued = session.transaction.iter().flat_map(|held| &held.queued);
-    queued.map(|(command, words)| (*command, words.as_args()))
+    session.transaction.iter().flat_map(|held| held.commands())
 }
 
 /// The shards of all queued commands and of the watched keys.
-pub(crate) fn plan(node: &Node, session: &Session, places: &mut Vec<(usize, Place)>) -> ShardSet {
+pub(crate) fn plan(
+    (node, worker): (&Node, usize),
+    session: &Session,
+    places: &mut Vec<(usize, Place)>,
+) -> ShardSet {
     let mut shards = ShardSet::EMPTY;
     for (_, key) in &session.watching {
         shards.insert(node.keyspace.place(key).shard as usize);
     }
-    for (command, words) in session.transaction.iter().flat_map(|held| &held.queued) {
-        plan_keys(node, *command, words.as_args(), &mut shards, places);
-        if scripting::is_unknown(node, *command, words.as_args()) {
+    for (command, args) in queued(session) {
+        plan_keys((node, worker), command, args, &mut shards, places);
+        if scripting::is_unknown(node, command, args) {
             // A command before it may load it: then it needs what only its code could tell.
             shards = node.keyspace.all_shards();
         }
@@ -67,7 +123,9 @@ pub(crate) fn plan(node: &Node, session: &Session, places: &mut Vec<(usize, Plac
 
 /// Ends the transaction under way, watched keys included.
 pub(crate) fn discard_state(session: &mut Session) {
-    session.transaction = None;
+    if let Some(transaction) = session.transaction.take() {
+        session.spare_transaction = transaction.emptied();
+    }
     session.gate.set(Gate::IN_MULTI, false);
     session.card.queued.store(-1, Ordering::Relaxed);
     session.card.queued_bytes.store(0, Ordering::Relaxed);
@@ -83,11 +141,22 @@ fn unwatch_all(session: &mut Session) {
 }
 
 pub fn multi(ctx: &mut Ctx, _args: Args) -> Outcome {
-    ctx.session.transaction = Some(Box::default());
-    ctx.session.gate.set(Gate::IN_MULTI, true);
-    ctx.session.card.queued.store(0, Ordering::Relaxed);
-    ctx.reply.ok();
+    begin(ctx.session, ctx.reply);
     DONE
+}
+
+/// What MULTI does: it needs neither keys nor locks.
+pub(crate) fn begin(session: &mut Session, reply: &mut dyn Sink) {
+    let spare = session.spare_transaction.take();
+    session.transaction = Some(spare.unwrap_or_default());
+    session.gate.set(Gate::IN_MULTI, true);
+    session.card.queued.store(0, Ordering::Relaxed);
+    reply.ok();
+}
+
+/// Whether the transaction under way has only fast commands, which are timed with their batch.
+pub(crate) fn is_fast(session: &Session) -> bool {
+    session.transaction.as_ref().is_none_or(|transaction| !transaction.has_slow)
 }
 
 pub fn discard(ctx: &mut Ctx, _args: Args) -> Outcome {
@@ -140,32 +209,50 @@ pub fn exec(ctx: &mut Ctx, _args: Args) -> Outcome {
     // To others, and to CLIENT INFO among its commands, it is a transaction until it has ended.
     let queued = &ctx.session.card.queued;
     queued.store(transaction.queued.len() as i64, Ordering::Relaxed);
-    let mut started = ctx.node.clock.monotonic_micros();
-    for (command, words) in &transaction.queued {
-        ctx.command = *command;
-        started = run_queued(ctx, (*command, words.as_args()), started);
-    }
+    run_all(ctx, &transaction);
     ctx.command = Command::Exec;
     ctx.session.card.queued.store(-1, Ordering::Relaxed);
+    ctx.session.spare_transaction = transaction.emptied();
     DONE
 }
 
-/// Runs one command that begins at `started`; when it ended, which is when the next one begins.
-fn run_queued(ctx: &mut Ctx, (command, args): (Command, Args), started: u64) -> u64 {
-    let node = ctx.node;
-    match handlers::of(command)(ctx, args) {
-        Ok(Flow::Done) => {}
-        Ok(Flow::Block(_)) => unreachable!("no handler blocks when it may not"),
-        Ok(Flow::Replan) => fail(ctx, &Refusal::text("ERR Script was replaced, try again")),
-        Err(refusal) => fail(ctx, &refusal),
+/// Runs the commands one after the other. Fast ones share the time until the next slow one, or that
+/// of the batch if there is none.
+fn run_all(ctx: &mut Ctx, transaction: &Transaction) {
+    let (node, stats) = (ctx.node, ctx.stats);
+    let is_precise = node.slowlog.is_precise() || node.latency.is_on();
+    let is_timed = is_precise || transaction.has_slow;
+    let mut counts = std::mem::take(&mut ctx.session.uncounted);
+    let mut since = if is_timed { node.clock.monotonic_micros() } else { 0 };
+    let mut lap = || {
+        let started = std::mem::replace(&mut since, node.clock.monotonic_micros());
+        since.saturating_sub(started)
+    };
+    for (command, args) in transaction.commands() {
+        ctx.command = command;
+        let is_fast = !is_precise && is_timed_with_batch(command);
+        if !is_fast && !counts.is_empty() {
+            counts.settle(stats, lap());
+        }
+        match handlers::of(command)(ctx, args) {
+            Ok(Flow::Done) => {}
+            Ok(Flow::Block(_)) => unreachable!("no handler blocks when it may not"),
+            Ok(Flow::Replan) => fail(ctx, &Refusal::text("ERR Script was replaced, try again")),
+            Err(refusal) => fail(ctx, &refusal),
+        }
+        match is_fast {
+            true => counts.add(command),
+            false => note_call(node, stats, ctx.session, (command, args), lap()),
+        }
+        if node.monitors.is_on() {
+            node.monitors.feed(node, ctx.session, command, args);
+        }
     }
-    let ended = node.clock.monotonic_micros();
-    ctx.stats.processed.add(1);
-    note_call(node, ctx.stats, ctx.session, (command, args), ended.saturating_sub(started));
-    if node.monitors.is_on() {
-        node.monitors.feed(node, ctx.session, command, args);
+    stats.processed.add(transaction.queued.len() as u64);
+    if is_timed && !counts.is_empty() {
+        counts.settle(stats, lap());
     }
-    ended
+    ctx.session.uncounted = counts;
 }
 
 /// Whether a watched key was changed, or is gone because its time was over.
@@ -185,5 +272,5 @@ pub(crate) fn writes(session: &Session, command: Command) -> bool {
             .transaction
             .iter()
             .flat_map(|held| &held.queued)
-            .any(|(queued, _)| queued.spec().flags.has_any(russet_catalog::spec::Flags::WRITE))
+            .any(|queued| queued.command.spec().flags.has_any(russet_catalog::spec::Flags::WRITE))
 }

@@ -1,67 +1,199 @@
 //! What requests that must run at most once have answered: by request id, for a time. The records
 //! of a shard are behind its lock, so that one is there exactly when the effect is.
 
+use russet_base::Random;
 use russet_base::clock::UnixMillis;
-use std::collections::{BTreeSet, HashMap};
+use russet_base::hash::KeyHasher;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
 
-/// What a record takes besides its id and reply: its places in the two maps.
-const RECORD_BYTES: usize = 160;
+/// What a record takes besides its id and reply: its slot, and its places in the index and among
+/// the deadlines.
+const RECORD_BYTES: usize = size_of::<Slot>() + 2 * size_of::<(u64, u32)>();
 
 /// One request that has run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OnceRecord {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OnceRecord<'r> {
     /// Of the command and its words: the same id with other words is refused.
     pub digest: u128,
     /// The reply, as it was sent.
-    pub reply: Box<[u8]>,
+    pub reply: &'r [u8],
     pub expires: UnixMillis,
 }
 
-/// A request id in a database.
-type Request = (usize, Box<[u8]>);
+/// A record in its place, or what is left of one.
+#[derive(Debug)]
+struct Slot {
+    hash: u64,
+    digest: u128,
+    expires: i64,
+    db: u32,
+    /// The id has so many of the bytes, the reply the rest.
+    id_len: u32,
+    /// None in a slot that is free.
+    bytes: Option<Box<[u8]>>,
+    /// The next record of the same hash.
+    next: u32,
+}
+
+/// No slot.
+const NONE: u32 = u32::MAX;
+
+impl Slot {
+    fn is(&self, db: usize, id: &[u8]) -> bool {
+        let bytes = self.bytes.as_deref().unwrap_or_default();
+        self.db as usize == db && bytes.get(..self.id_len as usize) == Some(id)
+    }
+
+    fn record(&self) -> OnceRecord<'_> {
+        let bytes = self.bytes.as_deref().unwrap_or_default();
+        OnceRecord {
+            digest: self.digest,
+            reply: &bytes[self.id_len as usize..],
+            expires: UnixMillis(self.expires),
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        RECORD_BYTES + self.bytes.as_deref().map_or(0, <[u8]>::len)
+    }
+}
+
+/// The index is by numbers that are hashes already.
+#[derive(Debug, Default)]
+struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 /// The records of one shard.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct OnceRecords {
-    records: HashMap<Request, OnceRecord>,
-    by_expiry: BTreeSet<(i64, Request)>,
+    /// With a seed that nobody knows: clients choose the ids.
+    hasher: KeyHasher,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// The first slot of each hash.
+    index: HashMap<u64, u32, BuildHasherDefault<AsItIs>>,
+    /// When a slot's record is over, the soonest first. Some tell of records that are gone.
+    deadlines: BinaryHeap<Reverse<(i64, u32)>>,
     bytes: usize,
+}
+
+impl Default for OnceRecords {
+    fn default() -> Self {
+        OnceRecords {
+            hasher: KeyHasher::with_seed(Random::from_entropy().next_u64()),
+            slots: Vec::new(),
+            free: Vec::new(),
+            index: HashMap::default(),
+            deadlines: BinaryHeap::new(),
+            bytes: 0,
+        }
+    }
 }
 
 impl OnceRecords {
     pub fn len(&self) -> usize {
-        self.records.len()
+        self.slots.len() - self.free.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.records.is_empty()
+        self.len() == 0
     }
 
     pub fn memory_bytes(&self) -> usize {
         self.bytes
     }
 
-    pub fn find(&self, db: usize, id: &[u8], now: UnixMillis) -> Option<&OnceRecord> {
-        if self.records.is_empty() {
+    fn hash(&self, db: usize, id: &[u8]) -> u64 {
+        self.hasher.hash(id) ^ (db as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    fn slot_of(&self, hash: u64, db: usize, id: &[u8]) -> Option<u32> {
+        let mut at = *self.index.get(&hash)?;
+        while !self.slots[at as usize].is(db, id) {
+            at = self.slots[at as usize].next;
+            if at == NONE {
+                return None;
+            }
+        }
+        Some(at)
+    }
+
+    pub fn find(&self, db: usize, id: &[u8], now: UnixMillis) -> Option<OnceRecord<'_>> {
+        if self.is_empty() {
             return None;
         }
-        let record = self.records.get(&(db, id.into()))?;
-        (record.expires > now).then_some(record)
+        let at = self.slot_of(self.hash(db, id), db, id)?;
+        let slot = &self.slots[at as usize];
+        (slot.expires > now.0).then(|| slot.record())
     }
 
     /// Keeps a record, in place of one of the same id that is over.
     pub fn put(&mut self, db: usize, id: &[u8], record: OnceRecord) {
-        let request: Request = (db, id.into());
-        self.remove(&request);
-        self.bytes += bytes_of(&request, &record);
-        self.by_expiry.insert((record.expires.0, request.clone()));
-        self.records.insert(request, record);
+        let hash = self.hash(db, id);
+        if let Some(old) = self.slot_of(hash, db, id) {
+            self.remove(old);
+        }
+        let mut bytes = Vec::with_capacity(id.len() + record.reply.len());
+        bytes.extend_from_slice(id);
+        bytes.extend_from_slice(record.reply);
+        self.add(Slot {
+            hash,
+            digest: record.digest,
+            expires: record.expires.0,
+            db: db as u32,
+            id_len: id.len() as u32,
+            bytes: Some(bytes.into()),
+            next: NONE,
+        });
     }
 
-    fn remove(&mut self, request: &Request) {
-        if let Some(old) = self.records.remove(request) {
-            self.bytes -= bytes_of(request, &old);
-            self.by_expiry.remove(&(old.expires.0, request.clone()));
+    fn add(&mut self, mut slot: Slot) {
+        let at = self.free.pop().unwrap_or(self.slots.len() as u32);
+        slot.next = self.index.insert(slot.hash, at).unwrap_or(NONE);
+        self.bytes += slot.memory_bytes();
+        self.deadlines.push(Reverse((slot.expires, at)));
+        match self.slots.get_mut(at as usize) {
+            Some(free) => *free = slot,
+            None => self.slots.push(slot),
+        }
+    }
+
+    fn remove(&mut self, at: u32) {
+        let slot = &mut self.slots[at as usize];
+        self.bytes -= slot.memory_bytes();
+        slot.bytes = None;
+        let (hash, next) = (slot.hash, std::mem::replace(&mut slot.next, NONE));
+        self.free.push(at);
+        let first = self.index.get(&hash).copied().unwrap_or(NONE);
+        if first != at {
+            let mut before = first;
+            while self.slots[before as usize].next != at {
+                before = self.slots[before as usize].next;
+            }
+            self.slots[before as usize].next = next;
+        } else if next == NONE {
+            self.index.remove(&hash);
+        } else {
+            self.index.insert(hash, next);
+        }
+        if self.is_empty() {
+            // Deadlines of records that were gone before are all that is left.
+            *self = OnceRecords { hasher: self.hasher, ..OnceRecords::default() };
         }
     }
 
@@ -69,52 +201,53 @@ impl OnceRecords {
     pub fn expire(&mut self, now: UnixMillis, budget: usize) -> usize {
         let mut count = 0;
         while count < budget
-            && let Some((at, _)) = self.by_expiry.first()
-            && *at <= now.0
-            && let Some((_, request)) = self.by_expiry.pop_first()
+            && let Some(Reverse((deadline, at))) = self.deadlines.peek().copied()
+            && deadline <= now.0
         {
-            if let Some(old) = self.records.remove(&request) {
-                self.bytes -= bytes_of(&request, &old);
+            self.deadlines.pop();
+            // The slot may hold a later record by now; one of the same deadline is over, too.
+            let slot = &self.slots[at as usize];
+            if slot.bytes.is_some() && slot.expires == deadline {
+                self.remove(at);
+                count += 1;
             }
-            count += 1;
         }
         count
     }
 
     /// Exchanges the records of two databases.
     pub fn swap(&mut self, (one, other): (usize, usize)) {
-        if self.records.is_empty() {
-            return;
-        }
         let of = |db: usize| match db {
             db if db == one => other,
             db if db == other => one,
             db => db,
         };
-        let records = std::mem::take(&mut self.records);
-        self.records =
-            records.into_iter().map(|((db, id), record)| ((of(db), id), record)).collect();
-        let by_expiry = std::mem::take(&mut self.by_expiry);
-        self.by_expiry = by_expiry.into_iter().map(|(at, (db, id))| (at, (of(db), id))).collect();
+        self.rebuild(|db| Some(of(db)));
     }
 
     /// Forgets the records of a database that was emptied.
     pub fn clear(&mut self, db: usize) {
-        let gone: Vec<Request> = self.records.keys().filter(|(of, _)| *of == db).cloned().collect();
-        gone.iter().for_each(|request| self.remove(request));
+        self.rebuild(|of| (of != db).then_some(of));
     }
-}
 
-fn bytes_of((_, id): &Request, record: &OnceRecord) -> usize {
-    RECORD_BYTES + 2 * id.len() + record.reply.len()
+    /// Puts every record into the database that it belongs to now, or nowhere.
+    fn rebuild(&mut self, place: impl Fn(usize) -> Option<usize>) {
+        for mut slot in std::mem::take(self).slots {
+            let Some(bytes) = slot.bytes.as_deref() else { continue };
+            let Some(db) = place(slot.db as usize) else { continue };
+            slot.hash = self.hash(db, &bytes[..slot.id_len as usize]);
+            slot.db = db as u32;
+            self.add(slot);
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn record(expires: i64) -> OnceRecord {
-        OnceRecord { digest: 7, reply: (*b"+OK\r\n").into(), expires: UnixMillis(expires) }
+    fn record(expires: i64) -> OnceRecord<'static> {
+        OnceRecord { digest: 7, reply: b"+OK\r\n", expires: UnixMillis(expires) }
     }
 
     #[test]
@@ -123,7 +256,7 @@ mod tests {
         records.put(0, b"a", record(10));
         records.put(0, b"b", record(20));
         records.put(1, b"a", record(30));
-        assert_eq!(records.find(0, b"a", UnixMillis(9)), Some(&record(10)));
+        assert_eq!(records.find(0, b"a", UnixMillis(9)), Some(record(10)));
         assert_eq!(records.find(0, b"a", UnixMillis(10)), None);
         assert_eq!(records.find(2, b"a", UnixMillis(0)), None);
         assert_eq!(records.expire(UnixMillis(20), 1), 1);
@@ -134,6 +267,46 @@ mod tests {
         records.clear(0);
         assert_eq!(records.len(), 1);
         records.clear(1);
-        assert!(records.is_empty() && records.memory_bytes() == 0 && records.by_expiry.is_empty());
+        assert!(records.is_empty() && records.memory_bytes() == 0 && records.deadlines.is_empty());
+    }
+
+    #[test]
+    fn records_are_as_in_a_map() {
+        use std::collections::HashMap as Map;
+        let mut random = russet_base::Random::from_seed(5);
+        let mut records = OnceRecords::default();
+        let mut model: Map<(usize, Vec<u8>), (u128, Vec<u8>, i64)> = Map::new();
+        for now in 0..4_000 {
+            let (db, id) = (random.below(2) as usize, random.below(40).to_string().into_bytes());
+            let found = records.find(db, &id, UnixMillis(now));
+            let live = model.get(&(db, id.clone())).filter(|(_, _, expires)| *expires > now);
+            let expected = live.map(|(digest, reply, expires)| (*digest, reply.clone(), *expires));
+            let shown = found.map(|it| (it.digest, it.reply.to_vec(), it.expires.0));
+            assert_eq!(shown, expected);
+            match random.below(20) {
+                0 => {
+                    records.swap((0, 1));
+                    model = model.drain().map(|((db, id), it)| ((1 - db, id), it)).collect();
+                }
+                1 => {
+                    records.clear(db);
+                    model.retain(|(of, _), _| *of != db);
+                }
+                2..=5 => {
+                    records.expire(UnixMillis(now), 1000);
+                    model.retain(|_, (_, _, expires)| *expires > now);
+                    assert_eq!(records.len(), model.len());
+                }
+                _ if shown.is_none() => {
+                    let expires = now + 1 + random.below(60) as i64;
+                    let reply = vec![b'x'; random.below(30) as usize];
+                    let digest = u128::from(random.next_u64());
+                    let record = OnceRecord { digest, reply: &reply, expires: UnixMillis(expires) };
+                    records.put(db, &id, record);
+                    model.insert((db, id), (digest, reply, expires));
+                }
+                _ => {}
+            }
+        }
     }
 }

@@ -294,7 +294,13 @@ impl Heap {
     ) -> Result<TableRef, Refusal> {
         self.memory.take(table::TABLE_BYTES)?;
         let mut table = Table::default();
-        if array_len + hash_len > 0 {
+        if hash_len == 0 && array_len > 0 {
+            if let Err(refusal) = self.memory.take(array_len * VALUE_BYTES) {
+                self.memory.give(table::TABLE_BYTES);
+                return Err(refusal);
+            }
+            table.array = vec![Value::Nil; array_len];
+        } else if array_len + hash_len > 0 {
             let sized = table.resize(&self.strings, &mut self.memory, array_len, hash_len);
             if let Err(refusal) = sized {
                 self.memory.give(table::TABLE_BYTES);
@@ -304,6 +310,19 @@ impl Heap {
         Ok(TableRef(self.tables.add(table)))
     }
 
+    /// A new list of these strings.
+    pub fn list_of_strings<'w>(
+        &mut self,
+        strings: impl ExactSizeIterator<Item = &'w [u8]>,
+    ) -> Result<TableRef, Fault> {
+        let table = self.table(strings.len(), 0)?;
+        for (at, bytes) in strings.enumerate() {
+            let string = self.string(bytes)?;
+            self.tables.at_mut(table.index()).array[at] = Value::Str(string);
+        }
+        Ok(table)
+    }
+
     #[inline]
     pub fn get(&self, table: TableRef, key: Value) -> Value {
         self.tables.at(table.index()).get(&self.strings, key)
@@ -311,6 +330,16 @@ impl Heap {
 
     pub fn element(&self, table: TableRef, index: usize) -> Value {
         self.get(table, Value::Number(index as f64))
+    }
+
+    /// The elements 1..n that stand side by side, which may be all that the table has.
+    pub fn array_part(&self, table: TableRef) -> &[Value] {
+        &self.tables.at(table.index()).array
+    }
+
+    /// Whether there may be other entries than those of [`Heap::array_part`].
+    pub fn has_hash_part(&self, table: TableRef) -> bool {
+        !self.tables.at(table.index()).nodes.is_empty()
     }
 
     /// The field of that name.
@@ -406,10 +435,16 @@ impl Heap {
     pub(crate) fn set_unguarded(
         &mut self,
         table: TableRef,
-        key: Value,
+        name: StrRef,
         value: Value,
     ) -> Result<(), Fault> {
         let object = self.tables.at_mut(table.index());
+        let hash = self.strings.hash(name);
+        if let Some(slot) = object.named_slot(&self.strings, (name, hash)) {
+            *slot = value;
+            return Ok(());
+        }
+        let key = Value::Str(name);
         let outcome = object.set(&self.strings, &mut self.memory, key, value);
         outcome.map_err(|refusal| self.fault_of(refusal))
     }

@@ -49,6 +49,11 @@ impl Default for Config {
     }
 }
 
+/// Entries that the globals, and each library, have room for: several times as many as there are,
+/// so that most names are found where they are looked for first.
+const GLOBALS_ROOM: usize = 256;
+const LIBRARY_ROOM: usize = 64;
+
 /// The names that metatables give meaning to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -128,7 +133,7 @@ impl State {
     /// A state without libraries: see [`crate::libs::open`].
     pub fn new(config: Config) -> Self {
         let mut heap = Heap::new(config.seed, config.memory_bytes_max);
-        let globals = heap.table(0, 64).unwrap_or_default();
+        let globals = heap.table(0, GLOBALS_ROOM).unwrap_or_default();
         heap.settle();
         let mut events = [StrRef::default(); 16];
         for (event, name) in events.iter_mut().zip(EVENT_NAMES) {
@@ -203,7 +208,7 @@ impl State {
 
     /// A new table as a field of another, for a library.
     pub fn define_table(&mut self, table: TableRef, name: &str) -> Result<TableRef, Fault> {
-        let made = self.heap.table(0, 16)?;
+        let made = self.heap.table(0, LIBRARY_ROOM)?;
         self.define_value(table, name, Value::Table(made))?;
         Ok(made)
     }
@@ -350,7 +355,7 @@ impl State {
     /// Sets a global for this run only, read-only globals or not.
     pub fn set_run_global(&mut self, name: StrRef, value: Value) -> Result<(), Fault> {
         self.run_globals.push(name);
-        self.heap.set_unguarded(self.globals, Value::Str(name), value)
+        self.heap.set_unguarded(self.globals, name, value)
     }
 
     /// Calls a function; its results stay good until the run ends.
@@ -410,7 +415,7 @@ impl State {
         self.library.end_run();
         while let Some(name) = self.run_globals.pop() {
             // Taking an entry away needs no memory and cannot be refused.
-            let _ = self.heap.set_unguarded(self.globals, Value::Str(name), Value::Nil);
+            let _ = self.heap.set_unguarded(self.globals, name, Value::Nil);
         }
         self.current.top = 0;
         self.current.shrink();

@@ -31,23 +31,61 @@ pub fn sha1_hex(bytes: &[u8]) -> Sha {
 }
 
 /// What runs of one script came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RunTotals {
+    pub calls: u64,
+    pub errors: u64,
+    pub micros: u64,
+    pub micros_max: u64,
+    /// Commands that it called.
+    pub operations: u64,
+}
+
+/// A part of the counts, on a line of memory of its own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Stripe {
+    calls: AtomicU64,
+    errors: AtomicU64,
+    micros: AtomicU64,
+    micros_max: AtomicU64,
+    operations: AtomicU64,
+}
+
+/// Threads that run one script at the same time count in different stripes, as a rule.
+const STRIPES: usize = 4;
+
+/// Counts the runs of one script.
 #[derive(Debug, Default)]
 pub struct RunStats {
-    pub calls: AtomicU64,
-    pub errors: AtomicU64,
-    pub micros: AtomicU64,
-    pub micros_max: AtomicU64,
-    /// Commands that it called.
-    pub operations: AtomicU64,
+    stripes: [Stripe; STRIPES],
 }
 
 impl RunStats {
-    pub fn count(&self, micros: u64, operations: u64, is_error: bool) {
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        self.errors.fetch_add(u64::from(is_error), Ordering::Relaxed);
-        self.micros.fetch_add(micros, Ordering::Relaxed);
-        self.micros_max.fetch_max(micros, Ordering::Relaxed);
-        self.operations.fetch_add(operations, Ordering::Relaxed);
+    /// Adds a run on the worker of this number.
+    pub fn count(&self, worker: usize, run: RunTotals) {
+        let stripe = &self.stripes[worker % STRIPES];
+        stripe.calls.fetch_add(run.calls, Ordering::Relaxed);
+        stripe.micros.fetch_add(run.micros, Ordering::Relaxed);
+        stripe.operations.fetch_add(run.operations, Ordering::Relaxed);
+        if run.errors > 0 {
+            stripe.errors.fetch_add(run.errors, Ordering::Relaxed);
+        }
+        if stripe.micros_max.load(Ordering::Relaxed) < run.micros_max {
+            stripe.micros_max.fetch_max(run.micros_max, Ordering::Relaxed);
+        }
+    }
+
+    pub fn totals(&self) -> RunTotals {
+        let mut totals = RunTotals::default();
+        for stripe in &self.stripes {
+            totals.calls += stripe.calls.load(Ordering::Relaxed);
+            totals.errors += stripe.errors.load(Ordering::Relaxed);
+            totals.micros += stripe.micros.load(Ordering::Relaxed);
+            totals.micros_max = totals.micros_max.max(stripe.micros_max.load(Ordering::Relaxed));
+            totals.operations += stripe.operations.load(Ordering::Relaxed);
+        }
+        totals
     }
 }
 

@@ -1,7 +1,8 @@
 //! EVAL, EVALSHA and their read-only forms.
 
 use super::cache::Script;
-use super::run::{Code, Request, run};
+use super::machine::Lua;
+use super::run::{Code, Request, on_machine, run};
 use crate::ctx::{Ctx, Outcome};
 use crate::error::Refusal;
 use crate::node::Node;
@@ -14,36 +15,48 @@ pub fn find_or_compile(node: &Node, source: &[u8]) -> Result<Arc<Script>, Refusa
         return Ok(script);
     }
     let script = Arc::new(Script::compile(source)?);
-    Ok(node.scripts.cache_mut().add(script, true))
-}
-
-fn find(node: &Node, sha: &[u8]) -> Result<Arc<Script>, Refusal> {
-    let found = node.scripts.cache().by_sha(sha);
-    found.ok_or(Refusal::text("NOSCRIPT No matching script."))
+    Ok(node.scripts.add_script(script, true))
 }
 
 pub fn eval(ctx: &mut Ctx, args: Args) -> Outcome {
-    let words = Words::parse(args)?;
-    let script = find_or_compile(ctx.node, args.at(1))?;
-    run_script(ctx, &script, words, false)
+    run_source(ctx, args, false)
 }
 
 pub fn eval_ro(ctx: &mut Ctx, args: Args) -> Outcome {
-    let words = Words::parse(args)?;
-    let script = find_or_compile(ctx.node, args.at(1))?;
-    run_script(ctx, &script, words, true)
+    run_source(ctx, args, true)
 }
 
 pub fn evalsha(ctx: &mut Ctx, args: Args) -> Outcome {
-    let words = Words::parse(args)?;
-    let script = find(ctx.node, args.at(1))?;
-    run_script(ctx, &script, words, false)
+    run_digest(ctx, args, false)
 }
 
 pub fn evalsha_ro(ctx: &mut Ctx, args: Args) -> Outcome {
-    let words = Words::parse(args)?;
-    let script = find(ctx.node, args.at(1))?;
-    run_script(ctx, &script, words, true)
+    run_digest(ctx, args, true)
+}
+
+fn run_source(ctx: &mut Ctx, args: Args, is_read_only: bool) -> Outcome {
+    let (words, source) = (Words::parse(args)?, args.at(1));
+    on_machine(ctx, false, |ctx, machine| {
+        if let Some(script) = machine.known.script_of(source) {
+            return run_script(ctx, &mut machine.lua, script, (words, is_read_only));
+        }
+        let script = find_or_compile(ctx.node, source)?;
+        machine.known.add_script(script.clone());
+        run_script(ctx, &mut machine.lua, &script, (words, is_read_only))
+    })
+}
+
+fn run_digest(ctx: &mut Ctx, args: Args, is_read_only: bool) -> Outcome {
+    let (words, sha) = (Words::parse(args)?, args.at(1));
+    on_machine(ctx, false, |ctx, machine| {
+        if let Some(script) = machine.known.script(sha) {
+            return run_script(ctx, &mut machine.lua, script, (words, is_read_only));
+        }
+        let found = ctx.node.scripts.cache().by_sha(sha);
+        let script = found.ok_or(Refusal::text("NOSCRIPT No matching script."))?;
+        machine.known.add_script(script.clone());
+        run_script(ctx, &mut machine.lua, &script, (words, is_read_only))
+    })
 }
 
 /// The words of a call: all of them, the keys, and the rest.
@@ -76,7 +89,12 @@ impl<'a> Words<'a> {
 /// Told to those who call by a read-only command what does not say that it only reads.
 pub const MAY_WRITE: &str = "ERR Can not execute a script with write flag using *_ro command.";
 
-fn run_script(ctx: &mut Ctx, script: &Script, words: Words, is_read_only: bool) -> Outcome {
+fn run_script(
+    ctx: &mut Ctx,
+    lua: &mut Lua,
+    script: &Script,
+    (words, is_read_only): (Words, bool),
+) -> Outcome {
     if is_read_only && script.flags.has_shebang && !script.flags.no_writes {
         return Err(Refusal::text(MAY_WRITE));
     }
@@ -88,5 +106,5 @@ fn run_script(ctx: &mut Ctx, script: &Script, words: Words, is_read_only: bool) 
         is_wide: script.is_wide,
         stats: &script.stats,
     };
-    run(ctx, request)
+    run(ctx, lua, &request)
 }

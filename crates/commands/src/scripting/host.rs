@@ -2,11 +2,13 @@
 
 use super::api::Api;
 use super::cache::sha1_hex;
+use super::run::Request;
 use super::running::Run;
 use super::sink::LuaSink;
 use crate::config::Directive;
 use crate::ctx::{Ctx, Flow};
 use crate::handlers;
+use crate::node::Node;
 use russet_base::OwnedArgs;
 use russet_base::float::format_f64;
 use russet_catalog::spec::Flags;
@@ -22,15 +24,17 @@ const BAD_ARGUMENT: &str = "ERR Command arguments must be strings or integers";
 /// One run of a script.
 pub struct RunHost<'h, 'c, 'k> {
     ctx: &'h mut Ctx<'c, 'k>,
-    run: Arc<Run>,
+    request: &'h Request<'h>,
+    started_micros: u64,
+    /// Since it is slow.
+    run: Option<Arc<Run>>,
+    has_written: bool,
     pub resp: Resp,
-    is_read_only: bool,
     /// The keys that the script was given, where others are of interest.
     declared: Option<Vec<Vec<u8>>>,
     words: OwnedArgs,
     /// Commands that were called.
     pub operations: u64,
-    busy_after_micros: u64,
 }
 
 /// What is to be done about keys that a script was not given.
@@ -41,34 +45,44 @@ enum Undeclared {
     Refuse,
 }
 
+fn undeclared(node: &Node) -> Undeclared {
+    match node.config.choice(Directive::ScriptUndeclaredKeys) {
+        "warn" => Undeclared::Warn,
+        "refuse" => Undeclared::Refuse,
+        _ => Undeclared::Allow,
+    }
+}
+
 impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
-    pub fn new(ctx: &'h mut Ctx<'c, 'k>, run: Arc<Run>, is_read_only: bool) -> Self {
-        let busy_after_ms = ctx.node.config.int(Directive::BusyReplyThreshold);
+    /// `words` is room for the words of commands, which [`RunHost::end`] gives back.
+    pub fn new(
+        ctx: &'h mut Ctx<'c, 'k>,
+        request: &'h Request<'h>,
+        (started_micros, words): (u64, OwnedArgs),
+    ) -> Self {
+        // Every key that is used is looked at only if the configuration asks for it.
+        let is_of_interest = undeclared(ctx.node) != Undeclared::Allow;
+        let keys = request.words.keys.iter();
+        let declared = is_of_interest.then(|| keys.map(<[u8]>::to_vec).collect());
         RunHost {
             ctx,
-            run,
+            request,
+            started_micros,
+            run: None,
+            has_written: false,
             resp: Resp::V2,
-            is_read_only,
-            declared: None,
-            words: OwnedArgs::default(),
+            declared,
+            words,
             operations: 0,
-            busy_after_micros: u64::try_from(busy_after_ms).unwrap_or(0).saturating_mul(1000),
         }
     }
 
-    /// Looks at every key that is used, if the configuration asks for it.
-    pub fn declare<'a>(&mut self, keys: impl Iterator<Item = &'a [u8]>) {
-        if self.undeclared() != Undeclared::Allow {
-            self.declared = Some(keys.map(<[u8]>::to_vec).collect());
+    /// The run is over.
+    pub fn end(self) -> OwnedArgs {
+        if let Some(run) = &self.run {
+            self.ctx.node.scripts.running.end(run);
         }
-    }
-
-    fn undeclared(&self) -> Undeclared {
-        match self.ctx.node.config.choice(Directive::ScriptUndeclaredKeys) {
-            "warn" => Undeclared::Warn,
-            "refuse" => Undeclared::Refuse,
-            _ => Undeclared::Allow,
-        }
+        self.words
     }
 
     /// `redis.call` and `redis.pcall`.
@@ -110,6 +124,9 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
             Ok(command) => command,
             Err(text) => return Ok(Err(text)),
         };
+        if !self.has_written && command.spec().flags.has(Flags::WRITE) {
+            self.begin_to_write()?;
+        }
         let ctx = &mut *self.ctx;
         let args = self.words.as_args();
         if ctx.keys.db != ctx.session.db {
@@ -162,18 +179,26 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
         if spec.flags.has(Flags::NOSCRIPT) {
             return Err("ERR This Redis command is not allowed from script".to_owned());
         }
-        if spec.flags.has(Flags::WRITE) || may_replicate(command) {
-            if self.is_read_only {
-                let text = "ERR Write commands are not allowed from read-only scripts.";
-                return Err(text.to_owned());
-            }
-            // A published message can't be taken back either, but data is whole without it.
-            let is_write = spec.flags.has(Flags::WRITE);
-            self.run.has_written.fetch_or(is_write, Ordering::Release);
+        let is_write = spec.flags.has(Flags::WRITE) || may_replicate(command);
+        if is_write && self.request.is_read_only {
+            let text = "ERR Write commands are not allowed from read-only scripts.";
+            return Err(text.to_owned());
         }
         self.ctx.keys.forget_places();
         self.check_keys(command)?;
         Ok(command)
+    }
+
+    /// From here on the run can't be ended from outside. (A published message can't be taken back
+    /// either, but data is whole without it.)
+    fn begin_to_write(&mut self) -> Result<(), Fault> {
+        if let Some(run) = &self.run
+            && !self.ctx.node.scripts.running.may_write(run)
+        {
+            return Err(Fault::Killed);
+        }
+        self.has_written = true;
+        Ok(())
     }
 
     fn check_keys(&mut self, command: Command) -> Result<(), String> {
@@ -182,12 +207,11 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
         if !is_whole && !has_keys(command) {
             return Ok(());
         }
-        let all = self.ctx.node.keyspace.all_shards();
-        let is_wide = all.is_subset(&self.run.shards);
-        if is_whole && !is_wide {
+        if is_whole && !self.holds_all() {
             return Err(outside(command.spec().full_name.as_bytes()));
         }
-        if is_wide && self.declared.is_none() {
+        // A wide script has not begun before it held all.
+        if self.request.is_wide && self.declared.is_none() {
             return Ok(());
         }
         let args = self.words.as_args();
@@ -210,11 +234,15 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
         undeclared.map_or(Ok(()), |key| self.found_undeclared(&key))
     }
 
+    fn holds_all(&self) -> bool {
+        self.ctx.node.keyspace.all_shards().is_subset(&self.ctx.keys.held())
+    }
+
     fn found_undeclared(&mut self, key: &[u8]) -> Result<(), String> {
         let node = self.ctx.node;
         node.scripts.undeclared_keys.fetch_add(1, Ordering::Relaxed);
-        let name = String::from_utf8_lossy(&self.run.name).into_owned();
-        if self.undeclared() == Undeclared::Refuse {
+        let name = String::from_utf8_lossy(self.request.name).into_owned();
+        if undeclared(node) == Undeclared::Refuse {
             return Err(format!(
                 "ERR Script {name} used the key '{}' that it was not given in KEYS",
                 String::from_utf8_lossy(key)
@@ -274,12 +302,20 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
 impl Host for RunHost<'_, '_, '_> {
     fn tick(&mut self) -> Tick {
         let node = self.ctx.node;
-        let elapsed = node.clock.monotonic_micros().saturating_sub(self.run.started_micros);
-        if elapsed >= self.busy_after_micros && node.scripts.running.note_slow(&self.run) {
-            // Those who wait for one of its shards are told that it is busy.
-            node.keyspace.wake_waiters(self.run.shards);
-        }
-        match self.run.is_to_end.load(Ordering::Acquire) {
+        let Some(run) = &self.run else {
+            let busy_after_ms = node.config.int(Directive::BusyReplyThreshold);
+            let busy_after = u64::try_from(busy_after_ms).unwrap_or(0).saturating_mul(1000);
+            let elapsed = node.clock.monotonic_micros().saturating_sub(self.started_micros);
+            if elapsed >= busy_after {
+                let shards = self.ctx.keys.held();
+                let run = self.request.describe(shards, self.started_micros, self.has_written);
+                self.run = Some(node.scripts.running.begin(run));
+                // Those who wait for one of its shards are told that it is busy.
+                node.keyspace.wake_waiters(shards);
+            }
+            return Tick::Continue;
+        };
+        match run.is_to_end.load(Ordering::Acquire) {
             true => Tick::Kill,
             false => Tick::Continue,
         }

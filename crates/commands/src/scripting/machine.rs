@@ -1,58 +1,82 @@
-//! A Lua machine with the libraries of scripts, and the scripts that it has loaded.
+//! A Lua machine with the libraries of scripts, what it has loaded, and the scripts and functions
+//! that it has run: those it finds again without asking what all threads share.
 
 use super::api;
 use super::cache::Script;
 use super::function::{Library, load};
-use russet_base::{Args, Random};
+use russet_base::hash::KeyHasher;
+use russet_base::{Args, OwnedArgs, Random};
 use russet_scripting::state::Config;
 use russet_scripting::{Fault, RootId, State, StrRef, Value, libs};
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
 
 #[derive(Debug)]
 pub struct Machine {
-    pub state: State,
-    /// By the script's number.
-    loaded: HashMap<u64, RootId>,
-    keys_name: StrRef,
-    argv_name: StrRef,
-    /// The functions of the libraries that it has loaded, by the library's number.
-    libraries: HashMap<u64, Vec<RootId>>,
-    /// That of the cache when code was last let go of.
-    epoch: u64,
+    pub lua: Lua,
+    pub known: Known,
+    /// That of the cache, or of the libraries, when code was last let go of.
+    pub epoch: u64,
     /// It runs functions, not scripts.
     pub is_for_functions: bool,
 }
 
 impl Machine {
     pub fn new(is_for_functions: bool) -> Self {
+        let (lua, known) = (Lua::new(is_for_functions), Known::default());
+        Machine { lua, known, epoch: 0, is_for_functions }
+    }
+
+    pub fn used_bytes(&self) -> usize {
+        self.lua.state.heap().used_bytes()
+    }
+
+    /// Lets go of all code if some was forgotten since.
+    pub fn catch_up(&mut self, epoch: u64) {
+        if self.epoch != epoch {
+            self.epoch = epoch;
+            self.known.forget();
+            self.lua.release_all();
+        }
+    }
+}
+
+/// The Lua side of a machine.
+#[derive(Debug)]
+pub struct Lua {
+    pub state: State,
+    /// By the script's number.
+    loaded: Numbered<RootId>,
+    keys_name: StrRef,
+    argv_name: StrRef,
+    /// The functions of the libraries that it has loaded, by the library's number.
+    libraries: Numbered<Vec<RootId>>,
+    /// Room for the words of the commands that scripts call.
+    pub words: OwnedArgs,
+}
+
+impl Lua {
+    pub fn new(is_for_functions: bool) -> Self {
         let seed = Random::from_entropy().next_u64();
         let mut state = State::new(Config { seed, ..Config::default() });
         let names = prepare(&mut state, is_for_functions)
             .expect("an empty state has room for its libraries");
         let (keys_name, argv_name) = names;
-        Machine {
+        Lua {
             state,
-            loaded: HashMap::new(),
+            loaded: Numbered::default(),
             keys_name,
             argv_name,
-            libraries: HashMap::new(),
-            epoch: 0,
-            is_for_functions,
+            libraries: Numbered::default(),
+            words: OwnedArgs::default(),
         }
     }
 
-    pub fn used_bytes(&self) -> usize {
-        self.state.heap().used_bytes()
-    }
-
-    /// Lets go of all scripts if some were forgotten since.
-    pub fn catch_up(&mut self, epoch: u64) {
-        if self.epoch != epoch {
-            self.epoch = epoch;
-            let roots = self.libraries.drain().flat_map(|(_, roots)| roots);
-            for root in roots.chain(self.loaded.drain().map(|(_, root)| root)) {
-                self.state.release(root);
-            }
+    fn release_all(&mut self) {
+        let roots = self.libraries.drain().flat_map(|(_, roots)| roots);
+        for root in roots.chain(self.loaded.drain().map(|(_, root)| root)) {
+            self.state.release(root);
         }
     }
 
@@ -91,13 +115,87 @@ impl Machine {
 
     /// A table of words.
     pub fn words(&mut self, words: Args) -> Result<Value, Fault> {
-        let heap = self.state.heap_mut();
-        let table = heap.table(words.len(), 0)?;
-        for (at, word) in words.iter().enumerate() {
-            let word = heap.string(word)?;
-            heap.set_index(table, at + 1, Value::Str(word))?;
-        }
+        let table = self.state.heap_mut().list_of_strings(words.iter())?;
         Ok(Value::Table(table))
+    }
+}
+
+/// What a machine has run: found by the words of the call alone.
+#[derive(Debug)]
+pub struct Known {
+    hasher: KeyHasher,
+    /// By the hash of the digest, as it is written in small letters.
+    scripts: Numbered<Arc<Script>>,
+    /// The same by the hash of the source.
+    sources: Numbered<Arc<Script>>,
+    /// By the hash of the name, as the library writes it.
+    functions: Numbered<(Arc<Library>, usize)>,
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        let hasher = KeyHasher::with_seed(Random::from_entropy().next_u64());
+        Known {
+            hasher,
+            scripts: Numbered::default(),
+            sources: Numbered::default(),
+            functions: Numbered::default(),
+        }
+    }
+}
+
+impl Known {
+    fn forget(&mut self) {
+        self.scripts.clear();
+        self.sources.clear();
+        self.functions.clear();
+    }
+
+    pub fn script(&self, sha: &[u8]) -> Option<&Arc<Script>> {
+        let found = self.scripts.get(&self.hasher.hash(sha));
+        found.filter(|script| script.sha == *sha)
+    }
+
+    pub fn script_of(&self, source: &[u8]) -> Option<&Arc<Script>> {
+        let found = self.sources.get(&self.hasher.hash(source));
+        found.filter(|script| *script.source == *source)
+    }
+
+    pub fn add_script(&mut self, script: Arc<Script>) {
+        self.sources.insert(self.hasher.hash(&script.source), script.clone());
+        self.scripts.insert(self.hasher.hash(&script.sha), script);
+    }
+
+    pub fn function(&self, name: &[u8]) -> Option<&(Arc<Library>, usize)> {
+        let found = self.functions.get(&self.hasher.hash(name));
+        found.filter(|(library, index)| library.functions[*index].name == name)
+    }
+
+    pub fn add_function(&mut self, library: Arc<Library>, index: usize) {
+        let name = self.hasher.hash(&library.functions[index].name);
+        self.functions.insert(name, (library, index));
+    }
+}
+
+/// By a number that is as good as random, or counted up.
+type Numbered<T> = HashMap<u64, T, BuildHasherDefault<NumberHasher>>;
+
+#[derive(Debug, Default)]
+pub struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
     }
 }
 

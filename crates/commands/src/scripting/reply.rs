@@ -31,6 +31,9 @@ impl Writer<'_> {
 
     /// A table with a field that gives it a meaning, or else an array.
     fn table(&self, table: TableRef, reply: &mut dyn Sink, level: usize) {
+        if !self.heap.has_hash_part(table) {
+            return self.array(table, reply, level);
+        }
         let field = |name: &str| self.heap.field(table, name.as_bytes());
         let text = |value: Value| match value {
             Value::Str(string) => Some(self.heap.bytes(string)),
@@ -92,13 +95,18 @@ impl Writer<'_> {
 
     /// The elements up to the first nil.
     fn array(&self, table: TableRef, reply: &mut dyn Sink, level: usize) {
-        let mut len = 0;
-        while !self.heap.element(table, len + 1).is_nil() {
-            len += 1;
+        let part = self.heap.array_part(table);
+        let mut len = part.iter().take_while(|value| !value.is_nil()).count();
+        if len == part.len() && self.heap.has_hash_part(table) {
+            while !self.heap.element(table, len + 1).is_nil() {
+                len += 1;
+            }
         }
         reply.array(len);
         for at in 1..=len {
-            self.value(self.heap.element(table, at), reply, level);
+            let value = part.get(at - 1).copied();
+            let value = value.unwrap_or_else(|| self.heap.element(table, at));
+            self.value(value, reply, level);
         }
     }
 }

@@ -1,17 +1,17 @@
 //! One run, of a script or a function, from its words to its reply.
 
-use super::cache::{RunStats, Script};
+use super::cache::{RunStats, RunTotals, Script};
 use super::eval::Words;
 use super::function::Library;
 use super::host::RunHost;
-use super::machine::Machine;
+use super::machine::{Lua, Machine};
 use super::reply;
 use super::running::Run;
 use crate::ctx::{Ctx, DONE, Flow, Outcome};
 use crate::error::Refusal;
+use russet_engine::store::shard_set::ShardSet;
 use russet_protocol::Resp;
-use russet_scripting::{Fault, Heap, Value};
-use std::sync::Arc;
+use russet_scripting::{Fault, Heap, State, Value};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Words of a call that FUNCTION STATS shows.
@@ -22,7 +22,7 @@ const WORDS_SHOWN_MAX: usize = 32;
 pub enum Code<'a> {
     Script(&'a Script),
     /// A library and which of its functions.
-    Function(&'a Arc<Library>, usize),
+    Function(&'a Library, usize),
 }
 
 /// All that a run is.
@@ -36,58 +36,79 @@ pub struct Request<'a> {
     pub stats: &'a RunStats,
 }
 
-pub fn run(ctx: &mut Ctx, request: Request) -> Outcome {
-    if request.is_wide && ctx.keys.held() != ctx.node.keyspace.all_shards() {
-        return Ok(Flow::Replan);
+impl Request<'_> {
+    pub fn is_function(&self) -> bool {
+        matches!(self.code, Code::Function(..))
     }
-    let node = ctx.node;
-    node.scripts.count_run(request.is_wide);
-    let is_function = matches!(request.code, Code::Function(..));
-    let mut machine = node.scripts.take_machine(is_function);
-    let db = ctx.session.db;
-    let started_micros = node.clock.monotonic_micros();
-    let run = node.scripts.running.begin(Run {
-        shards: ctx.keys.held(),
-        is_function,
-        name: request.name.to_vec(),
-        words: request.words.all.iter().take(WORDS_SHOWN_MAX).map(<[u8]>::to_vec).collect(),
-        started_micros,
-        is_slow: AtomicBool::new(false),
-        has_written: AtomicBool::new(false),
-        is_to_end: AtomicBool::new(false),
-    });
-    let mut host = RunHost::new(ctx, run.clone(), request.is_read_only);
-    host.declare(request.words.keys.iter());
-    let result = call(&mut machine, &request, &mut host);
-    let (resp, operations) = (host.resp, host.operations);
-    node.scripts.running.end(&run);
-    restore_db(ctx, db);
-    let micros = node.clock.monotonic_micros().saturating_sub(started_micros);
-    request.stats.count(micros, operations, result.is_err());
-    let outcome = match result {
-        Ok(value) => {
-            reply::write(machine.state.heap(), value, resp == Resp::V3, ctx.reply);
-            DONE
+
+    /// What others see of the run once it is slow.
+    pub fn describe(&self, shards: ShardSet, started_micros: u64, has_written: bool) -> Run {
+        Run {
+            shards,
+            is_function: self.is_function(),
+            name: self.name.to_vec(),
+            words: self.words.all.iter().take(WORDS_SHOWN_MAX).map(<[u8]>::to_vec).collect(),
+            started_micros,
+            has_written: AtomicBool::new(has_written),
+            is_to_end: AtomicBool::new(false),
         }
-        Err(fault) => Err(Refusal::text(error_text(&machine, fault, is_function))),
-    };
-    machine.state.end_run();
-    node.scripts.give_machine(machine);
+    }
+}
+
+/// Does something on a machine that this worker has to itself meanwhile.
+pub fn on_machine(
+    ctx: &mut Ctx,
+    is_for_functions: bool,
+    action: impl FnOnce(&mut Ctx, &mut Machine) -> Outcome,
+) -> Outcome {
+    let (node, worker) = (ctx.node, ctx.stats.number);
+    let mut machine = node.scripts.take_machine(worker, is_for_functions);
+    let outcome = action(ctx, &mut machine);
+    node.scripts.give_machine(worker, machine);
     outcome
 }
 
-fn call(machine: &mut Machine, request: &Request, host: &mut RunHost) -> Result<Value, Fault> {
+pub fn run(ctx: &mut Ctx, lua: &mut Lua, request: &Request) -> Outcome {
+    if request.is_wide && ctx.keys.held() != ctx.node.keyspace.all_shards() {
+        return Ok(Flow::Replan);
+    }
+    let (node, stats) = (ctx.node, ctx.stats);
+    let runs = if request.is_wide { &stats.wide_runs } else { &stats.narrow_runs };
+    runs.add(1);
+    let db = ctx.session.db;
+    let started_micros = node.clock.monotonic_micros();
+    let mut host = RunHost::new(ctx, request, (started_micros, std::mem::take(&mut lua.words)));
+    let result = call(lua, request, &mut host);
+    let (resp, operations) = (host.resp, host.operations);
+    lua.words = host.end();
+    restore_db(ctx, db);
+    let micros = node.clock.monotonic_micros().saturating_sub(started_micros);
+    let errors = u64::from(result.is_err());
+    let totals = RunTotals { calls: 1, errors, micros, micros_max: micros, operations };
+    request.stats.count(stats.number, totals);
+    let outcome = match result {
+        Ok(value) => {
+            reply::write(lua.state.heap(), value, resp == Resp::V3, ctx.reply);
+            DONE
+        }
+        Err(fault) => Err(Refusal::text(error_text(&lua.state, fault, request.is_function()))),
+    };
+    lua.state.end_run();
+    outcome
+}
+
+fn call(lua: &mut Lua, request: &Request, host: &mut RunHost) -> Result<Value, Fault> {
     let words = request.words;
     let results = match request.code {
         Code::Script(script) => {
-            let function = machine.function(script)?;
-            machine.set_words(words.keys, words.rest)?;
-            machine.state.call(host, function, &[])?
+            let function = lua.function(script)?;
+            lua.set_words(words.keys, words.rest)?;
+            lua.state.call(host, function, &[])?
         }
         Code::Function(library, index) => {
-            let function = machine.library_function(library, index)?;
-            let args = [machine.words(words.keys)?, machine.words(words.rest)?];
-            machine.state.call(host, function, &args)?
+            let function = lua.library_function(library, index)?;
+            let args = [lua.words(words.keys)?, lua.words(words.rest)?];
+            lua.state.call(host, function, &args)?
         }
     };
     Ok(results.first().copied().unwrap_or_default())
@@ -104,14 +125,14 @@ fn restore_db(ctx: &mut Ctx, db: usize) {
 }
 
 /// What an error that nobody caught says, and where it was.
-fn error_text(machine: &Machine, fault: Fault, is_function: bool) -> String {
+fn error_text(state: &State, fault: Fault, is_function: bool) -> String {
     let text = match fault {
-        Fault::Error(value) => text_of(machine.state.heap(), value),
+        Fault::Error(value) => text_of(state.heap(), value),
         Fault::Killed if is_function => "ERR Script killed by user with FUNCTION KILL.".to_owned(),
         Fault::Killed => "ERR Script killed by user with SCRIPT KILL.".to_owned(),
         Fault::Yield { .. } => "ERR attempt to yield across metamethod/C-call boundary".to_owned(),
     };
-    match machine.state.origin() {
+    match state.origin() {
         Some(origin) => {
             let name = String::from_utf8_lossy(&origin.chunk_name).into_owned();
             format!("{text} script: on {name}:{}.", origin.line)

@@ -1,11 +1,11 @@
-//! The scripts that run now: who waits for one too long is told so, and who wants to end one finds
-//! it here.
+//! The scripts that have been running for long: who waits for one is told so, and who wants to end
+//! one finds it here. A script that ends soon, as nearly all do, never comes here.
 
 use russet_engine::store::shard_set::ShardSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// One run.
+/// A run that has taken longer than `busy-reply-threshold`.
 #[derive(Debug)]
 pub struct Run {
     pub shards: ShardSet,
@@ -14,8 +14,6 @@ pub struct Run {
     pub name: Vec<u8>,
     pub words: Vec<Vec<u8>>,
     pub started_micros: u64,
-    /// It has been running for longer than `busy-reply-threshold`.
-    pub is_slow: AtomicBool,
     /// It has written: it can't be ended any more without leaving half of its work.
     pub has_written: AtomicBool,
     pub is_to_end: AtomicBool,
@@ -24,7 +22,7 @@ pub struct Run {
 #[derive(Debug, Default)]
 pub struct Running {
     runs: Mutex<Vec<Arc<Run>>>,
-    slow: AtomicUsize,
+    count: AtomicUsize,
 }
 
 /// What an attempt to end scripts came to.
@@ -44,55 +42,50 @@ impl Running {
         self.runs.lock().unwrap_or_else(|poison| poison.into_inner())
     }
 
+    /// A run has passed the threshold.
     pub fn begin(&self, run: Run) -> Arc<Run> {
         let run = Arc::new(run);
-        self.runs().push(run.clone());
+        let mut runs = self.runs();
+        runs.push(run.clone());
+        self.count.store(runs.len(), Ordering::Release);
         run
     }
 
     pub fn end(&self, run: &Arc<Run>) {
-        self.runs().retain(|other| !Arc::ptr_eq(other, run));
-        if run.is_slow.load(Ordering::Relaxed) {
-            self.slow.fetch_sub(1, Ordering::Release);
-        }
+        let mut runs = self.runs();
+        runs.retain(|other| !Arc::ptr_eq(other, run));
+        self.count.store(runs.len(), Ordering::Release);
     }
 
-    /// The run has passed the threshold; true the first time.
-    pub fn note_slow(&self, run: &Run) -> bool {
-        let is_first = !run.is_slow.swap(true, Ordering::Relaxed);
-        if is_first {
-            self.slow.fetch_add(1, Ordering::Release);
-        }
-        is_first
+    /// Notes that a run writes from now on. Not if it is to end: then it must not.
+    pub fn may_write(&self, run: &Run) -> bool {
+        let _nobody_ends_it_now = self.runs();
+        let may_write = !run.is_to_end.load(Ordering::Acquire);
+        run.has_written.fetch_or(may_write, Ordering::Release);
+        may_write
     }
 
     /// The slow script that holds one of these shards.
     pub fn in_the_way(&self, wanted: ShardSet) -> Option<Arc<Run>> {
-        if self.slow.load(Ordering::Acquire) == 0 {
+        if self.count.load(Ordering::Acquire) == 0 {
             return None;
         }
-        let is_in_the_way =
-            |run: &&Arc<Run>| run.is_slow.load(Ordering::Relaxed) && run.shards.intersects(&wanted);
-        self.runs().iter().find(is_in_the_way).cloned()
+        self.runs().iter().find(|run| run.shards.intersects(&wanted)).cloned()
     }
 
     /// The run that has been slow for longest.
     pub fn slowest(&self) -> Option<Arc<Run>> {
-        let runs = self.runs();
-        let slow = runs.iter().filter(|run| run.is_slow.load(Ordering::Relaxed));
-        slow.min_by_key(|run| run.started_micros).cloned()
+        self.runs().iter().min_by_key(|run| run.started_micros).cloned()
     }
 
     /// SCRIPT KILL and FUNCTION KILL: ends every slow run of this kind that has not written.
     pub fn end_slow(&self, is_function: bool) -> Ending {
         let runs = self.runs();
-        let slow: Vec<&Arc<Run>> =
-            runs.iter().filter(|run| run.is_slow.load(Ordering::Relaxed)).collect();
-        if slow.is_empty() {
+        if runs.is_empty() {
             return Ending::NoneRuns;
         }
         let mut ending = Ending::OtherKind;
-        for run in slow.into_iter().filter(|run| run.is_function == is_function) {
+        for run in runs.iter().filter(|run| run.is_function == is_function) {
             if !run.has_written.load(Ordering::Acquire) {
                 run.is_to_end.store(true, Ordering::Release);
                 ending = Ending::Ended;
@@ -101,5 +94,47 @@ impl Running {
             }
         }
         ending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Ending, Run, Running};
+    use russet_engine::store::shard_set::ShardSet;
+    use std::sync::atomic::AtomicBool;
+
+    fn slow() -> Run {
+        Run {
+            shards: ShardSet::one(3),
+            is_function: false,
+            name: Vec::new(),
+            words: Vec::new(),
+            started_micros: 0,
+            has_written: AtomicBool::new(false),
+            is_to_end: AtomicBool::new(false),
+        }
+    }
+
+    /// A script that was told to end between two looks at the clock used to write once more, and
+    /// was then ended with half of its work done.
+    #[test]
+    fn what_is_to_end_begins_no_write() {
+        let running = Running::default();
+        let run = running.begin(slow());
+        assert_eq!(running.end_slow(true), Ending::OtherKind);
+        assert_eq!(running.end_slow(false), Ending::Ended);
+        assert!(!running.may_write(&run));
+        running.end(&run);
+        assert_eq!(running.end_slow(false), Ending::NoneRuns);
+    }
+
+    #[test]
+    fn what_has_written_is_not_ended() {
+        let running = Running::default();
+        let run = running.begin(slow());
+        assert!(running.in_the_way(ShardSet::one(3)).is_some());
+        assert!(running.in_the_way(ShardSet::one(4)).is_none());
+        assert!(running.may_write(&run));
+        assert_eq!(running.end_slow(false), Ending::HaveWritten);
     }
 }

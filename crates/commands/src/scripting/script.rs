@@ -8,11 +8,10 @@ use russet_base::Args;
 use russet_base::text::eq_ignore_case;
 use russet_protocol::Sink;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 pub fn load(ctx: &mut Ctx, args: Args) -> Outcome {
     let script = Arc::new(Script::compile(args.at(2))?);
-    let script = ctx.node.scripts.cache_mut().add(script, false);
+    let script = ctx.node.scripts.add_script(script, false);
     ctx.reply.bulk(&script.sha);
     DONE
 }
@@ -39,7 +38,7 @@ pub fn flush(ctx: &mut Ctx, args: Args) -> Outcome {
     if args.len() > 3 || args.get(2).is_some_and(|word| !is_mode(word)) {
         return Err(Refusal::text("ERR SCRIPT FLUSH only support SYNC|ASYNC option"));
     }
-    ctx.node.scripts.cache_mut().clear();
+    ctx.node.scripts.forget_scripts();
     ctx.reply.ok();
     DONE
 }
@@ -94,7 +93,7 @@ pub fn debug(ctx: &mut Ctx, args: Args) -> Outcome {
 /// SCRIPT STATS: what the runs of each script came to, the costliest first.
 pub fn stats(ctx: &mut Ctx, _args: Args) -> Outcome {
     let mut scripts: Vec<Arc<Script>> = ctx.node.scripts.cache().scripts().cloned().collect();
-    scripts.sort_by_key(|script| std::cmp::Reverse(script.stats.micros.load(Ordering::Relaxed)));
+    scripts.sort_by_key(|script| std::cmp::Reverse(script.stats.totals().micros));
     ctx.reply.array(scripts.len());
     for script in scripts {
         ctx.reply.map(2 + RUN_STATS_FIELDS);
@@ -110,15 +109,16 @@ pub fn stats(ctx: &mut Ctx, _args: Args) -> Outcome {
 pub const RUN_STATS_FIELDS: usize = 5;
 
 pub fn write_run_stats(reply: &mut dyn Sink, stats: &RunStats) {
+    let totals = stats.totals();
     let fields = [
-        ("calls", &stats.calls),
-        ("errors", &stats.errors),
-        ("microseconds", &stats.micros),
-        ("microseconds_max", &stats.micros_max),
-        ("operations", &stats.operations),
+        ("calls", totals.calls),
+        ("errors", totals.errors),
+        ("microseconds", totals.micros),
+        ("microseconds_max", totals.micros_max),
+        ("operations", totals.operations),
     ];
-    for (name, counter) in fields {
+    for (name, count) in fields {
         reply.bulk(name.as_bytes());
-        reply.int(counter.load(Ordering::Relaxed) as i64);
+        reply.int(count as i64);
     }
 }

@@ -3,7 +3,9 @@
 use crate::ctx::{Ctx, Outcome};
 use crate::error::Refusal;
 use crate::scripting::eval::{MAY_WRITE, Words};
-use crate::scripting::run::{Code, Request, run};
+use crate::scripting::function::Library;
+use crate::scripting::machine::{Lua, Machine};
+use crate::scripting::run::{Code, Request, on_machine, run};
 use russet_base::{Args, num};
 
 pub fn fcall(ctx: &mut Ctx, args: Args) -> Outcome {
@@ -15,8 +17,25 @@ pub fn fcall_ro(ctx: &mut Ctx, args: Args) -> Outcome {
 }
 
 fn call(ctx: &mut Ctx, args: Args, is_read_only: bool) -> Outcome {
-    let found = ctx.node.scripts.libraries().function(args.at(1));
-    let (library, index) = found.ok_or(Refusal::text("ERR Function not found"))?;
+    let name = args.at(1);
+    on_machine(ctx, true, |ctx, machine| {
+        let Machine { lua, known, .. } = machine;
+        if let Some((library, index)) = known.function(name) {
+            return run_function(ctx, lua, (library, *index), (args, is_read_only));
+        }
+        let found = ctx.node.scripts.libraries().function(name);
+        let (library, index) = found.ok_or(Refusal::text("ERR Function not found"))?;
+        known.add_function(library.clone(), index);
+        run_function(ctx, lua, (&library, index), (args, is_read_only))
+    })
+}
+
+fn run_function(
+    ctx: &mut Ctx,
+    lua: &mut Lua,
+    (library, index): (&Library, usize),
+    (args, is_read_only): (Args, bool),
+) -> Outcome {
     let count = num::parse_i64(args.at(2));
     let count = count.ok_or(Refusal::text("ERR Bad number of keys provided"))?;
     let words = Words::split(args, count)?;
@@ -25,12 +44,12 @@ fn call(ctx: &mut Ctx, args: Args, is_read_only: bool) -> Outcome {
         return Err(Refusal::text(MAY_WRITE));
     }
     let request = Request {
-        code: Code::Function(&library, index),
+        code: Code::Function(library, index),
         name: &function.name,
         words,
         is_read_only: is_read_only || function.flags.no_writes,
         is_wide: function.is_wide,
         stats: &function.stats,
     };
-    run(ctx, request)
+    run(ctx, lua, &request)
 }

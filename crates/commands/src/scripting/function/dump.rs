@@ -71,7 +71,14 @@ pub fn restore(ctx: &mut Ctx, args: Args) -> Outcome {
     let sources = read_payload(args.at(2))?;
     let loaded = sources.iter().map(|source| load::parse(source));
     let loaded = loaded.collect::<Result<Vec<Library>, Refusal>>()?;
-    let mut libraries = ctx.node.scripts.libraries_mut();
+    ctx.node.scripts.change_libraries(|libraries| merge(libraries, loaded, policy))?;
+    ctx.keys.effects.dirty += 1;
+    ctx.reply.ok();
+    DONE
+}
+
+/// Adds what was restored; all of it or nothing.
+fn merge(libraries: &mut Libraries, loaded: Vec<Library>, policy: Policy) -> Result<(), Refusal> {
     let mut merged = match policy {
         Policy::Flush => Libraries { epoch: libraries.epoch + 1, ..Libraries::default() },
         _ => libraries.clone(),
@@ -88,10 +95,7 @@ pub fn restore(ctx: &mut Ctx, args: Args) -> Outcome {
         merged.put(library);
     }
     *libraries = merged;
-    drop(libraries);
-    ctx.keys.effects.dirty += 1;
-    ctx.reply.ok();
-    DONE
+    Ok(())
 }
 
 /// The sources in a payload whose version and sum are right.

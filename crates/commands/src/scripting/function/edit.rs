@@ -1,6 +1,6 @@
 //! FUNCTION LOAD, DELETE, FLUSH and KILL.
 
-use super::load;
+use super::{Libraries, load};
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use crate::scripting::script::end_slow;
@@ -20,24 +20,25 @@ pub fn load(ctx: &mut Ctx, args: Args) -> Outcome {
     }
     let library = load::parse(source)?;
     let name = library.name.clone();
-    let mut libraries = ctx.node.scripts.libraries_mut();
-    if !is_replacing && libraries.has(&name) {
-        let name = String::from_utf8_lossy(&name);
-        return Err(Refusal::text(format!("ERR Library '{name}' already exists")));
-    }
-    if let Some(function) = libraries.clash(&library) {
-        let function = String::from_utf8_lossy(&function);
-        return Err(Refusal::text(format!("ERR Function {function} already exists")));
-    }
-    libraries.put(library);
-    drop(libraries);
+    ctx.node.scripts.change_libraries(|libraries| {
+        if !is_replacing && libraries.has(&name) {
+            let name = String::from_utf8_lossy(&name);
+            return Err(Refusal::text(format!("ERR Library '{name}' already exists")));
+        }
+        if let Some(function) = libraries.clash(&library) {
+            let function = String::from_utf8_lossy(&function);
+            return Err(Refusal::text(format!("ERR Function {function} already exists")));
+        }
+        libraries.put(library);
+        Ok(())
+    })?;
     ctx.keys.effects.dirty += 1;
     ctx.reply.bulk(&name);
     DONE
 }
 
 pub fn delete(ctx: &mut Ctx, args: Args) -> Outcome {
-    if !ctx.node.scripts.libraries_mut().remove(args.at(2)) {
+    if !ctx.node.scripts.change_libraries(|libraries| libraries.remove(args.at(2))) {
         return Err(Refusal::text("ERR Library not found"));
     }
     ctx.keys.effects.dirty += 1;
@@ -53,7 +54,7 @@ pub fn flush(ctx: &mut Ctx, args: Args) -> Outcome {
     if args.get(2).is_some_and(|word| !is_mode(word)) {
         return Err(Refusal::text("ERR FUNCTION FLUSH only supports SYNC|ASYNC option"));
     }
-    ctx.node.scripts.libraries_mut().clear();
+    ctx.node.scripts.change_libraries(Libraries::clear);
     ctx.keys.effects.dirty += 1;
     ctx.reply.ok();
     DONE

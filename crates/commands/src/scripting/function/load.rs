@@ -5,7 +5,7 @@ use crate::error::Refusal;
 use crate::scripting::api::Api;
 use crate::scripting::cache::RunStats;
 use crate::scripting::host::{absent, raise};
-use crate::scripting::machine::Machine;
+use crate::scripting::machine::Lua;
 use crate::scripting::reach::is_narrow;
 use crate::scripting::run::text_of;
 use crate::scripting::shebang::ScriptFlags;
@@ -25,10 +25,10 @@ pub fn parse(source: &[u8]) -> Result<Library, Refusal> {
         let text = String::from_utf8_lossy(error.message()).into_owned();
         Refusal::text(format!("ERR Error compiling function: {text}"))
     })?;
-    let mut machine = Machine::new(true);
-    let registered = register(&mut machine, &chunk).map_err(|fault| {
+    let mut lua = Lua::new(true);
+    let registered = register(&mut lua, &chunk).map_err(|fault| {
         let text = match fault {
-            Fault::Error(value) => text_of(machine.state.heap(), value),
+            Fault::Error(value) => text_of(lua.state.heap(), value),
             _ => "ERR FUNCTION LOAD timeout".to_owned(),
         };
         match text.strip_prefix(PLAIN) {
@@ -100,20 +100,20 @@ pub struct Registered {
 }
 
 /// Runs a library's code in a machine and takes note of what it registers.
-pub fn register(machine: &mut Machine, chunk: &Chunk) -> Result<Vec<Registered>, Fault> {
-    let globals = machine.state.globals();
-    let main = machine.state.load(chunk, globals)?;
-    let function = machine.state.kept(main);
+pub fn register(lua: &mut Lua, chunk: &Chunk) -> Result<Vec<Registered>, Fault> {
+    let globals = lua.state.globals();
+    let main = lua.state.load(chunk, globals)?;
+    let function = lua.state.kept(main);
     let mut host = LoadHost { found: Vec::new(), started: Instant::now() };
-    let result = machine.state.call(&mut host, function, &[]).map(|_| ());
-    machine.state.release(main);
+    let result = lua.state.call(&mut host, function, &[]).map(|_| ());
+    lua.state.release(main);
     result?;
     let keep = |(function, callback): (Function, Value)| {
-        let root = machine.state.keep(callback);
+        let root = lua.state.keep(callback);
         Registered { function, root }
     };
     let registered = host.found.into_iter().map(keep).collect();
-    machine.state.end_run();
+    lua.state.end_run();
     Ok(registered)
 }
 

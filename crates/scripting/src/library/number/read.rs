@@ -7,9 +7,31 @@ use russet_base::num::parse_f64;
 ///
 /// COMPAT: the text ends at its first zero byte, as a string of C does.
 pub fn parse(text: &[u8]) -> Option<f64> {
+    if let Some(value) = parse_digits(text) {
+        return Some(value);
+    }
     let text = c_text(text);
     let (value, len) = parse_prefix(text)?;
     is_blank(&text[len..]).then_some(value)
+}
+
+/// Digits that a double holds whatever they are.
+const DIGITS_EXACT_MAX: usize = 15;
+
+/// A text of a few digits and nothing else, which is what most numbers are.
+fn parse_digits(text: &[u8]) -> Option<f64> {
+    if text.is_empty() || text.len() > DIGITS_EXACT_MAX {
+        return None;
+    }
+    let mut value = 0u64;
+    for byte in text {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value * 10 + u64::from(digit);
+    }
+    Some(value as f64)
 }
 
 /// Reads the longest number that the text begins with, white space before it included; gives its
