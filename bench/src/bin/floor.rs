@@ -38,7 +38,7 @@ impl Service for Floor {
         self.now_ms()
     }
 
-    fn begin_turn(&self, _worker: &mut (), _client: &mut (), _input_bytes: usize) {}
+    fn begin_turn(&self, _worker: &mut (), _client: &mut ()) {}
 
     fn end_turn(&self, _worker: &mut (), _client: &mut ()) {}
 

@@ -8,6 +8,7 @@
 //! request than one busy thread. What a connection's bytes mean is the [`Service`]'s business: the
 //! server has one, and the benchmark's floor has another.
 
+mod ahead;
 mod connection;
 mod fleet;
 mod mailbox;
@@ -78,11 +79,19 @@ pub trait Service: Send + Sync + Sized + 'static {
     fn end_round(&self, _worker: &mut Self::Worker, _micros: u64) {}
 
     /// Before the first and after the last command of a connection's turn.
-    fn begin_turn(&self, worker: &mut Self::Worker, client: &mut Self::Client, input_bytes: usize);
+    fn begin_turn(&self, worker: &mut Self::Worker, client: &mut Self::Client);
     fn end_turn(&self, worker: &mut Self::Worker, client: &mut Self::Client);
 
     /// So many bytes of a client's output were taken by its socket.
     fn sent(&self, _worker: &mut Self::Worker, _client: &mut Self::Client, _output_bytes: usize) {}
+
+    /// So many bytes came from a client.
+    fn received(&self, _worker: &mut Self::Worker, _client: &mut Self::Client, _bytes: usize) {}
+
+    /// A client's command that will be run soon; others come before it. What all of them will touch
+    /// can be fetched together, by [`Service::fetch_expected`].
+    fn expect(&self, _worker: &mut Self::Worker, _client: &Self::Client, _args: Args) {}
+    fn fetch_expected(&self, _worker: &mut Self::Worker) {}
 
     /// Runs as many of the next commands as can be run together; how many that were. The one behind
     /// them is to be run alone.
