@@ -277,7 +277,7 @@ impl<S: Service> Thread<S> {
         while at < batch.len() {
             let Connection { client, output, .. } = connection;
             if at + 1 < batch.len() {
-                let commands = (at..batch.len()).map(|next| batch.command(next, bytes));
+                let commands = batch.commands(at, bytes);
                 let ran = self.service.run_together(&mut self.worker, client, commands, output);
                 if ran > 0 {
                     at += ran;
