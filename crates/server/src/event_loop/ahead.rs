@@ -25,7 +25,7 @@ impl<S: Service> Thread<S> {
             || connection.hold != Hold::None
             || !connection.input.is_empty()
             || !connection.letters.is_empty()
-            || connection.last_read_bytes > AHEAD_BYTES_MAX
+            || connection.last_read_bytes >= AHEAD_BYTES_MAX
         {
             return;
         }

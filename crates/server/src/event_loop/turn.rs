@@ -7,7 +7,7 @@ use super::{After, Service};
 use russet_commands::dispatch::Progress;
 use russet_commands::mail::Letter;
 use russet_commands::together::TOGETHER_MAX;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
 /// How much is read at once, by every connection of a thread into the same buffer.
@@ -143,15 +143,13 @@ impl<S: Service> Thread<S> {
     fn read_more(&mut self, connection: &mut Connection<S>, own: &Ownership) -> Verdict {
         let have = connection.input.len();
         let wanted = connection.batch.needed().saturating_sub(have).clamp(READ_BYTES, 1 << 24);
-        connection.input.resize(have + wanted, 0);
-        let result = connection.stream.read(&mut connection.input[have..]);
-        let count = *result.as_ref().unwrap_or(&0);
-        connection.input.truncate(have + count);
-        match result {
+        match self.read_behind(connection, wanted) {
             Ok(0) => self.at_end(connection),
             Ok(count) => {
                 connection.is_readable = count == wanted;
                 self.received(connection, count);
+                // Together they were too much to be read ahead.
+                connection.last_read_bytes += have;
                 if !self.service.may_hold_input(&connection.client, connection.input.len()) {
                     return Verdict::Close;
                 }
@@ -165,6 +163,22 @@ impl<S: Service> Thread<S> {
             }
             Err(error) => read_failed(connection, error.kind()),
         }
+    }
+
+    /// Reads up to `wanted` bytes to the end of a connection's input. Little is copied from the
+    /// thread's buffer, because room for it would have to be cleared first.
+    fn read_behind(&mut self, connection: &mut Connection<S>, wanted: usize) -> io::Result<usize> {
+        let Connection { stream, input, .. } = connection;
+        if wanted <= self.read_buffer.len() {
+            let count = stream.read(&mut self.read_buffer[..wanted])?;
+            input.extend_from_slice(&self.read_buffer[..count]);
+            return Ok(count);
+        }
+        let have = input.len();
+        input.resize(have + wanted, 0);
+        let result = stream.read(&mut input[have..]);
+        input.truncate(have + *result.as_ref().unwrap_or(&0));
+        result
     }
 
     pub(super) fn received(&mut self, connection: &mut Connection<S>, count: usize) {
