@@ -152,14 +152,8 @@ impl<'a> Stored<'a> {
             return false;
         }
         let (head, rest) = run.split_at(head_len);
-        let other = &rest[..self.payload.len()];
-        // Keys that differ mostly do so at their ends, and to call a function costs more than this.
-        if let (Some(end), Some(other_end)) = (self.payload.last_chunk::<8>(), other.last_chunk())
-            && end != other_end
-        {
-            return false;
-        }
-        (head_len == 1 || head == &self.head[..head_len]) && other == self.payload
+        (head_len == 1 || head == &self.head[..head_len])
+            && is_same(self.payload, &rest[..self.payload.len()])
     }
 
     /// Writes the form over all of `out`, which must be `bytes()` long.
@@ -174,6 +168,19 @@ impl<'a> Stored<'a> {
         head.copy_from_slice(&self.head[..head.len()]);
         payload.copy_from_slice(self.payload);
     }
+}
+
+/// Whether two payloads of one length are the same. Most of what is compared is short and differs,
+/// mostly at its end: to call a function for that costs more than these words.
+#[inline]
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    if let (Some(end), Some(other_end)) = (one.last_chunk::<8>(), other.last_chunk::<8>()) {
+        return end == other_end && (one.len() == 8 || one == other);
+    }
+    if let (Some(end), Some(other_end)) = (one.last_chunk::<4>(), other.last_chunk::<4>()) {
+        return end == other_end && one.first_chunk::<4>() == other.first_chunk();
+    }
+    one.iter().zip(other).all(|(one, other)| one == other)
 }
 
 /// The lengths of head and payload of the form that starts `run`.
