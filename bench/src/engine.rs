@@ -6,6 +6,7 @@ use crate::failure::Result;
 use crate::options::Options;
 use crate::report::Table;
 use crate::workloads::scripts;
+use crate::{cpu, figures};
 use russet_base::hash::KeyHasher;
 use russet_base::{OwnedArgs, Random, SystemClock};
 use russet_commands::clients::ClientCard;
@@ -56,7 +57,14 @@ pub fn run(_options: &Options) -> Result<Table> {
     fill(&node);
     let mut table = Table::new(
         "Engine in process",
-        ["work", "threads", "operations/s", "over one thread", "goal on two threads"],
+        [
+            "work",
+            "threads",
+            "operations/s",
+            "over one thread",
+            "goal on two threads",
+            "CPU µs per operation",
+        ],
     );
     for (name, work) in [("GET, SET", Work::Plain), ("script", Work::Script(load_script(&node)))] {
         compare(&node, name, work, &mut table);
@@ -77,19 +85,28 @@ enum Work {
 }
 
 fn compare(node: &Arc<Node>, name: &str, work: Work, table: &mut Table) {
-    let mut one: Vec<f64> = Vec::new();
-    let mut two: Vec<f64> = Vec::new();
+    let (mut one, mut two) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         one.push(measure(node, work, 1));
         two.push(measure(node, work, 2));
     }
-    let mut ratios: Vec<f64> = two.iter().zip(&one).map(|(two, one)| two / one).collect();
-    let (one, two, ratio) = (median(&mut one), median(&mut two), median(&mut ratios));
-    let name = || name.to_owned();
-    table.row(vec![name(), "1".into(), format!("{one:.0}"), "1.00".into(), String::new()]);
+    let ratios = two.iter().zip(&one).map(|(two, one)| two.per_s / one.per_s);
+    let ratio = median(ratios);
     let verdict = if ratio >= SPEED_UP_MIN { "met" } else { "MISSED" };
     let goal = format!("≥ {SPEED_UP_MIN} {verdict}");
-    table.row(vec![name(), "2".into(), format!("{two:.0}"), format!("{ratio:.2}"), goal]);
+    let rows = [("1", one, 1.0, String::new()), ("2", two, ratio, goal)];
+    for (threads, rounds, ratio, goal) in rows {
+        let per_s = median(rounds.iter().map(|round| round.per_s));
+        let cpu_us = median(rounds.iter().map(|round| round.cpu_us));
+        table.row(vec![
+            name.to_owned(),
+            threads.to_owned(),
+            format!("{per_s:.0}"),
+            format!("{ratio:.2}"),
+            goal,
+            format!("{cpu_us:.3}"),
+        ]);
+    }
 }
 
 fn load_script(node: &Arc<Node>) -> [u8; 40] {
@@ -115,20 +132,29 @@ fn key_name(key: u64) -> String {
     format!("key:{key:012}")
 }
 
-/// Operations per second of so many threads at once.
-fn measure(node: &Arc<Node>, work: Work, threads: usize) -> f64 {
-    let done = AtomicU64::new(0);
+/// What one round came to.
+struct Round {
+    per_s: f64,
+    /// Of all threads, for each operation: what they cost each other, whoever else uses the
+    /// machine.
+    cpu_us: f64,
+}
+
+/// Operations of so many threads at once.
+fn measure(node: &Arc<Node>, work: Work, threads: usize) -> Round {
+    let (done, cpu_ns) = (AtomicU64::new(0), AtomicU64::new(0));
     let is_over = AtomicBool::new(false);
     let start = Barrier::new(threads + 1);
     thread::scope(|scope| {
         for at in 0..threads {
-            let (done, is_over, start) = (&done, &is_over, &start);
+            let (done, cpu_ns, is_over, start) = (&done, &cpu_ns, &is_over, &start);
             scope.spawn(move || {
                 let mut client = Client::new(node, at as u64 + 2);
                 let mut random = Random::from_seed(at as u64);
                 let batches: Vec<Vec<OwnedArgs>> =
                     (0..4096).map(|_| batch(&mut random, work)).collect();
                 start.wait();
+                let before = cpu::own_thread().unwrap_or_default();
                 let mut count = 0;
                 for batch in batches.iter().cycle() {
                     client.run(batch);
@@ -137,6 +163,8 @@ fn measure(node: &Arc<Node>, work: Work, threads: usize) -> f64 {
                         break;
                     }
                 }
+                let cpu = cpu::own_thread().unwrap_or_default().saturating_sub(before);
+                cpu_ns.fetch_add(cpu.as_nanos() as u64, Ordering::Relaxed);
                 done.fetch_add(count, Ordering::Relaxed);
             });
         }
@@ -146,7 +174,8 @@ fn measure(node: &Arc<Node>, work: Work, threads: usize) -> f64 {
         is_over.store(true, Ordering::Relaxed);
         started
     });
-    done.load(Ordering::Relaxed) as f64 / ROUND.as_secs_f64()
+    let (done, cpu_ns) = (done.into_inner() as f64, cpu_ns.into_inner() as f64);
+    Round { per_s: done / ROUND.as_secs_f64(), cpu_us: cpu_ns / done / 1e3 }
 }
 
 fn batch(random: &mut Random, work: Work) -> Vec<OwnedArgs> {
@@ -209,7 +238,6 @@ impl Client {
     }
 }
 
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    figures::median(&values.collect::<Vec<_>>()).unwrap_or(f64::NAN)
 }

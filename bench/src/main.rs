@@ -29,6 +29,10 @@ use failure::Result;
 use options::{HELP, Options, Section};
 use std::process::ExitCode;
 
+/// The server's: the engine in this process is to work as it does there.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match Options::parse(&words).and_then(|options| run(&options)) {

@@ -23,7 +23,6 @@ use russet_engine::keyspace::Place;
 use russet_engine::once::OnceRecord;
 use russet_engine::store::shard_set::ShardSet;
 use russet_protocol::{RespWriter, Sink, decode};
-use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Longest request id.
@@ -32,8 +31,6 @@ const ID_BYTES_MAX: usize = 256;
 const TTL_MS_MAX: i64 = 315_360_000_000;
 /// Longest reply that is kept. Of a longer one only the fact is.
 const REPLY_BYTES_MAX: usize = 64 * 1024;
-/// Commands up to so many bytes are digested without an allocation.
-const DIGEST_ROOM_BYTES: usize = 256;
 /// `ONCE id PX ttl`: the words before the command.
 const OWN_WORDS: usize = 4;
 
@@ -89,20 +86,39 @@ impl<'a> Request<'a> {
 
     /// Of the command and all its words; of an EXEC, of all that it runs.
     fn digest(&self, session: &Session) -> u128 {
-        let mut text = SmallVec::<[u8; DIGEST_ROOM_BYTES]>::new();
+        let mut halves = [self.args.len() as u64; 2];
         let mut add = |args: Args| {
             for word in args.iter() {
-                text.extend_from_slice(&(word.len() as u64).to_le_bytes());
-                text.extend_from_slice(word);
+                for (half, seed) in halves.iter_mut().zip([1, 2]) {
+                    let hash = KeyHasher::with_seed(seed).hash(word) ^ word.len() as u64;
+                    *half = (half.rotate_left(23) ^ hash).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                }
             }
         };
         add(self.args);
         if self.command == Command::Exec {
             transactions::queued(session).for_each(|(_, words)| add(words));
         }
-        let half = |seed: u64| u128::from(KeyHasher::with_seed(seed).hash(&text));
-        half(1) << 64 | half(2)
+        u128::from(halves[0]) << 64 | u128::from(halves[1])
     }
+
+    /// The first key of the command, or of the first of an EXEC's commands that has one.
+    fn first_key<'s>(&'s self, session: &'s Session) -> Option<&'s [u8]> {
+        match self.command {
+            Command::Exec => {
+                transactions::queued(session).find_map(|(command, words)| first_of(command, words))
+            }
+            command => first_of(command, self.args),
+        }
+    }
+}
+
+fn first_of(command: Command, args: Args<'_>) -> Option<&[u8]> {
+    let mut first = None;
+    let _may_have_none = key_positions(command, args, &mut |key| {
+        first.get_or_insert(args.at(key.index));
+    });
+    first
 }
 
 /// What may run under a request id: it writes, or may, and does not wait.
@@ -128,22 +144,11 @@ struct Homes {
     mark: usize,
 }
 
-fn homes(node: &Node, session: &Session, request: &Request) -> Homes {
-    let first_key = |command: Command, args: Args| {
-        let mut first = None;
-        let _may_have_none = key_positions(command, args, &mut |key| {
-            first.get_or_insert(node.keyspace.place(args.at(key.index)).shard as usize);
-        });
-        first
-    };
-    let found = match request.command {
-        Command::Exec => {
-            transactions::queued(session).find_map(|(command, words)| first_key(command, words))
-        }
-        command => first_key(command, request.args),
-    };
-    let mark = node.keyspace.place(request.id).shard as usize;
-    Homes { reply: found.unwrap_or(mark), mark }
+/// Where a request is kept; planning has hashed id and keys already, in this order.
+fn homes(keys: &mut Keys, session: &Session, request: &Request) -> Homes {
+    let mark = keys.shard_index(request.id);
+    let reply = request.first_key(session).map_or(mark, |key| keys.shard_index(key));
+    Homes { reply, mark }
 }
 
 /// The shards of the command and of its record.
@@ -154,12 +159,20 @@ pub(crate) fn plan(
     places: &mut Vec<(usize, Place)>,
 ) -> ShardSet {
     let Ok(request) = Request::parse(args) else { return ShardSet::EMPTY };
-    let homes = homes(node, session, &request);
-    let mut shards = ShardSet::one(homes.reply);
-    shards.insert(homes.mark);
+    let mark = node.keyspace.place(request.id);
+    let mut shards = ShardSet::one(mark.shard as usize);
+    places.push((request.id.as_ptr() as usize, mark));
     match request.command {
-        Command::Exec => shards = shards.union(transactions::plan((node, worker), session, places)),
+        Command::Exec => {
+            shards = shards.union(transactions::plan((node, worker), session, places));
+        }
         command => plan_keys((node, worker), command, request.args, &mut shards, places),
+    }
+    // Where a command's places were planned, the shard of its first key is among them.
+    if (places.len() == 1 || request.command == Command::Exec)
+        && let Some(key) = request.first_key(session)
+    {
+        shards.insert(node.keyspace.place(key).shard as usize);
     }
     shards
 }
@@ -172,7 +185,7 @@ pub fn once(ctx: &mut Ctx, args: Args) -> Outcome {
     if request.command == Command::Exec && ctx.session.transaction.is_none() {
         return Err(Refusal::text("ERR EXEC without MULTI"));
     }
-    let homes = homes(ctx.node, ctx.session, &request);
+    let homes = homes(ctx.keys, ctx.session, &request);
     let digest = request.digest(ctx.session);
     let (db, now, counts) = (ctx.keys.db, ctx.keys.now, &ctx.node.once);
     let mark = ctx.keys.shard(homes.mark).once.find(db, request.id, now);

@@ -498,6 +498,11 @@ impl<'a> Keys<'a> {
         self.notice(key, event);
     }
 
+    /// Which shard a key belongs to; see [`Keys::shard`].
+    pub fn shard_index(&mut self, key: &[u8]) -> usize {
+        self.place(key).shard as usize
+    }
+
     /// The shard of a key, for those who watch it or wait for it.
     pub fn shard_of(&mut self, key: &[u8]) -> &mut Shard {
         let place = self.place(key);

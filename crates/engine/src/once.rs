@@ -5,12 +5,11 @@ use russet_base::Random;
 use russet_base::clock::UnixMillis;
 use russet_base::hash::KeyHasher;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::BinaryHeap;
 
 /// What a record takes besides its id and reply: its slot, and its places in the index and among
 /// the deadlines.
-const RECORD_BYTES: usize = size_of::<Slot>() + 2 * size_of::<(u64, u32)>();
+const RECORD_BYTES: usize = size_of::<Slot>() + 2 * size_of::<u64>() + size_of::<(i64, u32)>();
 
 /// One request that has run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,20 +24,16 @@ pub struct OnceRecord<'r> {
 /// A record in its place, or what is left of one.
 #[derive(Debug)]
 struct Slot {
-    hash: u64,
     digest: u128,
     expires: i64,
-    db: u32,
+    /// The id and the reply; None in a slot that is free.
+    bytes: Option<Box<[u8]>>,
     /// The id has so many of the bytes, the reply the rest.
     id_len: u32,
-    /// None in a slot that is free.
-    bytes: Option<Box<[u8]>>,
-    /// The next record of the same hash.
-    next: u32,
+    db: u32,
+    /// The hash of id and database.
+    hash: u32,
 }
-
-/// No slot.
-const NONE: u32 = u32::MAX;
 
 impl Slot {
     fn is(&self, db: usize, id: &[u8]) -> bool {
@@ -60,21 +55,85 @@ impl Slot {
     }
 }
 
-/// The index is by numbers that are hashes already.
+/// Slots by the hash of what they hold: open addressing in cells of one word, hash above and slot
+/// below, so that a look-up waits for memory once. A cell that is zero is empty.
 #[derive(Debug, Default)]
-struct AsItIs(u64);
+struct Index {
+    cells: Vec<u64>,
+    used: usize,
+}
 
-impl Hasher for AsItIs {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
+impl Index {
+    const CELLS_MIN: usize = 16;
+
+    fn start(&self, hash: u32) -> usize {
+        hash as usize & (self.cells.len() - 1)
     }
 
-    fn write_u64(&mut self, number: u64) {
-        self.0 = number;
+    fn next(&self, at: usize) -> usize {
+        (at + 1) & (self.cells.len() - 1)
     }
 
-    fn finish(&self) -> u64 {
-        self.0
+    /// The slot of this hash that is the right one.
+    fn find(&self, hash: u32, is_right: impl Fn(u32) -> bool) -> Option<u32> {
+        if self.cells.is_empty() {
+            return None;
+        }
+        let mut at = self.start(hash);
+        loop {
+            let cell = self.cells[at];
+            let slot = (cell as u32).checked_sub(1)?;
+            if (cell >> 32) as u32 == hash && is_right(slot) {
+                return Some(slot);
+            }
+            at = self.next(at);
+        }
+    }
+
+    /// Adds a slot that is not there.
+    fn add(&mut self, hash: u32, slot: u32) {
+        if (self.used + 1) * 3 > self.cells.len() * 2 {
+            self.grow();
+        }
+        self.used += 1;
+        self.put(u64::from(hash) << 32 | u64::from(slot + 1));
+    }
+
+    fn put(&mut self, cell: u64) {
+        let mut at = self.start((cell >> 32) as u32);
+        while self.cells[at] != 0 {
+            at = self.next(at);
+        }
+        self.cells[at] = cell;
+    }
+
+    fn grow(&mut self) {
+        let len = (self.cells.len() * 2).max(Self::CELLS_MIN);
+        let old = std::mem::replace(&mut self.cells, vec![0; len]);
+        old.into_iter().filter(|cell| *cell != 0).for_each(|cell| self.put(cell));
+    }
+
+    /// Takes a slot out that is there, and moves those behind it that may come closer to their
+    /// start.
+    fn remove(&mut self, hash: u32, slot: u32) {
+        let wanted = u64::from(hash) << 32 | u64::from(slot + 1);
+        let mut hole = self.start(hash);
+        while self.cells[hole] != wanted {
+            debug_assert_ne!(self.cells[hole], 0, "only what was added is removed");
+            hole = self.next(hole);
+        }
+        self.used -= 1;
+        let mask = self.cells.len() - 1;
+        let mut at = self.next(hole);
+        while self.cells[at] != 0 {
+            let start = self.start((self.cells[at] >> 32) as u32);
+            if at.wrapping_sub(start) & mask >= at.wrapping_sub(hole) & mask {
+                self.cells[hole] = self.cells[at];
+                hole = at;
+            }
+            at = self.next(at);
+        }
+        self.cells[hole] = 0;
     }
 }
 
@@ -85,8 +144,7 @@ pub struct OnceRecords {
     hasher: KeyHasher,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// The first slot of each hash.
-    index: HashMap<u64, u32, BuildHasherDefault<AsItIs>>,
+    index: Index,
     /// When a slot's record is over, the soonest first. Some tell of records that are gone.
     deadlines: BinaryHeap<Reverse<(i64, u32)>>,
     bytes: usize,
@@ -98,7 +156,7 @@ impl Default for OnceRecords {
             hasher: KeyHasher::with_seed(Random::from_entropy().next_u64()),
             slots: Vec::new(),
             free: Vec::new(),
-            index: HashMap::default(),
+            index: Index::default(),
             deadlines: BinaryHeap::new(),
             bytes: 0,
         }
@@ -118,19 +176,13 @@ impl OnceRecords {
         self.bytes
     }
 
-    fn hash(&self, db: usize, id: &[u8]) -> u64 {
-        self.hasher.hash(id) ^ (db as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    fn hash(&self, db: usize, id: &[u8]) -> u32 {
+        let hash = self.hasher.hash(id) ^ (db as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (hash >> 32) as u32
     }
 
-    fn slot_of(&self, hash: u64, db: usize, id: &[u8]) -> Option<u32> {
-        let mut at = *self.index.get(&hash)?;
-        while !self.slots[at as usize].is(db, id) {
-            at = self.slots[at as usize].next;
-            if at == NONE {
-                return None;
-            }
-        }
-        Some(at)
+    fn slot_of(&self, hash: u32, db: usize, id: &[u8]) -> Option<u32> {
+        self.index.find(hash, |slot| self.slots[slot as usize].is(db, id))
     }
 
     pub fn find(&self, db: usize, id: &[u8], now: UnixMillis) -> Option<OnceRecord<'_>> {
@@ -158,13 +210,12 @@ impl OnceRecords {
             db: db as u32,
             id_len: id.len() as u32,
             bytes: Some(bytes.into()),
-            next: NONE,
         });
     }
 
-    fn add(&mut self, mut slot: Slot) {
+    fn add(&mut self, slot: Slot) {
         let at = self.free.pop().unwrap_or(self.slots.len() as u32);
-        slot.next = self.index.insert(slot.hash, at).unwrap_or(NONE);
+        self.index.add(slot.hash, at);
         self.bytes += slot.memory_bytes();
         self.deadlines.push(Reverse((slot.expires, at)));
         match self.slots.get_mut(at as usize) {
@@ -177,20 +228,8 @@ impl OnceRecords {
         let slot = &mut self.slots[at as usize];
         self.bytes -= slot.memory_bytes();
         slot.bytes = None;
-        let (hash, next) = (slot.hash, std::mem::replace(&mut slot.next, NONE));
+        self.index.remove(slot.hash, at);
         self.free.push(at);
-        let first = self.index.get(&hash).copied().unwrap_or(NONE);
-        if first != at {
-            let mut before = first;
-            while self.slots[before as usize].next != at {
-                before = self.slots[before as usize].next;
-            }
-            self.slots[before as usize].next = next;
-        } else if next == NONE {
-            self.index.remove(&hash);
-        } else {
-            self.index.insert(hash, next);
-        }
         if self.is_empty() {
             // Deadlines of records that were gone before are all that is left.
             *self = OnceRecords { hasher: self.hasher, ..OnceRecords::default() };
@@ -271,11 +310,36 @@ mod tests {
     }
 
     #[test]
+    fn the_index_finds_what_is_there_though_hashes_collide() {
+        let mut random = russet_base::Random::from_seed(3);
+        let mut index = Index::default();
+        let mut model = std::collections::BTreeMap::new();
+        for _ in 0..20_000 {
+            let slot = random.below(200) as u32;
+            match model.remove(&slot) {
+                Some(hash) => index.remove(hash, slot),
+                None => {
+                    let hash = [7, 8, 9, 15, 16, u32::MAX][random.below(6) as usize];
+                    index.add(hash, slot);
+                    model.insert(slot, hash);
+                }
+            }
+            assert_eq!(index.used, model.len());
+            let asked = random.below(200) as u32;
+            for hash in [7, 15, u32::MAX] {
+                let found = index.find(hash, |slot| slot == asked);
+                assert_eq!(found, model.get(&asked).filter(|of| **of == hash).map(|_| asked));
+            }
+        }
+    }
+
+    #[test]
     fn records_are_as_in_a_map() {
         use std::collections::HashMap as Map;
         let mut random = russet_base::Random::from_seed(5);
         let mut records = OnceRecords::default();
-        let mut model: Map<(usize, Vec<u8>), (u128, Vec<u8>, i64)> = Map::new();
+        type Kept = (u128, Vec<u8>, i64);
+        let mut model: Map<(usize, Vec<u8>), Kept> = Map::new();
         for now in 0..4_000 {
             let (db, id) = (random.below(2) as usize, random.below(40).to_string().into_bytes());
             let found = records.find(db, &id, UnixMillis(now));
