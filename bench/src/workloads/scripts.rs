@@ -10,6 +10,7 @@ pub fn source(name: &str) -> Option<&'static str> {
         "compare_and_set" => include_str!("../../../tests/seeds/compare_and_set.lua"),
         "lock_release" => include_str!("../../../tests/seeds/lock_release.lua"),
         "quota_lib" => include_str!("../../../tests/seeds/quota_lib.lua"),
+        "loop_1000" => "local s=0 for i=1,1000 do s=s+i end return s",
         _ => return None,
     })
 }
@@ -22,6 +23,7 @@ static FIXED_WINDOW: Preparation = once("SCRIPT LOAD {script:fixed_window}");
 static SLIDING_WINDOW: Preparation = once("SCRIPT LOAD {script:sliding_window}");
 static COMPARE_AND_SET: Preparation = once("SCRIPT LOAD {script:compare_and_set}");
 static LOCK_RELEASE: Preparation = once("SCRIPT LOAD {script:lock_release}");
+static LOOP_1000: Preparation = once("SCRIPT LOAD {script:loop_1000}");
 static QUOTA: Preparation = once("FUNCTION LOAD REPLACE {script:quota_lib}");
 static STATES: Preparation = Preparation::new("SET state:{s} A PX 900000", Count::Keys);
 
@@ -54,6 +56,11 @@ pub static WORKLOADS: &[Workload] = &[
         "SET lock:{k} me NX PX 60000 ; \
          EVALSHA cb735a9ec6bff563dcbc930dc15a206922d3ce60 1 lock:{k} me",
         &[&LOCK_RELEASE],
+    ),
+    scripted(
+        "EVALSHA-LOOP-1000",
+        "EVALSHA 0fff746a5bd9d93eed3ae8f4c839ab17b5f48017 0",
+        &[&LOOP_1000],
     ),
     scripted("FCALL-FIXED-WINDOW", "FCALL fixed_window_allow 1 fc:{r} 100 60", &[&QUOTA]),
     scripted("MULTI-EXEC-3", "MULTI ; INCR m:{k}:a ; INCR m:{k}:b ; INCR m:{k}:c ; EXEC", &[]),

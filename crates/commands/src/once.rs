@@ -17,7 +17,7 @@ use russet_base::hash::KeyHasher;
 use russet_base::text::eq_ignore_case;
 use russet_base::{Args, UnixMillis, num};
 use russet_catalog::spec::Flags;
-use russet_catalog::{Command, keys as key_positions, resolve};
+use russet_catalog::{Command, is_first_word_only_key, keys as key_positions, resolve};
 use russet_engine::keys::Keys;
 use russet_engine::keyspace::Place;
 use russet_engine::once::OnceRecord;
@@ -142,13 +142,16 @@ struct Homes {
     reply: usize,
     /// The shard of the id: for the mark.
     mark: usize,
+    id_hash: u64,
 }
 
 /// Where a request is kept; planning has hashed id and keys already, in this order.
 fn homes(keys: &mut Keys, session: &Session, request: &Request) -> Homes {
-    let mark = keys.shard_index(request.id);
-    let reply = request.first_key(session).map_or(mark, |key| keys.shard_index(key));
-    Homes { reply, mark }
+    let Place { shard, hash } = keys.place_of(request.id);
+    let mark = usize::from(shard);
+    let first_key = request.first_key(session);
+    let reply = first_key.map_or(mark, |key| usize::from(keys.place_of(key).shard));
+    Homes { reply, mark, id_hash: hash }
 }
 
 /// The shards of the command and of its record.
@@ -177,6 +180,31 @@ pub(crate) fn plan(
     shards
 }
 
+/// The places of the id and of the key, for a call that may run together with others: its command
+/// takes one key, and may itself.
+pub(crate) fn places_together(
+    node: &Node,
+    args: Args,
+    is_plain: impl FnOnce(Command, Args) -> bool,
+) -> Option<[(usize, Place); 2]> {
+    let request = Request::parse(args).ok()?;
+    if !is_first_word_only_key(request.command) || !is_plain(request.command, request.args) {
+        return None;
+    }
+    let key = Some(request.args.at(1)).filter(|key| !key.is_empty())?;
+    Some([request.id, key].map(|word| (word.as_ptr() as usize, node.keyspace.place(word))))
+}
+
+/// Fetches where a request will be looked for, and where its record goes.
+pub(crate) fn prefetch(keys: &mut Keys, places: &[(usize, Place)]) {
+    if let [(_, id), (_, key)] = places {
+        for shard in [id.shard, key.shard] {
+            let db = keys.db;
+            keys.shard(usize::from(shard)).once.touch(id.hash, db);
+        }
+    }
+}
+
 pub fn once(ctx: &mut Ctx, args: Args) -> Outcome {
     if args.len() == 2 && eq_ignore_case(args.at(1), b"stats") {
         return stats(ctx);
@@ -188,12 +216,13 @@ pub fn once(ctx: &mut Ctx, args: Args) -> Outcome {
     let homes = homes(ctx.keys, ctx.session, &request);
     let digest = request.digest(ctx.session);
     let (db, now, counts) = (ctx.keys.db, ctx.keys.now, &ctx.node.once);
-    let mark = ctx.keys.shard(homes.mark).once.find(db, request.id, now);
+    let id = (request.id, homes.id_hash);
+    let mark = ctx.keys.shard(homes.mark).once.find(db, id, now);
     if let Some(mark) = mark.map(|mark| mark.digest) {
         if request.command == Command::Exec {
             transactions::discard_state(ctx.session);
         }
-        let record = ctx.keys.shard(homes.reply).once.find(db, request.id, now);
+        let record = ctx.keys.shard(homes.reply).once.find(db, id, now);
         let record = record.filter(|record| record.digest == mark && mark == digest);
         let Some(record) = record else {
             counts.mismatched.fetch_add(1, Ordering::Relaxed);
@@ -308,7 +337,8 @@ fn store(
     let mut put = |shard: usize, reply: &[u8]| {
         let records = &mut keys.shard(shard).once;
         let before = (records.len(), records.memory_bytes());
-        records.put(db, request.id, OnceRecord { digest, reply, expires });
+        let id = (request.id, homes.id_hash);
+        records.put(db, id, OnceRecord { digest, reply, expires });
         added += records.len() - before.0;
         bytes = bytes.wrapping_add((records.memory_bytes() as u64).wrapping_sub(before.1 as u64));
     };

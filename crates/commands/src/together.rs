@@ -13,6 +13,7 @@ use crate::ctx::{Ctx, Flow};
 use crate::dispatch::{Worker, fail, settle};
 use crate::handlers;
 use crate::node::Node;
+use crate::once;
 use crate::session::Session;
 use russet_base::Args;
 use russet_catalog::spec::{Arity, Flags, Spec};
@@ -112,6 +113,12 @@ impl Worker {
         planned.truncate(held);
         let places_end = planned.last().map_or(0, |call| call.places().end);
         let may_be_long = keys.prefetch_held(places_end);
+        // As a rule all are of one kind, or none is.
+        if planned.first().is_some_and(|call| call.command == Command::Once) {
+            for call in planned.iter().filter(|call| call.command == Command::Once) {
+                once::prefetch(&mut keys, &self.places[call.places()]);
+            }
+        }
         let may_ask_much = node.large_requests.wants(WORDS_BYTES_MAX as u64);
         let mut writer = RespWriter::new(out, session.resp);
         let mut ran = 0usize;
@@ -183,7 +190,14 @@ fn plan<'a>(
     for args in commands {
         let Ok(command) = resolve(args) else { break };
         let places_start = places.len();
-        if !is_plain(command, args) || !add_places(node, (command, args), places) {
+        if command == Command::Once {
+            let Some(own) = once::places_together(node, args, is_plain) else { break };
+            places.extend(own);
+            if places.len() > KEYS_TOGETHER_MAX {
+                places.truncate(places_start);
+                break;
+            }
+        } else if !is_plain(command, args) || !add_places(node, (command, args), places) {
             places.truncate(places_start);
             break;
         }

@@ -498,9 +498,9 @@ impl<'a> Keys<'a> {
         self.notice(key, event);
     }
 
-    /// Which shard a key belongs to; see [`Keys::shard`].
-    pub fn shard_index(&mut self, key: &[u8]) -> usize {
-        self.place(key).shard as usize
+    /// Where a key belongs; see [`Keys::shard`].
+    pub fn place_of(&mut self, key: &[u8]) -> Place {
+        self.place(key)
     }
 
     /// The shard of a key, for those who watch it or wait for it.

@@ -1,9 +1,7 @@
 //! What requests that must run at most once have answered: by request id, for a time. The records
 //! of a shard are behind its lock, so that one is there exactly when the effect is.
 
-use russet_base::Random;
 use russet_base::clock::UnixMillis;
-use russet_base::hash::KeyHasher;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -31,8 +29,13 @@ struct Slot {
     /// The id has so many of the bytes, the reply the rest.
     id_len: u32,
     db: u32,
-    /// The hash of id and database.
-    hash: u32,
+    /// The hash of the id, as that of a key.
+    hash: u64,
+}
+
+/// What the index knows a request by.
+fn tag(hash: u64, db: usize) -> u32 {
+    (hash >> 32) as u32 ^ (db as u32).wrapping_mul(0x9e37_79b1)
 }
 
 impl Slot {
@@ -68,6 +71,10 @@ impl Index {
 
     fn start(&self, hash: u32) -> usize {
         hash as usize & (self.cells.len() - 1)
+    }
+
+    fn first_cell(&self, hash: u32) -> u64 {
+        if self.cells.is_empty() { 0 } else { self.cells[self.start(hash)] }
     }
 
     fn next(&self, at: usize) -> usize {
@@ -137,30 +144,15 @@ impl Index {
     }
 }
 
-/// The records of one shard.
-#[derive(Debug)]
+/// The records of one shard. The hash of an id comes with it: that of a key of the same bytes.
+#[derive(Debug, Default)]
 pub struct OnceRecords {
-    /// With a seed that nobody knows: clients choose the ids.
-    hasher: KeyHasher,
     slots: Vec<Slot>,
     free: Vec<u32>,
     index: Index,
     /// When a slot's record is over, the soonest first. Some tell of records that are gone.
     deadlines: BinaryHeap<Reverse<(i64, u32)>>,
     bytes: usize,
-}
-
-impl Default for OnceRecords {
-    fn default() -> Self {
-        OnceRecords {
-            hasher: KeyHasher::with_seed(Random::from_entropy().next_u64()),
-            slots: Vec::new(),
-            free: Vec::new(),
-            index: Index::default(),
-            deadlines: BinaryHeap::new(),
-            bytes: 0,
-        }
-    }
 }
 
 impl OnceRecords {
@@ -176,28 +168,26 @@ impl OnceRecords {
         self.bytes
     }
 
-    fn hash(&self, db: usize, id: &[u8]) -> u32 {
-        let hash = self.hasher.hash(id) ^ (db as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (hash >> 32) as u32
+    fn slot_of(&self, (id, hash): (&[u8], u64), db: usize) -> Option<u32> {
+        self.index.find(tag(hash, db), |slot| self.slots[slot as usize].is(db, id))
     }
 
-    fn slot_of(&self, hash: u32, db: usize, id: &[u8]) -> Option<u32> {
-        self.index.find(hash, |slot| self.slots[slot as usize].is(db, id))
+    /// Looks at where a request is to be found, so that it is in the cache when it is looked for.
+    pub fn touch(&self, hash: u64, db: usize) {
+        std::hint::black_box(self.index.first_cell(tag(hash, db)));
     }
 
-    pub fn find(&self, db: usize, id: &[u8], now: UnixMillis) -> Option<OnceRecord<'_>> {
+    pub fn find(&self, db: usize, id: (&[u8], u64), now: UnixMillis) -> Option<OnceRecord<'_>> {
         if self.is_empty() {
             return None;
         }
-        let at = self.slot_of(self.hash(db, id), db, id)?;
-        let slot = &self.slots[at as usize];
+        let slot = &self.slots[self.slot_of(id, db)? as usize];
         (slot.expires > now.0).then(|| slot.record())
     }
 
     /// Keeps a record, in place of one of the same id that is over.
-    pub fn put(&mut self, db: usize, id: &[u8], record: OnceRecord) {
-        let hash = self.hash(db, id);
-        if let Some(old) = self.slot_of(hash, db, id) {
+    pub fn put(&mut self, db: usize, (id, hash): (&[u8], u64), record: OnceRecord) {
+        if let Some(old) = self.slot_of((id, hash), db) {
             self.remove(old);
         }
         let mut bytes = Vec::with_capacity(id.len() + record.reply.len());
@@ -215,7 +205,7 @@ impl OnceRecords {
 
     fn add(&mut self, slot: Slot) {
         let at = self.free.pop().unwrap_or(self.slots.len() as u32);
-        self.index.add(slot.hash, at);
+        self.index.add(tag(slot.hash, slot.db as usize), at);
         self.bytes += slot.memory_bytes();
         self.deadlines.push(Reverse((slot.expires, at)));
         match self.slots.get_mut(at as usize) {
@@ -228,11 +218,11 @@ impl OnceRecords {
         let slot = &mut self.slots[at as usize];
         self.bytes -= slot.memory_bytes();
         slot.bytes = None;
-        self.index.remove(slot.hash, at);
+        self.index.remove(tag(slot.hash, slot.db as usize), at);
         self.free.push(at);
         if self.is_empty() {
             // Deadlines of records that were gone before are all that is left.
-            *self = OnceRecords { hasher: self.hasher, ..OnceRecords::default() };
+            *self = OnceRecords::default();
         }
     }
 
@@ -272,11 +262,10 @@ impl OnceRecords {
     /// Puts every record into the database that it belongs to now, or nowhere.
     fn rebuild(&mut self, place: impl Fn(usize) -> Option<usize>) {
         for mut slot in std::mem::take(self).slots {
-            let Some(bytes) = slot.bytes.as_deref() else { continue };
-            let Some(db) = place(slot.db as usize) else { continue };
-            slot.hash = self.hash(db, &bytes[..slot.id_len as usize]);
-            slot.db = db as u32;
-            self.add(slot);
+            if let (Some(_), Some(db)) = (&slot.bytes, place(slot.db as usize)) {
+                slot.db = db as u32;
+                self.add(slot);
+            }
         }
     }
 }
@@ -285,6 +274,11 @@ impl OnceRecords {
 mod tests {
     use super::*;
 
+    /// An id with a hash that many share.
+    fn id(text: &[u8]) -> (&[u8], u64) {
+        (text, u64::from(text[0]) << 32)
+    }
+
     fn record(expires: i64) -> OnceRecord<'static> {
         OnceRecord { digest: 7, reply: b"+OK\r\n", expires: UnixMillis(expires) }
     }
@@ -292,16 +286,16 @@ mod tests {
     #[test]
     fn records_go_when_their_time_is_over() {
         let mut records = OnceRecords::default();
-        records.put(0, b"a", record(10));
-        records.put(0, b"b", record(20));
-        records.put(1, b"a", record(30));
-        assert_eq!(records.find(0, b"a", UnixMillis(9)), Some(record(10)));
-        assert_eq!(records.find(0, b"a", UnixMillis(10)), None);
-        assert_eq!(records.find(2, b"a", UnixMillis(0)), None);
+        records.put(0, id(b"a"), record(10));
+        records.put(0, id(b"b"), record(20));
+        records.put(1, id(b"a"), record(30));
+        assert_eq!(records.find(0, id(b"a"), UnixMillis(9)), Some(record(10)));
+        assert_eq!(records.find(0, id(b"a"), UnixMillis(10)), None);
+        assert_eq!(records.find(2, id(b"a"), UnixMillis(0)), None);
         assert_eq!(records.expire(UnixMillis(20), 1), 1);
         assert_eq!(records.expire(UnixMillis(20), 10), 1);
         assert_eq!(records.len(), 1);
-        records.put(1, b"a", record(40));
+        records.put(1, id(b"a"), record(40));
         assert_eq!(records.len(), 1);
         records.clear(0);
         assert_eq!(records.len(), 1);
@@ -341,9 +335,9 @@ mod tests {
         type Kept = (u128, Vec<u8>, i64);
         let mut model: Map<(usize, Vec<u8>), Kept> = Map::new();
         for now in 0..4_000 {
-            let (db, id) = (random.below(2) as usize, random.below(40).to_string().into_bytes());
-            let found = records.find(db, &id, UnixMillis(now));
-            let live = model.get(&(db, id.clone())).filter(|(_, _, expires)| *expires > now);
+            let (db, name) = (random.below(2) as usize, random.below(40).to_string().into_bytes());
+            let found = records.find(db, id(&name), UnixMillis(now));
+            let live = model.get(&(db, name.clone())).filter(|(_, _, expires)| *expires > now);
             let expected = live.map(|(digest, reply, expires)| (*digest, reply.clone(), *expires));
             let shown = found.map(|it| (it.digest, it.reply.to_vec(), it.expires.0));
             assert_eq!(shown, expected);
@@ -366,8 +360,8 @@ mod tests {
                     let reply = vec![b'x'; random.below(30) as usize];
                     let digest = u128::from(random.next_u64());
                     let record = OnceRecord { digest, reply: &reply, expires: UnixMillis(expires) };
-                    records.put(db, &id, record);
-                    model.insert((db, id), (digest, reply, expires));
+                    records.put(db, id(&name), record);
+                    model.insert((db, name), (digest, reply, expires));
                 }
                 _ => {}
             }
