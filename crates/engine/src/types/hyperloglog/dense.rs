@@ -115,7 +115,7 @@ impl Work for Pack<'_> {
 }
 
 /// One register.
-#[inline]
+#[inline(always)]
 pub(super) fn register(dense: &[u8; DENSE_REGISTER_BYTES], index: usize) -> u8 {
     let bit = index * 6;
     // The last register ends with the last byte, and is read from the byte before.

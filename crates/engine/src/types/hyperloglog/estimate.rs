@@ -22,7 +22,7 @@ pub(super) fn of_parts(parts: Parts<'_>) -> Result<u64, Fault> {
         }
         Encoding::Sparse => {
             let mut histogram = [0; 64];
-            sparse::walk(&[parts.registers], |span| {
+            sparse::walk(&[parts.registers], |span: sparse::Span| {
                 histogram[usize::from(span.value)] += span.len as u32;
             })?;
             histogram[0] = REGISTERS as u32 - histogram.iter().sum::<u32>();

@@ -85,6 +85,18 @@ pub(super) struct Span {
     pub value: u8,
 }
 
+/// Who looks at spans. What it does is compiled into the walk.
+pub(super) trait Visitor {
+    fn see(&mut self, span: Span);
+}
+
+impl<F: FnMut(Span)> Visitor for F {
+    #[inline(always)]
+    fn see(&mut self, span: Span) {
+        self(span);
+    }
+}
+
 /// A walk through the opcodes. Its work is bounded by the registers, however long the bytes are.
 struct Walk<'a> {
     bytes: &'a [u8],
@@ -107,7 +119,7 @@ impl<'a> Walk<'a> {
     /// Zeros if there are some, then a value if there is one: most steps are both. The two opcodes
     /// for zeros are told apart without a branch, which would often be foreseen wrongly.
     #[inline(always)]
-    fn step(&mut self, visit: &mut impl FnMut(Span)) {
+    fn step(&mut self, visitor: &mut impl Visitor) {
         let opcode = self.bytes[self.at];
         if opcode & VALUE == 0 {
             let is_long = opcode & LONG_ZEROS != 0;
@@ -117,29 +129,30 @@ impl<'a> Walk<'a> {
         }
         let opcode = self.bytes[self.at];
         if opcode & VALUE != 0 {
-            self.value(opcode, visit);
+            self.value(opcode, visitor);
         }
     }
 
     #[inline(always)]
-    fn value(&mut self, opcode: u8, visit: &mut impl FnMut(Span)) {
+    fn value(&mut self, opcode: u8, visitor: &mut impl Visitor) {
         let (value, len) = ((opcode >> 2 & 0x1f) + 1, usize::from(opcode & 3) + 1);
         if self.first + len <= REGISTERS {
-            visit(Span { first: self.first, len, value });
+            visitor.see(Span { first: self.first, len, value });
         }
         (self.first, self.at) = (self.first + len, self.at + 1);
     }
 
     /// Goes on to the end; an error unless the opcodes cover exactly all the registers.
-    fn finish(mut self, visit: &mut impl FnMut(Span)) -> Result<(), Fault> {
+    #[inline(always)]
+    fn finish(mut self, visitor: &mut impl Visitor) -> Result<(), Fault> {
         while self.is_far_from_end() {
-            self.step(visit);
+            self.step(visitor);
         }
         while self.first <= REGISTERS
             && let Some(&opcode) = self.bytes.get(self.at)
         {
             if opcode & VALUE != 0 {
-                self.value(opcode, visit);
+                self.value(opcode, visitor);
                 continue;
             }
             let run = Run::at(self.bytes, self.at).ok_or(Fault::Corrupt)?;
@@ -153,51 +166,69 @@ impl<'a> Walk<'a> {
 /// Gives the registers that are not zero, span by span, of all these values; an error unless the
 /// opcodes of each cover exactly all the registers.
 #[inline]
-pub(super) fn walk(values: &[&[u8]], mut visit: impl FnMut(Span)) -> Result<(), Fault> {
+pub(super) fn walk(values: &[&[u8]], mut visitor: impl Visitor) -> Result<(), Fault> {
     let (pairs, last) = values.as_chunks::<2>();
     for pair in pairs {
         let [mut one, mut other] = pair.map(Walk::new);
         // Each step waits for the one before it, but not for those of the other value.
         while one.is_far_from_end() && other.is_far_from_end() {
-            one.step(&mut visit);
-            other.step(&mut visit);
+            one.step(&mut visitor);
+            other.step(&mut visitor);
         }
-        one.finish(&mut visit)?;
-        other.finish(&mut visit)?;
+        one.finish(&mut visitor)?;
+        other.finish(&mut visitor)?;
     }
-    last.iter().try_for_each(|value| Walk::new(value).finish(&mut visit))
+    last.iter().try_for_each(|value| Walk::new(value).finish(&mut visitor))
+}
+
+struct Raise<'a>(&'a mut Registers);
+
+impl Visitor for Raise<'_> {
+    #[inline(always)]
+    fn see(&mut self, Span { first, len, value }: Span) {
+        // Most spans are of one register.
+        let register = &mut self.0.0[first];
+        *register = value.max(*register);
+        if len > 1 {
+            let rest = &mut self.0.0[first + 1..first + len];
+            rest.iter_mut().for_each(|register| *register = value.max(*register));
+        }
+    }
 }
 
 /// Raises registers to those of sparse values.
 pub(super) fn merge_into(registers: &mut Registers, values: &[&[u8]]) -> Result<(), Fault> {
-    walk(values, |span| {
-        // Most spans are of one register.
-        let register = &mut registers.0[span.first];
-        *register = span.value.max(*register);
-        if span.len > 1 {
-            let rest = &mut registers.0[span.first + 1..span.first + span.len];
-            rest.iter_mut().for_each(|register| *register = span.value.max(*register));
+    walk(values, Raise(registers))
+}
+
+struct Compare<'a, F> {
+    dense: &'a [u8; DENSE_REGISTER_BYTES],
+    visit: F,
+}
+
+impl<F: FnMut(Mark)> Visitor for Compare<'_, F> {
+    #[inline(always)]
+    fn see(&mut self, Span { first, len, value }: Span) {
+        if dense::register(self.dense, first) < value {
+            (self.visit)(Mark { register: first, run: value });
         }
-    })
+        if len > 1 {
+            for register in first + 1..first + len {
+                if dense::register(self.dense, register) < value {
+                    (self.visit)(Mark { register, run: value });
+                }
+            }
+        }
+    }
 }
 
 /// The marks by which a dense value's registers fall short of those of sparse ones.
 pub(super) fn marks_above(
     dense: &[u8; DENSE_REGISTER_BYTES],
     values: &[&[u8]],
-    mut visit: impl FnMut(Mark),
+    visit: impl FnMut(Mark),
 ) -> Result<(), Fault> {
-    walk(values, |span| {
-        let mut look = |register| {
-            if dense::register(dense, register) < span.value {
-                visit(Mark { register, run: span.value });
-            }
-        };
-        look(span.first);
-        if span.len > 1 {
-            (span.first + 1..span.first + span.len).for_each(look);
-        }
-    })
+    walk(values, Compare { dense, visit })
 }
 
 /// What became of a mark.

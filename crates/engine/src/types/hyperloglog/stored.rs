@@ -112,7 +112,7 @@ pub fn add<'e>(
     let mut added = Added { changes: 0, left: None };
     if parts.encoding == Encoding::Sparse {
         // One element fails before it changes anything. Several must not fail half-way.
-        if elements.len() > 1 && sparse::walk(&[parts.registers], |_| {}).is_err() {
+        if elements.len() > 1 && sparse::walk(&[parts.registers], |_: sparse::Span| {}).is_err() {
             return add_to_copy(entry, elements, sparse_bytes_max);
         }
         let growth = elements.len().saturating_mul(GROWTH_BYTES_MAX);
@@ -288,7 +288,7 @@ impl Union {
 const MARKS_MAX: usize = 512;
 
 /// Values that are walked through before the marks are counted.
-const VALUES_AT_ONCE: usize = 2;
+const VALUES_AT_ONCE: usize = 4;
 
 /// What sparse values add to a dense one: often little or nothing.
 #[derive(Default)]
