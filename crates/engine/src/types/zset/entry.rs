@@ -162,12 +162,13 @@ impl Found {
 /// Looks for a member in a run, by its stored form.
 #[inline]
 pub fn find(run: &[u8], wanted: &Stored<'_>) -> Option<Found> {
+    let needle = wanted.needle();
     let (mut at, mut index) = (0, 0);
     while at < run.len() {
         let skip = score::form_bytes(&run[at..]);
         let member = &run[at + skip..];
         let bytes = skip + element::stored_bytes(member);
-        if wanted.starts(member) {
+        if needle.starts(member) {
             let score = score::decode(&run[at..]).0;
             return Some(Found { at, bytes, index, score });
         }
