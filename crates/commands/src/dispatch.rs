@@ -289,9 +289,7 @@ impl Worker {
         }
         drop(keys);
         session.card.last_command.store(command as u16 + 1, Ordering::Relaxed);
-        if !session.uncounted.is_empty() {
-            self.batch.absorb(&mut session.uncounted);
-        }
+        self.batch.absorb(&mut session.uncounted);
         // A blocked call is counted when it is over.
         if progress != Progress::Blocked {
             self.account(session, command, args, is_timed.then_some(started));
@@ -357,8 +355,8 @@ pub(crate) fn is_timed_with_batch(command: Command) -> bool {
     command.spec().flags.has(Flags::FAST) || command == Command::Set
 }
 
-/// Adds the shards of one call's keys, for the worker of this number. A call whose keys can't be told is refused by its handler
-/// before it touches any.
+/// Adds the shards of one call's keys, for the worker of this number. A call whose keys can't be
+/// told is refused by its handler before it touches any.
 pub(crate) fn plan_keys(
     (node, worker): (&Node, usize),
     command: Command,

@@ -97,9 +97,12 @@ impl CallCounts {
     }
 
     /// Takes over what another has, in order.
+    #[inline]
     pub fn absorb(&mut self, other: &mut CallCounts) {
-        self.calls += std::mem::take(&mut other.calls);
-        self.runs.append(&mut other.runs);
+        if other.calls > 0 {
+            self.calls += std::mem::take(&mut other.calls);
+            self.runs.append(&mut other.runs);
+        }
     }
 
     /// Counts them all as having taken equal shares of the time, and forgets them.

@@ -116,12 +116,7 @@ impl Worker {
         planned.truncate(held);
         let places_end = planned.last().map_or(0, |call| call.places().end);
         let may_be_long = keys.prefetch_held(places_end);
-        // As a rule all are of one kind, or none is.
-        if planned.first().is_some_and(|call| call.command == Command::Once) {
-            for call in planned.iter().filter(|call| call.command == Command::Once) {
-                once::prefetch(&mut keys, &self.places[call.places()]);
-            }
-        }
+        prefetch_once(&mut keys, &planned, &self.places);
         let may_ask_much = node.large_requests.wants(WORDS_BYTES_MAX as u64);
         let mut writer = RespWriter::new(out, session.resp);
         let mut ran = 0usize;
@@ -168,6 +163,17 @@ impl Worker {
             self.count_run(session, ran as u64);
         }
         ran
+    }
+}
+
+/// Fetches what ONCE will look at.
+#[inline]
+fn prefetch_once(keys: &mut Keys, planned: &[Planned], places: &[(usize, Place)]) {
+    // As a rule all are of this kind, or none is.
+    if planned.first().is_some_and(|call| call.command == Command::Once) {
+        for call in planned.iter().filter(|call| call.command == Command::Once) {
+            once::prefetch(keys, &places[call.places()]);
+        }
     }
 }
 
