@@ -76,6 +76,8 @@ pub(super) struct Approximation {
     center: Point,
     cosine: f64,
     sine: f64,
+    /// Longitudes may differ by any angle.
+    is_wide: bool,
 }
 
 /// The terms of an approximated haversine.
@@ -91,17 +93,28 @@ pub(super) struct Parts {
 impl Approximation {
     pub fn new(center: Point) -> Self {
         let latitude = radians(center.latitude);
-        Approximation { center, cosine: latitude.cos(), sine: latitude.sin() }
+        let (sine, cosine) = (latitude.sin(), latitude.cos());
+        Approximation { center, cosine, sine, is_wide: false }
     }
 
-    /// Both differences must be at most [`ANGLE_MAX`].
+    /// For places around a pole, at some cost.
+    pub fn make_wide(&mut self) {
+        self.is_wide = true;
+    }
+
+    /// Both differences must be at most [`ANGLE_MAX`]; that of longitudes only unless it is wide.
     #[inline]
     pub fn parts(&self, other: Point) -> Parts {
         let latitude = radians(other.latitude - self.center.latitude);
         let longitude = wrapped(radians(other.longitude - self.center.longitude));
         let half = half_versine(latitude * latitude);
         let cosine = self.cosine * (1.0 - 2.0 * half) - self.sine * sine(latitude);
-        Parts { latitude: half, longitude: half_versine(longitude * longitude), cosine }
+        let longitude = if self.is_wide {
+            wide_half_versine(longitude)
+        } else {
+            half_versine(longitude * longitude)
+        };
+        Parts { latitude: half, longitude, cosine }
     }
 
     #[inline]
@@ -129,6 +142,14 @@ fn wrapped(angle: f64) -> f64 {
 fn half_versine(square: f64) -> f64 {
     let series = 1.0 / 360.0 - square * (1.0 / 20_160.0 - square * (1.0 / 1_814_400.0));
     square * 0.25 * (1.0 - square * (1.0 / 12.0 - square * series))
+}
+
+/// The same for any angle, from that of its eighth: sin²(2x) is 4 sin²(x) (1 - sin²(x)).
+#[inline]
+fn wide_half_versine(angle: f64) -> f64 {
+    let eighth = angle / 8.0;
+    let doubled = |square: f64| 4.0 * square * (1.0 - square);
+    doubled(doubled(doubled(half_versine(eighth * eighth))))
 }
 
 #[inline]

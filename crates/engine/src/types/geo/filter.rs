@@ -77,6 +77,15 @@ enum Quick {
     None,
 }
 
+/// How far the places that are left can be from the middle.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    Near,
+    /// Only their latitudes are near.
+    NearInLatitude,
+    Far,
+}
+
 /// A shape, prepared for many places.
 pub struct Filter<'s> {
     shape: &'s Shape,
@@ -99,14 +108,20 @@ impl<'s> Filter<'s> {
         match shape.extents {
             Extents::Circle { radius } => {
                 let radius_m = radius * metres;
-                if filter.narrow(radius_m / EARTH_RADIUS_M) {
-                    filter.quick = Quick::Circle(Limit::of_distance(radius_m));
+                match filter.narrow(radius_m / EARTH_RADIUS_M) {
+                    Reach::Far => {}
+                    reach => {
+                        if reach == Reach::NearInLatitude {
+                            filter.near.make_wide();
+                        }
+                        filter.quick = Quick::Circle(Limit::of_distance(radius_m));
+                    }
                 }
             }
             Extents::Box { width, height } => {
                 let (half_width, half_height) = (width * metres / 2.0, height * metres / 2.0);
                 let diagonal = half_width.hypot(half_height) * 1.5;
-                if filter.narrow(diagonal / EARTH_RADIUS_M) {
+                if filter.narrow(diagonal / EARTH_RADIUS_M) == Reach::Near {
                     filter.quick = Quick::Box(Limit::of_distance(half_width));
                 }
             }
@@ -117,22 +132,24 @@ impl<'s> Filter<'s> {
 
     /// Narrows the grid to an angle about the middle; whether all that is left is near enough for
     /// approximation.
-    fn narrow(&mut self, angle: f64) -> bool {
+    fn narrow(&mut self, angle: f64) -> Reach {
         use super::{LATITUDE_MAX, LONGITUDE_MAX};
+        const NEAR: f64 = ANGLE_MAX * 0.9;
         let center = self.shape.center;
         let latitude = radians(center.latitude).abs();
+        let slack = 1.000_001;
+        self.latitudes = Span::about(center.latitude, (angle * slack).to_degrees(), LATITUDE_MAX);
+        let near_in_latitude = if angle <= NEAR { Reach::NearInLatitude } else { Reach::Far };
         // Around a pole there is no longitude that is out of reach.
         let is_clear = latitude + angle < radians(89.0);
         if !is_clear {
-            return false;
+            return near_in_latitude;
         }
         // The meridians that touch a circle of this angle.
-        let aside = (angle.sin() / latitude.cos()).min(1.0).asin() * 1.000_001;
-        let slack = 1.000_001;
-        self.latitudes = Span::about(center.latitude, (angle * slack).to_degrees(), LATITUDE_MAX);
+        let aside = (angle.sin() / latitude.cos()).min(1.0).asin() * slack;
         self.longitudes =
             Span::about(center.longitude, (aside * slack).to_degrees(), LONGITUDE_MAX);
-        angle <= ANGLE_MAX * 0.9 && aside <= ANGLE_MAX * 0.9
+        if angle <= NEAR && aside <= NEAR { Reach::Near } else { near_in_latitude }
     }
 
     /// The scores to look at in a map of so many places, in the order of [`cover`]. Its cells are
