@@ -14,6 +14,7 @@ use crate::session::{Gate, Session};
 use crate::stats::{CallCounts, WorkerStats};
 use crate::together::Reach;
 use crate::transactions;
+use russet_base::told::told;
 use russet_base::{Args, UnixMillis};
 use russet_catalog::spec::Flags;
 use russet_catalog::{Command, Unknown, keys as key_positions, resolve};
@@ -415,9 +416,7 @@ fn settle_effects(keys: &mut Keys, node: &Node) {
 /// COMPAT: the words are cut as Redis cuts them (tests/wire/connection/protocol.wire).
 fn unknown_text(unknown: Unknown, args: Args) -> Refusal {
     const NAME_BYTES_MAX: usize = 128;
-    let cut = |word: &[u8], max: usize| {
-        String::from_utf8_lossy(&word[..word.len().min(max)]).into_owned()
-    };
+    let cut = |word: &[u8], max: usize| told(&word[..word.len().min(max)]).into_owned();
     match unknown {
         Unknown::Subcommand(parent) => Refusal::text(format!(
             "ERR unknown subcommand '{}'. Try {} HELP.",

@@ -5,6 +5,7 @@ use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use crate::session::ReplyMode;
 use russet_base::Args;
+use russet_base::told::told;
 
 /// CLIENT LIST is split at spaces, so what it shows holds none.
 fn is_plain(text: &[u8]) -> bool {
@@ -39,7 +40,7 @@ pub fn setname(ctx: &mut Ctx, args: Args) -> Outcome {
 pub fn setinfo(ctx: &mut Ctx, args: Args) -> Outcome {
     let (attribute, value) = (args.at(2), args.at(3));
     let is_name = attribute.eq_ignore_ascii_case(b"lib-name");
-    let shown = || String::from_utf8_lossy(attribute);
+    let shown = || told(attribute);
     if !is_name && !attribute.eq_ignore_ascii_case(b"lib-ver") {
         return Err(Refusal::text(format!("ERR Unrecognized option '{}'", shown())));
     }

@@ -7,6 +7,7 @@ use crate::error::Refusal;
 use crate::session::Gate;
 use russet_base::Args;
 use russet_base::num::parse_i64;
+use russet_base::told::told;
 use russet_protocol::Resp;
 
 /// The user that a connection begins as.
@@ -74,7 +75,7 @@ fn parse_greeting(args: Args) -> Result<Greeting, Refusal> {
                 2
             }
             _ => {
-                let option = String::from_utf8_lossy(option);
+                let option = told(option);
                 return Err(Refusal::text(format!("ERR Syntax error in HELLO option '{option}'")));
             }
         };
