@@ -32,7 +32,7 @@ use machine::Machine;
 use running::Running;
 use russet_base::Args;
 use russet_catalog::Command;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Boxed: a machine is large, and is taken and given for every run.
@@ -51,6 +51,8 @@ pub struct Scripts {
     pub wide_runs: AtomicU64,
     /// Keys that scripts used without having been given them; counted if somebody asks for it.
     pub undeclared_keys: AtomicU64,
+    /// Scripts may call DEBUG: for tests.
+    pub may_debug: AtomicBool,
 }
 
 /// Bytes of Lua machines and of the sources that they run.

@@ -338,6 +338,12 @@ impl<'a> Keys<'a> {
         self.live(key, place).0.map(EntryMut::into_ref)
     }
 
+    /// The key's entry as it is stored, even if its time is over.
+    pub fn peek_stored(&mut self, key: &[u8]) -> Option<EntryRef<'_, Object>> {
+        let (db, hash) = (self.db, self.place(key).hash);
+        self.shard_of(key).table(db).find(key, hash)
+    }
+
     pub fn exists(&mut self, key: &[u8]) -> bool {
         self.peek(key).is_some()
     }

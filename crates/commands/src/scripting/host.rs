@@ -9,6 +9,7 @@ use crate::ctx::{Ctx, Flow};
 use crate::handlers;
 use russet_base::OwnedArgs;
 use russet_base::float::format_f64;
+use russet_base::told::{bytes_of, told};
 use russet_catalog::spec::Flags;
 use russet_catalog::{Command, Unknown, has_keys, keys as key_positions, resolve};
 use russet_engine::types::element::IntText;
@@ -151,7 +152,7 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
             Unknown::Command => "ERR Unknown command called from script".to_owned(),
             Unknown::Subcommand(parent) => format!(
                 "ERR unknown subcommand '{}'. Try {} HELP.",
-                String::from_utf8_lossy(args.get(1).unwrap_or_default()),
+                told(args.get(1).unwrap_or_default()),
                 parent.spec().name.to_uppercase()
             ),
         })?;
@@ -159,7 +160,7 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
         if !spec.arity.allows(args.len()) {
             return Err("ERR Wrong number of args calling command from script".to_owned());
         }
-        if spec.flags.has(Flags::NOSCRIPT) {
+        if spec.flags.has(Flags::NOSCRIPT) && !self.may_debug(command) {
             return Err("ERR This Redis command is not allowed from script".to_owned());
         }
         if spec.flags.has(Flags::WRITE) || may_replicate(command) {
@@ -174,6 +175,10 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
         self.ctx.keys.forget_places();
         self.check_keys(command)?;
         Ok(command)
+    }
+
+    fn may_debug(&self, command: Command) -> bool {
+        command == Command::Debug && self.ctx.node.scripts.may_debug.load(Ordering::Relaxed)
     }
 
     fn check_keys(&mut self, command: Command) -> Result<(), String> {
@@ -213,11 +218,11 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
     fn found_undeclared(&mut self, key: &[u8]) -> Result<(), String> {
         let node = self.ctx.node;
         node.scripts.undeclared_keys.fetch_add(1, Ordering::Relaxed);
-        let name = String::from_utf8_lossy(&self.run.name).into_owned();
+        let name = told(&self.run.name).into_owned();
         if self.undeclared() == Undeclared::Refuse {
             return Err(format!(
                 "ERR Script {name} used the key '{}' that it was not given in KEYS",
-                String::from_utf8_lossy(key)
+                told(key)
             ));
         }
         node.host.log(&format!("script {name} used an undeclared key like {}", pattern_of(key)));
@@ -299,16 +304,17 @@ impl Host for RunHost<'_, '_, '_> {
             Some(Api::Breakpoint) => call.give(false),
             Some(Api::Debug) => call.give_none(),
             Some(Api::AclCheckCmd) => self.acl_check(call),
-            Some(Api::RegisterFunction) | None => {
-                Err(call.error("attempt to call field 'register_function' (a nil value)"))
-            }
+            Some(Api::RegisterFunction) | None => Err(raise(
+                call,
+                "ERR redis.register_function can only be called on FUNCTION LOAD command",
+            )),
         }
     }
 }
 
 /// COMPAT: what is no write and goes to replicas all the same is refused where writes are.
 fn may_replicate(command: Command) -> bool {
-    matches!(command, Command::Publish | Command::Spublish)
+    matches!(command, Command::Publish | Command::Spublish | Command::Pfcount)
 }
 
 /// COMPAT: whole numbers as integers, others in the fewest digits that mean them.
@@ -324,7 +330,7 @@ fn push_number(words: &mut OwnedArgs, value: f64) {
 
 /// A script's own proof that it reaches no other keys did not hold.
 fn outside(key: &[u8]) -> String {
-    format!("ERR Script reached for '{}' outside the keys it holds", String::from_utf8_lossy(key))
+    format!("ERR Script reached for '{}' outside the keys it holds", told(key))
 }
 
 /// A key with its digits and long parts blurred, so that no user data reaches the log.
@@ -337,16 +343,10 @@ fn pattern_of(key: &[u8]) -> String {
     parts.join(":")
 }
 
-/// What a library may call only while it is loaded, or only when it is not.
-pub fn absent(call: &mut Call<'_>, name: &str) -> Fault {
-    let text = format!("Script attempted to access nonexistent global variable '{name}'");
-    call.error(text)
-}
-
 pub fn error_table(call: &mut Call<'_>, text: &str) -> Result<Value, Fault> {
     let heap = call.heap();
     let table = heap.table(0, 2)?;
-    let text = heap.string(text.as_bytes())?;
+    let text = heap.string(&bytes_of(text))?;
     heap.set_field(table, b"err", Value::Str(text))?;
     heap.set_field(table, b"ignore_error_stats_update", Value::Bool(true))?;
     Ok(Value::Table(table))

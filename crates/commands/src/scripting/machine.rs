@@ -5,7 +5,7 @@ use super::cache::Script;
 use super::function::{Library, load};
 use russet_base::{Args, Random};
 use russet_scripting::state::Config;
-use russet_scripting::{Fault, RootId, State, StrRef, Value, libs};
+use russet_scripting::{Chunk, Fault, RootId, State, StrRef, Value, libs};
 use std::collections::HashMap;
 
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub struct Machine {
     loaded: HashMap<u64, RootId>,
     keys_name: StrRef,
     argv_name: StrRef,
+    /// The globals of a library while it is loaded.
+    loading_globals: RootId,
     /// The functions of the libraries that it has loaded, by the library's number.
     libraries: HashMap<u64, Vec<RootId>>,
     /// That of the cache when code was last let go of.
@@ -27,14 +29,14 @@ impl Machine {
     pub fn new(is_for_functions: bool) -> Self {
         let seed = Random::from_entropy().next_u64();
         let mut state = State::new(Config { seed, ..Config::default() });
-        let names = prepare(&mut state, is_for_functions)
-            .expect("an empty state has room for its libraries");
-        let (keys_name, argv_name) = names;
+        let Names { keys_name, argv_name, loading_globals } =
+            prepare(&mut state).expect("an empty state has room for its libraries");
         Machine {
             state,
             loaded: HashMap::new(),
             keys_name,
             argv_name,
+            loading_globals,
             libraries: HashMap::new(),
             epoch: 0,
             is_for_functions,
@@ -89,6 +91,21 @@ impl Machine {
         Ok(root.map_or(Value::Nil, |root| self.state.kept(*root)))
     }
 
+    /// Loads a library's code, which sees little of its globals until `finish_library`.
+    pub fn begin_library(&mut self, chunk: &Chunk) -> Result<RootId, Fault> {
+        match self.state.kept(self.loading_globals) {
+            Value::Table(globals) => self.state.load(chunk, globals),
+            _ => unreachable!("the globals of libraries are kept for good"),
+        }
+    }
+
+    /// What was run: its functions find all globals from now on.
+    pub fn finish_library(&mut self, main: RootId) {
+        let globals = self.state.globals();
+        self.state.set_globals(main, globals);
+        self.state.release(main);
+    }
+
     /// A table of words.
     pub fn words(&mut self, words: Args) -> Result<Value, Fault> {
         let heap = self.state.heap_mut();
@@ -101,11 +118,21 @@ impl Machine {
     }
 }
 
+/// What a machine finds again in its state.
+struct Names {
+    keys_name: StrRef,
+    argv_name: StrRef,
+    loading_globals: RootId,
+}
+
 /// Libraries and the names of what each run gets.
-fn prepare(state: &mut State, is_for_functions: bool) -> Result<(StrRef, StrRef), Fault> {
+fn prepare(state: &mut State) -> Result<Names, Fault> {
     libs::open(state)?;
-    api::open(state, is_for_functions)?;
+    api::open(state)?;
     libs::guard_globals(state)?;
+    let loading_globals = api::loading_globals(state)?;
     state.freeze();
-    Ok((state.heap_mut().intern(b"KEYS")?, state.heap_mut().intern(b"ARGV")?))
+    let heap = state.heap_mut();
+    let (keys_name, argv_name) = (heap.intern(b"KEYS")?, heap.intern(b"ARGV")?);
+    Ok(Names { keys_name, argv_name, loading_globals })
 }

@@ -1,5 +1,6 @@
 //! A script's result as a reply.
 
+use russet_base::told::told;
 use russet_protocol::Sink;
 use russet_scripting::{Heap, TableRef, Value};
 
@@ -37,7 +38,7 @@ impl Writer<'_> {
             _ => None,
         };
         if let Some(error) = text(field("err")) {
-            return reply.error(&String::from_utf8_lossy(error));
+            return reply.error(&told(error));
         }
         if let Some(status) = text(field("ok")) {
             return reply.status(&one_line(status));
@@ -105,5 +106,5 @@ impl Writer<'_> {
 
 /// Text that can't break a line: line ends are turned into spaces.
 fn one_line(text: &[u8]) -> String {
-    String::from_utf8_lossy(text).replace(['\r', '\n'], " ")
+    told(text).replace(['\r', '\n'], " ")
 }

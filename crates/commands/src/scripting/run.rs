@@ -9,6 +9,7 @@ use super::reply;
 use super::running::Run;
 use crate::ctx::{Ctx, DONE, Flow, Outcome};
 use crate::error::Refusal;
+use russet_base::told::told;
 use russet_protocol::Resp;
 use russet_scripting::{Fault, Heap, Value};
 use std::sync::Arc;
@@ -113,7 +114,7 @@ fn error_text(machine: &Machine, fault: Fault, is_function: bool) -> String {
     };
     match machine.state.origin() {
         Some(origin) => {
-            let name = String::from_utf8_lossy(&origin.chunk_name).into_owned();
+            let name = told(&origin.chunk_name).into_owned();
             format!("{text} script: on {name}:{}.", origin.line)
         }
         None => text,
@@ -122,12 +123,12 @@ fn error_text(machine: &Machine, fault: Fault, is_function: bool) -> String {
 
 /// The words of an error value.
 pub fn text_of(heap: &Heap, value: Value) -> String {
-    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let text = |bytes: &[u8]| told(bytes).into_owned();
     match value {
-        Value::Str(string) => format!("ERR {}", lossy(heap.bytes(string))),
+        Value::Str(string) => format!("ERR {}", text(heap.bytes(string))),
         Value::Number(number) => format!("ERR {}", plain(number)),
         Value::Table(table) => match heap.field(table, b"err") {
-            Value::Str(string) => lossy(heap.bytes(string)),
+            Value::Str(string) => text(heap.bytes(string)),
             Value::Number(number) => plain(number),
             _ => "ERR unknown error".to_owned(),
         },

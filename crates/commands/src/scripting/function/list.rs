@@ -7,6 +7,7 @@ use crate::scripting::script::{RUN_STATS_FIELDS, write_run_stats};
 use russet_base::Args;
 use russet_base::glob::Glob;
 use russet_base::text::eq_ignore_case;
+use russet_base::told::told;
 use russet_protocol::Sink;
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ pub fn list(ctx: &mut Ctx, args: Args) -> Outcome {
             let given = words.next();
             pattern = Some(given.ok_or(Refusal::text("ERR library name argument was not given"))?);
         } else {
-            let word = String::from_utf8_lossy(word);
+            let word = told(word);
             return Err(Refusal::text(format!("ERR Unknown argument {word}")));
         }
     }
