@@ -101,6 +101,11 @@ impl Scripts {
         self.libraries.write().unwrap_or_else(|poison| poison.into_inner())
     }
 
+    /// Lets go of the machines that nobody uses, with all that they have loaded.
+    pub(crate) fn drop_machines(&self, is_for_functions: bool) {
+        self.machines().retain(|idle| idle.is_for_functions != is_for_functions);
+    }
+
     fn give_machine(&self, machine: Box<Machine>) {
         let mut machines = self.machines();
         if machines.len() < MACHINES_KEPT_MAX {

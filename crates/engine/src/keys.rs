@@ -109,6 +109,8 @@ pub struct Keys<'a> {
     pub(crate) locked: Locked<'a, Shard>,
     pub db: usize,
     pub now: UnixMillis,
+    /// The time that TIME told to a transaction or a script, which is to hear no other.
+    pub micros_told: Option<i64>,
     /// What entries that are used are stamped with.
     clock: AccessClock,
     /// Reads leave no trace in the access clock (CLIENT NO-TOUCH, OBJECT, ...).
@@ -132,6 +134,7 @@ impl<'a> Keys<'a> {
             locked,
             db,
             now,
+            micros_told: None,
             clock: keyspace.access_clock(now),
             is_silent: false,
             known: &[],

@@ -2,6 +2,7 @@
 
 use super::api::Api;
 use super::cache::sha1_hex;
+use super::reply::COUNTED;
 use super::running::Run;
 use super::sink::LuaSink;
 use crate::config::Directive;
@@ -75,18 +76,14 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
     /// `redis.call` and `redis.pcall`.
     fn call(&mut self, call: &mut Call<'_>, is_protected: bool) -> Outcome {
         self.operations += 1;
-        let answer = match self.read_words(call) {
-            Ok(()) => self.run_command(call)?,
-            Err(text) => Err(text.to_owned()),
+        let error = match self.read_words(call) {
+            Ok(()) => match self.run_command(call)? {
+                Ok(value) => return call.give(value),
+                Err(text) => counted_error(call, &text)?,
+            },
+            Err(text) => error_table(call, text)?,
         };
-        match answer {
-            Ok(value) => call.give(value),
-            Err(text) if is_protected => {
-                let error = error_table(call, &text)?;
-                call.give(error)
-            }
-            Err(text) => Err(Fault::Error(error_table(call, &text)?)),
-        }
+        if is_protected { call.give(error) } else { Err(Fault::Error(error)) }
     }
 
     /// The words of the command, numbers as text.
@@ -109,7 +106,10 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
     fn run_command(&mut self, call: &mut Call<'_>) -> Result<Result<Value, String>, Fault> {
         let command = match self.check() {
             Ok(command) => command,
-            Err(text) => return Ok(Err(text)),
+            Err(text) => {
+                self.count_rejected(&text);
+                return Ok(Err(text));
+            }
         };
         let ctx = &mut *self.ctx;
         let args = self.words.as_args();
@@ -143,6 +143,13 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
             ctx.node.stats.count_error(text);
         }
         Ok(answer)
+    }
+
+    fn count_rejected(&self, text: &str) {
+        if let Ok(command) = resolve(self.words.as_args()) {
+            self.ctx.stats.of(command).rejected.add(1);
+        }
+        self.ctx.node.stats.count_error(text);
     }
 
     /// The command that the words mean, if a script may call it, with its keys in locked shards.
@@ -280,9 +287,14 @@ impl Host for RunHost<'_, '_, '_> {
     fn tick(&mut self) -> Tick {
         let node = self.ctx.node;
         let elapsed = node.clock.monotonic_micros().saturating_sub(self.run.started_micros);
-        if elapsed >= self.busy_after_micros && node.scripts.running.note_slow(&self.run) {
-            // Those who wait for one of its shards are told that it is busy.
-            node.keyspace.wake_waiters(self.run.shards);
+        if elapsed >= self.busy_after_micros {
+            // COMPAT: time stands still in a script until it is slow; test
+            // tests/wire/scripting/script.wire, "a script that has written can't be killed".
+            self.ctx.keys.micros_told = None;
+            if node.scripts.running.note_slow(&self.run) {
+                // Those who wait for one of its shards are told that it is busy.
+                node.keyspace.wake_waiters(self.run.shards);
+            }
         }
         match self.run.is_to_end.load(Ordering::Acquire) {
             true => Tick::Kill,
@@ -343,13 +355,21 @@ fn pattern_of(key: &[u8]) -> String {
     parts.join(":")
 }
 
-pub fn error_table(call: &mut Call<'_>, text: &str) -> Result<Value, Fault> {
+fn error_table(call: &mut Call<'_>, text: &str) -> Result<Value, Fault> {
     let heap = call.heap();
     let table = heap.table(0, 2)?;
     let text = heap.string(&bytes_of(text))?;
     heap.set_field(table, b"err", Value::Str(text))?;
-    heap.set_field(table, b"ignore_error_stats_update", Value::Bool(true))?;
     Ok(Value::Table(table))
+}
+
+/// The error of a command, which was counted.
+fn counted_error(call: &mut Call<'_>, text: &str) -> Result<Value, Fault> {
+    let error = error_table(call, text)?;
+    if let Value::Table(table) = error {
+        call.heap().set_field(table, COUNTED, Value::Bool(true))?;
+    }
+    Ok(error)
 }
 
 /// An error of the `redis` functions: a table, like those of commands.

@@ -57,20 +57,28 @@ pub fn run(ctx: &mut Ctx, request: Request) -> Outcome {
         has_written: AtomicBool::new(false),
         is_to_end: AtomicBool::new(false),
     });
+    ctx.session.is_in_script = true;
     let mut host = RunHost::new(ctx, run.clone(), request.is_read_only);
     host.declare(request.words.keys.iter());
     let result = call(&mut machine, &request, &mut host);
     let (resp, operations) = (host.resp, host.operations);
     node.scripts.running.end(&run);
+    ctx.session.is_in_script = false;
     restore_db(ctx, db);
     let micros = node.clock.monotonic_micros().saturating_sub(started_micros);
     request.stats.count(micros, operations, result.is_err());
     let outcome = match result {
         Ok(value) => {
-            reply::write(machine.state.heap(), value, resp == Resp::V3, ctx.reply);
+            let failed = &ctx.stats.of(ctx.command).failed;
+            let count = |text: Option<&str>| {
+                failed.add(1);
+                text.into_iter().for_each(|text| node.stats.count_error(text));
+            };
+            let heap = machine.state.heap();
+            reply::write(heap, (value, resp == Resp::V3), ctx.reply, &count);
             DONE
         }
-        Err(fault) => Err(Refusal::text(error_text(&machine, fault, is_function))),
+        Err(fault) => Err(refusal(&machine, fault, is_function)),
     };
     machine.state.end_run();
     node.scripts.give_machine(machine);
@@ -102,6 +110,15 @@ fn restore_db(ctx: &mut Ctx, db: usize) {
         ctx.session.card.db.store(db as u32, Ordering::Relaxed);
         ctx.keys.db = db;
     }
+}
+
+fn refusal(machine: &Machine, fault: Fault, is_function: bool) -> Refusal {
+    let was_counted = match &fault {
+        Fault::Error(Value::Table(table)) => reply::was_counted(machine.state.heap(), *table),
+        _ => false,
+    };
+    let text = error_text(machine, fault, is_function);
+    if was_counted { Refusal::Counted(text) } else { Refusal::text(text) }
 }
 
 /// What an error that nobody caught says, and where it was.

@@ -41,6 +41,7 @@ pub fn flush(ctx: &mut Ctx, args: Args) -> Outcome {
         return Err(Refusal::text("ERR SCRIPT FLUSH only support SYNC|ASYNC option"));
     }
     ctx.node.scripts.cache_mut().clear();
+    ctx.node.scripts.drop_machines(false);
     ctx.reply.ok();
     DONE
 }

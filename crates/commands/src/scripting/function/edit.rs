@@ -55,6 +55,7 @@ pub fn flush(ctx: &mut Ctx, args: Args) -> Outcome {
         return Err(Refusal::text("ERR FUNCTION FLUSH only supports SYNC|ASYNC option"));
     }
     ctx.node.scripts.libraries_mut().clear();
+    ctx.node.scripts.drop_machines(true);
     ctx.keys.effects.dirty += 1;
     ctx.reply.ok();
     DONE
