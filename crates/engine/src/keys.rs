@@ -468,6 +468,13 @@ impl<'a> Keys<'a> {
         self.notice(key, event);
     }
 
+    /// As [`Keys::wrote`], for a key that went because its deadline was set in the past.
+    pub fn wrote_expired(&mut self, key: &[u8]) {
+        let place = self.place(key);
+        self.keyspace.count_expired(place.shard as usize);
+        self.wrote(key, Event::EXPIRED);
+    }
+
     /// As [`Keys::wrote`], for a change that has no event of its own.
     #[inline]
     pub fn changed(&mut self, key: &[u8]) {

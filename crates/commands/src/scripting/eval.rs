@@ -23,27 +23,43 @@ fn find(node: &Node, sha: &[u8]) -> Result<Arc<Script>, Refusal> {
 }
 
 pub fn eval(ctx: &mut Ctx, args: Args) -> Outcome {
-    let words = Words::parse(args)?;
-    let script = find_or_compile(ctx.node, args.at(1))?;
-    run_script(ctx, &script, words, false)
+    found(ctx, args, find_or_compile, false)
 }
 
 pub fn eval_ro(ctx: &mut Ctx, args: Args) -> Outcome {
-    let words = Words::parse(args)?;
-    let script = find_or_compile(ctx.node, args.at(1))?;
-    run_script(ctx, &script, words, true)
+    found(ctx, args, find_or_compile, true)
 }
 
 pub fn evalsha(ctx: &mut Ctx, args: Args) -> Outcome {
-    let words = Words::parse(args)?;
-    let script = find(ctx.node, args.at(1))?;
-    run_script(ctx, &script, words, false)
+    found(ctx, args, find, false)
 }
 
 pub fn evalsha_ro(ctx: &mut Ctx, args: Args) -> Outcome {
-    let words = Words::parse(args)?;
-    let script = find(ctx.node, args.at(1))?;
-    run_script(ctx, &script, words, true)
+    found(ctx, args, find, true)
+}
+
+type Find = fn(&Node, &[u8]) -> Result<Arc<Script>, Refusal>;
+
+fn found(ctx: &mut Ctx, args: Args, find: Find, is_read_only: bool) -> Outcome {
+    let script = Words::parse(args).and_then(|words| Ok((words, find(ctx.node, args.at(1))?)));
+    match script {
+        Ok((words, script)) => run_script(ctx, &script, words, is_read_only),
+        Err(refusal) => refused(ctx, args, refusal),
+    }
+}
+
+/// A call that does not run is shown to those who monitor, too.
+pub fn refused(ctx: &Ctx, args: Args, refusal: Refusal) -> Outcome {
+    show(ctx, args);
+    Err(refusal)
+}
+
+/// COMPAT: the call is shown before the commands that its code calls, not when it is over; test
+/// tests/wire/server/monitor.wire, "scripts".
+pub fn show(ctx: &Ctx, args: Args) {
+    if ctx.node.monitors.is_on() {
+        ctx.node.monitors.show(ctx.node, ctx.session, args);
+    }
 }
 
 /// The words of a call: all of them, the keys, and the rest.
@@ -78,7 +94,7 @@ pub const MAY_WRITE: &str = "ERR Can not execute a script with write flag using 
 
 fn run_script(ctx: &mut Ctx, script: &Script, words: Words, is_read_only: bool) -> Outcome {
     if is_read_only && script.flags.has_shebang && !script.flags.no_writes {
-        return Err(Refusal::text(MAY_WRITE));
+        return refused(ctx, words.all, Refusal::text(MAY_WRITE));
     }
     let request = Request {
         code: Code::Script(script),

@@ -7,6 +7,7 @@ use super::running::Run;
 use super::sink::LuaSink;
 use crate::config::Directive;
 use crate::ctx::{Ctx, Flow};
+use crate::dispatch::note_call;
 use crate::handlers;
 use russet_base::OwnedArgs;
 use russet_base::float::format_f64;
@@ -127,9 +128,19 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
             command,
             may_block: false,
         };
+        // Else its time is part of the script's only.
+        let is_timed = ctx.node.slowlog.is_precise();
+        let started_micros = if is_timed { ctx.node.clock.monotonic_micros() } else { 0 };
         let outcome = handlers::of(command)(&mut inner, args);
         ctx.stats.processed.add(1);
-        ctx.stats.count_call(command, 0);
+        let commands = &ctx.session.card.commands;
+        commands.store(commands.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        if is_timed {
+            let micros = ctx.node.clock.monotonic_micros().saturating_sub(started_micros);
+            note_call(ctx.node, ctx.stats, ctx.session, (command, args), micros);
+        } else {
+            ctx.stats.count_call(command, 0);
+        }
         if ctx.node.monitors.is_on() {
             ctx.node.monitors.feed(ctx.node, ctx.session, command, args);
         }

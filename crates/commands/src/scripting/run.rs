@@ -1,7 +1,7 @@
 //! One run, of a script or a function, from its words to its reply.
 
 use super::cache::{RunStats, Script};
-use super::eval::Words;
+use super::eval::{Words, show};
 use super::function::Library;
 use super::host::RunHost;
 use super::machine::Machine;
@@ -41,6 +41,7 @@ pub fn run(ctx: &mut Ctx, request: Request) -> Outcome {
     if request.is_wide && ctx.keys.held() != ctx.node.keyspace.all_shards() {
         return Ok(Flow::Replan);
     }
+    show(ctx, request.words.all);
     let node = ctx.node;
     node.scripts.count_run(request.is_wide);
     let is_function = matches!(request.code, Code::Function(..));
