@@ -67,6 +67,22 @@ pub struct ScriptMemory {
 /// Machines that are kept for the next script.
 const MACHINES_KEPT_MAX: usize = 64;
 
+/// Whether a call runs code that does not say that it only reads.
+pub(crate) fn may_write(node: &Node, command: Command, args: Args) -> bool {
+    let reads = match command {
+        Command::Eval => shebang::parse(args.at(1)).ok().map(|(flags, _)| flags.no_writes),
+        Command::Evalsha => {
+            node.scripts.cache().by_sha(args.at(1)).map(|script| script.flags.no_writes)
+        }
+        Command::Fcall => {
+            let found = node.scripts.libraries().function(args.at(1));
+            found.map(|(library, index)| library.functions[index].flags.no_writes)
+        }
+        _ => Some(true),
+    };
+    !reads.unwrap_or(false)
+}
+
 impl Scripts {
     fn cache(&self) -> RwLockReadGuard<'_, Cache> {
         self.cache.read().unwrap_or_else(|poison| poison.into_inner())

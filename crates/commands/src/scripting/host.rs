@@ -9,6 +9,7 @@ use crate::config::Directive;
 use crate::ctx::{Ctx, Flow};
 use crate::dispatch::note_call;
 use crate::handlers;
+use crate::pause::may_replicate;
 use russet_base::OwnedArgs;
 use russet_base::float::format_f64;
 use russet_base::told::{bytes_of, told};
@@ -181,6 +182,7 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
         if spec.flags.has(Flags::NOSCRIPT) && !self.may_debug(command) {
             return Err("ERR This Redis command is not allowed from script".to_owned());
         }
+        // COMPAT: what goes to replicas is refused where writes are.
         if spec.flags.has(Flags::WRITE) || may_replicate(command) {
             if self.is_read_only {
                 let text = "ERR Write commands are not allowed from read-only scripts.";
@@ -333,11 +335,6 @@ impl Host for RunHost<'_, '_, '_> {
             )),
         }
     }
-}
-
-/// COMPAT: what is no write and goes to replicas all the same is refused where writes are.
-fn may_replicate(command: Command) -> bool {
-    matches!(command, Command::Publish | Command::Spublish | Command::Pfcount)
 }
 
 /// COMPAT: whole numbers as integers, others in the fewest digits that mean them.
