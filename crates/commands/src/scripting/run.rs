@@ -73,7 +73,7 @@ pub fn run(ctx: &mut Ctx, request: Request) -> Outcome {
             let failed = &ctx.stats.of(ctx.command).failed;
             let count = |text: Option<&str>| {
                 failed.add(1);
-                text.into_iter().for_each(|text| node.stats.count_error(text));
+                text.into_iter().for_each(|text| node.stats.count_custom_error(text));
             };
             let heap = machine.state.heap();
             reply::write(heap, (value, resp == Resp::V3), ctx.reply, &count);
