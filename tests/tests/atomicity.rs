@@ -16,7 +16,7 @@ use russet_tests::server::{Kind, Server};
 const STORM: Duration = Duration::from_millis(1_200);
 
 fn server() -> Server {
-    Server::start(Kind::Russet, &["--threads", "4"]).unwrap()
+    Server::start(Kind::Russet, &["--threads", "4", "--threads-min", "4"]).unwrap()
 }
 
 fn connect(server: &Server) -> Client {

@@ -30,7 +30,7 @@ fn servers() -> Option<(Server, Server)> {
             return None;
         }
     };
-    Some((Server::start(Kind::Russet, &["--threads", "4"]).unwrap(), peer))
+    Some((Server::start(Kind::Russet, &["--threads", "4", "--threads-min", "4"]).unwrap(), peer))
 }
 
 fn new_enough(peer: Server) -> Result<Server, String> {

@@ -17,7 +17,7 @@ const REQUESTS: usize = 2_000;
 const LONG: &str = "600000";
 
 fn server() -> Server {
-    Server::start(Kind::Russet, &["--threads", "4"]).unwrap()
+    Server::start(Kind::Russet, &["--threads", "4", "--threads-min", "4"]).unwrap()
 }
 
 fn connect(server: &Server) -> Client {

@@ -11,7 +11,8 @@ const ACCOUNTS: u64 = 16;
 const EACH: i64 = 100;
 
 fn server(extra: &[&str]) -> Server {
-    let words: Vec<&str> = ["--threads", "4"].iter().chain(extra).copied().collect();
+    let words: Vec<&str> =
+        ["--threads", "4", "--threads-min", "4"].iter().chain(extra).copied().collect();
     Server::start(Kind::Russet, &words).unwrap()
 }
 

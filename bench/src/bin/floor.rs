@@ -38,7 +38,7 @@ impl Service for Floor {
         self.now_ms()
     }
 
-    fn begin_turn(&self, _worker: &mut (), _client: &mut (), _input_bytes: usize) {}
+    fn begin_turn(&self, _worker: &mut (), _client: &mut ()) {}
 
     fn end_turn(&self, _worker: &mut (), _client: &mut ()) {}
 
@@ -126,7 +126,7 @@ fn main() -> ExitCode {
 /// Serves until the process is ended.
 fn serve(port: u16, threads: usize) -> std::io::Result<()> {
     let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
-    let fleet = Fleet::start(Arc::new(Floor), threads)?;
+    let fleet = Fleet::start(Arc::new(Floor), 1..=threads)?;
     fleet.listen(vec![Listener::Tcp(listener)]);
     loop {
         std::thread::park();

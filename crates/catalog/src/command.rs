@@ -443,7 +443,7 @@ impl Command {
     pub const COUNT: usize = Command::ALL.len();
 
     #[inline]
-    pub fn spec(self) -> &'static Spec {
+    pub const fn spec(self) -> &'static Spec {
         &SPECS[self as usize]
     }
 

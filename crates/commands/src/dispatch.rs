@@ -27,6 +27,9 @@ use russet_protocol::Sink;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// Longer calls fetch their keys themselves, all at once.
+const EXPECTED_WORDS_MAX: usize = 32;
+
 /// How far a command came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
@@ -45,6 +48,8 @@ pub struct Worker {
     /// The time that commands see: read once for each batch of commands.
     pub now: UnixMillis,
     pub(crate) places: Vec<(usize, Place)>,
+    /// Databases and places of keys that commands of other connections will touch soon.
+    expected: Vec<(usize, Place)>,
     /// Fast commands of the batch under way, timed together.
     pub(crate) reach: Reach,
     pub(crate) batch: CallCounts,
@@ -63,6 +68,7 @@ impl Worker {
             stats,
             now,
             places: Vec::new(),
+            expected: Vec::new(),
             reach: Reach::default(),
             batch: CallCounts::default(),
             batch_started: 0,
@@ -98,6 +104,27 @@ impl Worker {
         self.read_clock();
         let elapsed = self.batch_started.saturating_sub(started);
         self.batch.settle(&self.stats, elapsed);
+    }
+
+    /// A command that will run soon, though others come first: notes its keys.
+    pub fn expect(&mut self, session: &Session, args: Args) {
+        let Ok(command) = resolve(args) else { return };
+        let spec = command.spec();
+        if !spec.arity.allows(args.len()) || args.len() > EXPECTED_WORDS_MAX {
+            return;
+        }
+        let (keyspace, expected) = (&self.node.keyspace, &mut self.expected);
+        let _no_matter = key_positions(command, args, &mut |key| {
+            let place = keyspace.place(args.at(key.index));
+            keyspace.prefetch_lock(place);
+            expected.push((session.db, place));
+        });
+    }
+
+    /// Fetches the keys of the commands that are expected.
+    pub fn fetch_expected(&mut self) {
+        self.node.keyspace.prefetch(&self.expected);
+        self.expected.clear();
     }
 
     /// Counts a call that waited and was answered from outside: served by another client's write,

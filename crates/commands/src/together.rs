@@ -15,7 +15,7 @@ use crate::handlers;
 use crate::node::Node;
 use crate::session::Session;
 use russet_base::Args;
-use russet_catalog::spec::{Flags, Spec};
+use russet_catalog::spec::{Arity, Flags, Spec};
 use russet_catalog::{Command, is_first_word_only_key, keys as key_positions, resolve};
 use russet_engine::keys::{Keys, Weight};
 use russet_engine::keyspace::Place;
@@ -110,12 +110,16 @@ impl Worker {
         let held = planned.iter().map(is_held).take_while(|is_held| *is_held).count();
         self.reach.adjust(held < planned.len());
         planned.truncate(held);
-        keys.prefetch_held();
+        let places_end = planned.last().map_or(0, |call| call.places().end);
+        let may_be_long = keys.prefetch_held(places_end);
+        let may_ask_much = node.large_requests.wants(WORDS_BYTES_MAX as u64);
         let mut writer = RespWriter::new(out, session.resp);
         let mut ran = 0usize;
         for call in &planned {
             let places = call.places();
-            if !is_small(&mut keys, call.command.spec(), &self.places[places.clone()]) {
+            if may_be_long
+                && !is_small(&mut keys, call.command.spec(), &self.places[places.clone()])
+            {
                 break;
             }
             let before = writer.bytes_len();
@@ -137,9 +141,12 @@ impl Worker {
             if keys.effects.has_told() {
                 settle(&mut keys, node);
             }
-            let (request, reply) = (call.args.extent_bytes(), writer.bytes_len() - before);
-            node.large_requests.note(node, session, call.args, request as u64);
-            node.large_replies.note(node, session, call.args, reply as u64);
+            if may_ask_much {
+                let request_bytes = call.args.extent_bytes() as u64;
+                node.large_requests.note(node, session, call.args, request_bytes);
+            }
+            let reply_bytes = (writer.bytes_len() - before) as u64;
+            node.large_replies.note(node, session, call.args, reply_bytes);
             self.batch.add(call.command);
             ran += 1;
         }
@@ -187,12 +194,31 @@ fn plan<'a>(
 
 #[inline]
 fn is_plain(command: Command, args: Args) -> bool {
-    let spec = command.spec();
-    !spec.flags.has_any(ALONE)
-        && spec.arity.allows(args.len())
-        && args.len() <= WORDS_MAX
+    let (words_min, words_max) = PLAIN_WORDS[command as usize];
+    (usize::from(words_min)..=usize::from(words_max)).contains(&args.len())
         && args.extent_bytes() <= WORDS_BYTES_MAX
 }
+
+/// By command: how many words a call may have to run with others. No number will do for a command
+/// that never does.
+static PLAIN_WORDS: [(u8, u8); Command::COUNT] = {
+    let mut table = [(1, 0); Command::COUNT];
+    let mut at = 0;
+    while at < Command::COUNT {
+        let spec = Command::ALL[at].spec();
+        if !spec.flags.has_any(ALONE) {
+            table[at] = match spec.arity {
+                Arity::Exactly(words) if words as usize <= WORDS_MAX => (words as u8, words as u8),
+                Arity::AtLeast(words) if words as usize <= WORDS_MAX => {
+                    (words as u8, WORDS_MAX as u8)
+                }
+                _ => (1, 0),
+            };
+        }
+        at += 1;
+    }
+    table
+};
 
 /// Adds the places of one call's keys. False if it has none, or too many, or can't be told.
 #[inline]

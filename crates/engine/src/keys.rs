@@ -3,7 +3,7 @@
 
 use crate::access::AccessClock;
 use crate::event::{Event, EventClasses, Notice};
-use crate::field_expiry::{bound_of_entry, bound_of_new};
+use crate::field_expiry::{FieldSchedule, bound_of_entry, bound_of_new};
 use crate::keyspace::{Keyspace, Place};
 use crate::shard::Shard;
 use crate::store::raw::lock::Locked;
@@ -11,6 +11,8 @@ use crate::store::raw::table::{Deleted, EntryMut, EntryRef, NewValue, Removed, S
 use crate::store::shard_set::ShardSet;
 use crate::types::string;
 use crate::value::Object;
+use crate::waiting::Waiting;
+use crate::watch::Watched;
 use russet_base::clock::UnixMillis;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -74,33 +76,32 @@ pub enum Weight {
     LongString,
 }
 
-/// A key's entry in one probe.
-enum Probe<'t> {
-    Absent,
-    Live(EntryMut<'t, Object>),
-    /// What is left of it, and the bound of its fields' deadlines.
-    Expired(Deleted<Object>, Option<i64>),
-    /// Expired, but not to be removed now: see [`Keyspace::may_expire`].
-    Kept,
+/// What hears of a key that has expired.
+struct Heirs<'s> {
+    keyspace: &'s Keyspace,
+    watched: &'s mut Watched,
+    waiting: &'s Waiting,
+    fields: &'s mut FieldSchedule,
+    effects: &'s mut Effects,
 }
 
-#[inline]
-fn probe<'t>(
-    table: &'t mut Table<Object>,
-    key: &[u8],
-    hash: u64,
-    (now, keyspace): (UnixMillis, &Keyspace),
-) -> Probe<'t> {
-    match table.find_mut(key, hash) {
-        None => Probe::Absent,
-        Some(entry) if entry.expiry().is_some_and(|at| at <= now.0) => {
-            if !keyspace.may_expire() {
-                return Probe::Kept;
-            }
-            let bound = bound_of_entry(&entry);
-            Probe::Expired(entry.delete(), bound)
+impl Heirs<'_> {
+    /// Deletes an expired entry, with its event, or leaves it where it is for now: see
+    /// [`Keyspace::may_expire`].
+    #[cold]
+    #[inline(never)]
+    fn expire(self, key: &[u8], (db, shard): (usize, usize), entry: EntryMut<'_, Object>) {
+        self.watched.expire(db, key);
+        if !self.keyspace.may_expire() {
+            return;
         }
-        Some(entry) => Probe::Live(entry),
+        self.fields.forget(key, bound_of_entry(&entry));
+        if self.waiting.is_awaited(db, key) {
+            self.effects.ready.push(ReadyKey { db, key: key.into() });
+        }
+        self.effects.touched.insert(shard);
+        self.effects.notice(db, key, Event::EXPIRED);
+        self.keyspace.bury(shard, entry.delete().into_object());
     }
 }
 
@@ -164,24 +165,26 @@ impl<'a> Keys<'a> {
 
     /// Locks the shards of some of the known keys if that takes no waiting, and hints at the keys'
     /// places in their tables.
+    #[inline]
     pub fn hold_known_now(&mut self, range: Range<usize>) -> bool {
+        let db = self.db;
         self.known[range].iter().all(|&(_, place)| {
-            let is_held = self.locked.try_add_now(place.shard as usize);
-            if is_held {
-                self.table(place.shard).prefetch_bucket(place.hash);
-            }
-            is_held
+            let shard = self.locked.try_add_now(place.shard as usize);
+            shard.map(|shard| shard.tables[db].prefetch_bucket(place.hash)).is_some()
         })
     }
 
-    /// Hints that the known keys in locked shards will be needed soon; see
-    /// [`Keys::hold_known_now`].
-    pub fn prefetch_held(&mut self) {
-        for &(_, place) in self.known {
-            if self.locked.held().contains(place.shard as usize) {
-                self.table(place.shard).prefetch_entry(place.hash);
-            }
+    /// Hints that the first of the known keys, whose shards are locked, will be needed soon. Says
+    /// whether their shards hold anything large at all: see [`Keys::weigh`].
+    #[inline]
+    pub fn prefetch_held(&mut self, count: usize) -> bool {
+        let mut has_objects = false;
+        for &(_, place) in &self.known[..count] {
+            let table = self.table(place.shard);
+            table.prefetch_entry(place.hash);
+            has_objects |= table.has_objects();
         }
+        has_objects
     }
 
     /// The next command's keys begin at this one of the known places.
@@ -244,34 +247,29 @@ impl<'a> Keys<'a> {
 
     /// The key's entry, and beside it what there is to tell of the look-up. An expired entry is
     /// deleted, with its event, or at least not shown.
-    #[inline]
+    #[inline(always)]
     fn live(&mut self, key: &[u8], place: Place) -> (Option<EntryMut<'_, Object>>, &mut Effects) {
-        let shard_index = place.shard as usize;
-        if self.locked.shard(shard_index).fields[self.db].is_due(self.now) {
+        let (db, now, shard) = (self.db, self.now, place.shard as usize);
+        if self.locked.shard(shard).fields[db].is_due(now) {
             self.expire_fields(key, place);
         }
-        let Shard { tables, watched, waiting, fields, .. } = self.locked.shard(shard_index);
-        let circumstances = (self.now, self.keyspace);
-        let entry = match probe(&mut tables[self.db], key, place.hash, circumstances) {
-            Probe::Live(entry) => Some(entry),
-            Probe::Absent => None,
-            Probe::Kept => {
-                watched.expire(self.db, key);
-                None
-            }
-            Probe::Expired(deleted, bound) => {
-                fields[self.db].forget(key, bound);
-                watched.expire(self.db, key);
-                if waiting.is_awaited(self.db, key) {
-                    self.effects.ready.push(ReadyKey { db: self.db, key: key.into() });
-                }
-                self.effects.touched.insert(shard_index);
-                self.effects.notice(self.db, key, Event::EXPIRED);
-                self.keyspace.bury(shard_index, deleted.into_object());
-                None
-            }
-        };
-        (entry, self.effects)
+        let (keyspace, effects) = (self.keyspace, &mut *self.effects);
+        let Shard { tables, watched, waiting, fields, .. } = self.locked.shard(shard);
+        let Some(entry) = tables[db].find_mut(key, place.hash) else { return (None, effects) };
+        if entry.expiry().is_some_and(|at| at <= now.0) {
+            let fields = &mut fields[db];
+            let heirs = Heirs { keyspace, watched, waiting, fields, effects: &mut *effects };
+            heirs.expire(key, (db, shard), entry);
+            return (None, effects);
+        }
+        (Some(entry), effects)
+    }
+
+    /// As [`Keys::live`], apart from the path of most commands.
+    #[inline(never)]
+    fn live_apart(&mut self, key: &[u8]) -> (Option<EntryMut<'_, Object>>, &mut Effects) {
+        let place = self.place(key);
+        self.live(key, place)
     }
 
     fn free(&mut self, removed: Deleted<Object>) {
@@ -324,8 +322,8 @@ impl<'a> Keys<'a> {
     /// As [`Keys::read`], for a command that asks about the key and not for its value: the access
     /// clock stays.
     pub fn inspect(&mut self, key: &[u8]) -> Option<EntryRef<'_, Object>> {
-        let (place, db) = (self.place(key), self.db);
-        let (entry, effects) = self.live(key, place);
+        let db = self.db;
+        let (entry, effects) = self.live_apart(key);
         if entry.is_some() {
             effects.hits += 1;
         } else {
@@ -337,8 +335,7 @@ impl<'a> Keys<'a> {
 
     /// The key's entry without any trace of having looked.
     pub fn peek(&mut self, key: &[u8]) -> Option<EntryRef<'_, Object>> {
-        let place = self.place(key);
-        self.live(key, place).0.map(EntryMut::into_ref)
+        self.live_apart(key).0.map(EntryMut::into_ref)
     }
 
     /// The key's entry as it is stored, even if its time is over.
@@ -362,8 +359,7 @@ impl<'a> Keys<'a> {
 
     /// Deletes a key, without telling; the caller says why with [`Keys::wrote`].
     pub fn remove(&mut self, key: &[u8]) -> bool {
-        let place = self.place(key);
-        let Some(entry) = self.live(key, place).0 else { return false };
+        let Some(entry) = self.live_apart(key).0 else { return false };
         let bound = bound_of_entry(&entry);
         let removed = entry.delete();
         self.reschedule(key, (bound, None));
@@ -373,8 +369,7 @@ impl<'a> Keys<'a> {
 
     /// Deletes a key and gives its value to the caller: RENAME, MOVE, GETDEL.
     pub fn take(&mut self, key: &[u8]) -> Option<Removed<Object>> {
-        let place = self.place(key);
-        let entry = self.live(key, place).0?;
+        let entry = self.live_apart(key).0?;
         let bound = bound_of_entry(&entry);
         let removed = entry.remove();
         self.reschedule(key, (bound, None));

@@ -8,7 +8,7 @@ use crate::keys::{Effects, Keys, ReadyKey};
 use crate::reclaim::Reclaimer;
 use crate::shard::{Shard, ShardGauges};
 use crate::store::raw::lock::{Locked, Locks, Wait, Wake};
-use crate::store::raw::table::PagePool;
+use crate::store::raw::table::{PagePool, Table};
 use crate::store::shard_set::ShardSet;
 use crate::value::Object;
 use russet_base::clock::UnixMillis;
@@ -120,6 +120,17 @@ impl Keyspace {
     #[inline]
     pub fn prefetch_lock(&self, place: Place) {
         self.locks.prefetch(place.shard as usize);
+    }
+
+    /// Hints that keys will be needed soon, as far as their shards are free now.
+    pub fn prefetch(&self, places: &[(usize, Place)]) {
+        let look = |&(db, place): &(usize, Place), hint: fn(&Table<Object>, u64)| {
+            if let Some(mut locked) = self.locks.try_lock_now(place.shard as usize) {
+                hint(&locked.shard(place.shard as usize).tables[db], place.hash);
+            }
+        };
+        places.iter().for_each(|at| look(at, Table::prefetch_bucket));
+        places.iter().for_each(|at| look(at, Table::prefetch_entry));
     }
 
     /// A wait for busy shards; `wake` is told when to poll again.

@@ -166,10 +166,26 @@ impl Batch {
     /// The words of a command; `buffer` is the one that was parsed.
     #[inline]
     pub fn command<'a>(&'a self, index: usize, buffer: &'a [u8]) -> Args<'a> {
-        let found = self.found[index];
-        let spans_start = if index == 0 { 0 } else { self.found[index - 1].spans_end };
-        let bytes = if found.in_scratch { &self.scratch } else { &buffer[found.start..found.end] };
-        Args::new(bytes, &self.spans[spans_start..found.spans_end])
+        let mut rest = self.commands(index, buffer);
+        rest.next().expect("the caller counts to what `len` says")
+    }
+
+    /// The words of the commands from one on, in order; `buffer` is the one that was parsed.
+    #[inline]
+    pub fn commands<'a>(
+        &'a self,
+        from: usize,
+        buffer: &'a [u8],
+    ) -> impl Iterator<Item = Args<'a>> + 'a {
+        let before = from.checked_sub(1).and_then(|last| self.found.get(last));
+        let mut spans_start = before.map_or(0, |before| before.spans_end);
+        self.found.get(from..).unwrap_or_default().iter().map(move |found| {
+            let spans = &self.spans[spans_start..found.spans_end];
+            spans_start = found.spans_end;
+            let bytes =
+                if found.in_scratch { &self.scratch } else { &buffer[found.start..found.end] };
+            Args::new(bytes, spans)
+        })
     }
 
     /// Where a command ends in the buffer: the bytes to discard for a caller that stops there.

@@ -4,12 +4,14 @@
 //! connection is checked out of the loop and the loop's state is unlocked; if it stays in one
 //! command for too long, the watchdog gives the loop to a spare thread, and the slow one hands its
 //! connection back by mail when it is done. A loop that keeps up serves alone: the next one is
-//! opened only when its rounds grow long ([`fleet`]), because two half-busy threads cost more per
-//! request than one busy thread. What a connection's bytes mean is the [`Service`]'s business: the
-//! server has one, and the benchmark's floor has another.
+//! opened only when its rounds grow long ([`fleet`]) and a processor is idle ([`idle`]), because two
+//! half-busy threads cost more per request than one busy thread. What a connection's bytes mean is
+//! the [`Service`]'s business: the server has one, and the benchmark's floor has another.
 
+mod ahead;
 mod connection;
 mod fleet;
+mod idle;
 mod mailbox;
 mod owner;
 mod state;
@@ -78,11 +80,19 @@ pub trait Service: Send + Sync + Sized + 'static {
     fn end_round(&self, _worker: &mut Self::Worker, _micros: u64) {}
 
     /// Before the first and after the last command of a connection's turn.
-    fn begin_turn(&self, worker: &mut Self::Worker, client: &mut Self::Client, input_bytes: usize);
+    fn begin_turn(&self, worker: &mut Self::Worker, client: &mut Self::Client);
     fn end_turn(&self, worker: &mut Self::Worker, client: &mut Self::Client);
 
     /// So many bytes of a client's output were taken by its socket.
     fn sent(&self, _worker: &mut Self::Worker, _client: &mut Self::Client, _output_bytes: usize) {}
+
+    /// So many bytes came from a client.
+    fn received(&self, _worker: &mut Self::Worker, _client: &mut Self::Client, _bytes: usize) {}
+
+    /// A client's command that will be run soon; others come before it. What all of them will touch
+    /// can be fetched together, by [`Service::fetch_expected`].
+    fn expect(&self, _worker: &mut Self::Worker, _client: &Self::Client, _args: Args) {}
+    fn fetch_expected(&self, _worker: &mut Self::Worker) {}
 
     /// Runs as many of the next commands as can be run together; how many that were. The one behind
     /// them is to be run alone.

@@ -88,7 +88,8 @@ fn serve(config: Config) -> Result<(), String> {
     housekeeping::start(node.clone(), is_ending.clone())
         .map_err(|error| format!("cannot start a thread: {error}"))?;
     let service = Arc::new(RussetService { node: node.clone() });
-    let fleet = Fleet::start(service, threads)
+    let threads_min = (node.config.int(Directive::ThreadsMin) as usize).min(threads);
+    let fleet = Fleet::start(service, threads_min..=threads)
         .map_err(|error| format!("cannot start the event loops: {error}"))?;
     fleet.set_keepalive_seconds(keepalive);
     let _is_first = process.fleet.set(fleet.clone());

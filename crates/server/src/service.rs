@@ -237,14 +237,9 @@ impl Service for RussetService {
         worker.stats.count_round(micros);
     }
 
-    fn begin_turn(&self, worker: &mut Worker, client: &mut Client, input_bytes: usize) {
+    fn begin_turn(&self, worker: &mut Worker, client: &mut Client) {
         worker.begin_batch();
-        worker.stats.input_bytes.add(input_bytes as u64);
-        worker.stats.reads.add(1);
-        let card = &client.session.card;
-        card.last_ms.store(worker.now.0, Ordering::Relaxed);
-        let before = card.input_bytes_total.load(Ordering::Relaxed);
-        card.input_bytes_total.store(before + input_bytes as u64, Ordering::Relaxed);
+        client.session.card.last_ms.store(worker.now.0, Ordering::Relaxed);
     }
 
     fn end_turn(&self, worker: &mut Worker, _client: &mut Client) {
@@ -257,6 +252,21 @@ impl Service for RussetService {
         worker.stats.writes.add(1);
         let total = &client.session.card.output_bytes_total;
         total.store(total.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
+    }
+
+    fn received(&self, worker: &mut Worker, client: &mut Client, bytes: usize) {
+        worker.stats.input_bytes.add(bytes as u64);
+        worker.stats.reads.add(1);
+        let total = &client.session.card.input_bytes_total;
+        total.store(total.load(Ordering::Relaxed) + bytes as u64, Ordering::Relaxed);
+    }
+
+    fn expect(&self, worker: &mut Worker, client: &Client, args: Args) {
+        worker.expect(&client.session, args);
+    }
+
+    fn fetch_expected(&self, worker: &mut Worker) {
+        worker.fetch_expected();
     }
 
     fn run_together<'a>(

@@ -293,7 +293,11 @@ fn leaves_expired(words: &[Vec<u8>]) -> bool {
 fn draws_without_end(words: &[Vec<u8>]) -> bool {
     const DRAWS_MIN: i64 = -100_000;
     let number = |word: &Vec<u8>| String::from_utf8_lossy(word).parse::<i64>();
-    words.first().is_some_and(|name| name.to_ascii_uppercase().ends_with(b"RANDMEMBER"))
+    let draws = |name: &Vec<u8>| {
+        let name = name.to_ascii_uppercase();
+        name.ends_with(b"RANDMEMBER") || name == b"HRANDFIELD"
+    };
+    words.first().is_some_and(draws)
         && words.get(2).is_some_and(|word| number(word).is_ok_and(|count| count < DRAWS_MIN))
 }
 

@@ -114,6 +114,7 @@ directives! {
     EnableDebugCommand = "enable-debug-command",
     EnableModuleCommand = "enable-module-command",
     Threads = "threads",
+    ThreadsMin = "threads-min",
     Shards = "shards",
     RedisVersion = "redis-version",
     Databases = "databases",

@@ -5,7 +5,7 @@ pub mod lock;
 #[cfg(test)]
 mod lock_model;
 pub mod popcount;
-mod prefetch;
+pub mod prefetch;
 mod sync;
 pub mod table;
 pub mod wide;

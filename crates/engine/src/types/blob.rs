@@ -28,7 +28,9 @@ impl Blob for Vec<u8> {
         if added > remove {
             self.resize(before + added - remove, 0);
         }
-        self.copy_within(at + remove..at + remove + tail, at + added);
+        if added != remove {
+            self.copy_within(at + remove..at + remove + tail, at + added);
+        }
         self.truncate(at + added + tail);
         let mut to = at;
         for piece in insert {

@@ -147,19 +147,13 @@ impl<'a> Stored<'a> {
     /// Whether `run` starts with this form.
     #[inline]
     pub fn starts(&self, run: &[u8]) -> bool {
-        let head_len = usize::from(self.head_len);
-        if run.len() < head_len + self.payload.len() || run[0] != self.head[0] {
-            return false;
-        }
-        let (head, rest) = run.split_at(head_len);
-        let other = &rest[..self.payload.len()];
-        // Keys that differ mostly do so at their ends, and to call a function costs more than this.
-        if let (Some(end), Some(other_end)) = (self.payload.last_chunk::<8>(), other.last_chunk())
-            && end != other_end
-        {
-            return false;
-        }
-        (head_len == 1 || head == &self.head[..head_len]) && other == self.payload
+        run.first() == Some(&self.head[0]) && has_both(self.pieces(), run)
+    }
+
+    /// To look for this form among many others.
+    #[inline]
+    pub fn needle(&self) -> Needle<'_> {
+        Needle::new(self.pieces())
     }
 
     /// Writes the form over all of `out`, which must be `bytes()` long.
@@ -176,8 +170,67 @@ impl<'a> Stored<'a> {
     }
 }
 
-/// The lengths of head and payload of the form that starts `run`.
+/// Bytes, in two pieces, that are looked for at many places. Most of what lies there differs in its
+/// first bytes, so these are compared as one word.
+pub struct Needle<'a> {
+    pieces: [&'a [u8]; 2],
+    /// The first bytes, and which bits of a word they fill.
+    word: u64,
+    mask: u64,
+}
+
+impl<'a> Needle<'a> {
+    #[inline]
+    pub fn new(pieces: [&'a [u8]; 2]) -> Self {
+        const WORD_BYTES: usize = size_of::<u64>();
+        let mut word = [0; WORD_BYTES];
+        let mut filled = 0;
+        for piece in pieces {
+            let bytes = piece.len().min(WORD_BYTES - filled);
+            for byte in &piece[..bytes] {
+                word[filled] = *byte;
+                filled += 1;
+            }
+        }
+        let mask = u64::MAX.checked_shr(64 - 8 * filled as u32).unwrap_or(0);
+        Needle { pieces, word: u64::from_le_bytes(word), mask }
+    }
+
+    /// Whether `run` starts with these bytes.
+    #[inline(always)]
+    pub fn starts(&self, run: &[u8]) -> bool {
+        match run.first_chunk() {
+            Some(first) if (u64::from_le_bytes(*first) ^ self.word) & self.mask != 0 => false,
+            Some(_) if self.mask != u64::MAX => true,
+            _ => has_both(self.pieces, run),
+        }
+    }
+}
+
+/// Whether `run` starts with two pieces.
 #[inline]
+fn has_both([head, payload]: [&[u8]; 2], run: &[u8]) -> bool {
+    run.len() >= head.len() + payload.len()
+        && run[0] == head[0]
+        && (head.len() == 1 || run[..head.len()] == *head)
+        && is_same(payload, &run[head.len()..][..payload.len()])
+}
+
+/// Whether two payloads of one length are the same. Most of what is compared is short and differs,
+/// mostly at its end: to call a function for that costs more than these words.
+#[inline]
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    if let (Some(end), Some(other_end)) = (one.last_chunk::<8>(), other.last_chunk::<8>()) {
+        return end == other_end && (one.len() == 8 || one == other);
+    }
+    if let (Some(end), Some(other_end)) = (one.last_chunk::<4>(), other.last_chunk::<4>()) {
+        return end == other_end && one.first_chunk::<4>() == other.first_chunk();
+    }
+    one.iter().zip(other).all(|(one, other)| one == other)
+}
+
+/// The lengths of head and payload of the form that starts `run`.
+#[inline(never)]
 fn lengths(run: &[u8]) -> (usize, usize) {
     let tag = run[0];
     match tag {
@@ -193,11 +246,17 @@ fn lengths(run: &[u8]) -> (usize, usize) {
     }
 }
 
-/// Bytes of the form that starts `run`.
-#[inline]
+/// Bytes of the form that starts `run`. The usual ones are told apart without a table.
+#[inline(always)]
 pub fn stored_bytes(run: &[u8]) -> usize {
-    let (head, payload) = lengths(run);
-    head + payload
+    match run[0] {
+        0..0x80 => 1,
+        tag @ 0x80..0xc0 => 1 + usize::from(tag & 0x3f),
+        _ => {
+            let (head, payload) = lengths(run);
+            head + payload
+        }
+    }
 }
 
 /// The element that starts `run`, which is known to be sound, and the bytes of its form.

@@ -119,9 +119,7 @@ impl<'a> ZsetRef<'a> {
 
     fn rank(self, probe: &Probe<'_>) -> usize {
         match self {
-            ZsetRef::Packed(bytes) => {
-                entry::spot(packed::run(bytes), |pair| probe.is_past(pair)).index
-            }
+            ZsetRef::Packed(bytes) => entry::spot(packed::run(bytes), probe).index,
             ZsetRef::Large(zset) => zset.rank(probe),
         }
     }

@@ -25,6 +25,10 @@ pub struct Connection<S: Service> {
     /// the thread.
     pub input: Vec<u8>,
     pub batch: Batch,
+    /// The batch holds the first commands of the input: they were parsed ahead.
+    pub is_parsed: bool,
+    /// How much came at once, the last time.
+    pub last_read_bytes: usize,
     /// Output that the socket did not take yet, from `sent` on.
     pub output: Vec<u8>,
     pub sent: usize,

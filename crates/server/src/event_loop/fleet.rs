@@ -1,13 +1,14 @@
 //! All the loops together: which takes a new connection, how many are open, and what happens to a
 //! loop whose thread is stuck in a long command.
 //!
-//! Loops are opened one after another, as they are needed. A round of a loop is the time between
+//! Loops are opened one after another, as they are needed and as there are processors for them. A round of a loop is the time between
 //! two looks at its poller, so it is how long a ready connection waits for its turn. While that
 //! stays short, more threads would only divide the same work into smaller pieces, each with its own
 //! wake-up and its own poll.
 
 use super::Service;
 use super::connection::Connection;
+use super::idle::IdleWatch;
 use super::mailbox::{Give, Message};
 use super::owner::{Ownership, Pulse};
 use super::state::EventLoop;
@@ -15,6 +16,7 @@ use super::stream::{Listener, Peer, Stream};
 use super::turn::Thread;
 use russet_base::limits::SPARE_THREADS_MAX;
 use std::io;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -53,11 +55,13 @@ pub struct Fleet<S: Service> {
     keepalive_seconds: AtomicU32,
     /// Loops that take connections: the first so many.
     open: AtomicUsize,
+    open_min: usize,
 }
 
 impl<S: Service> Fleet<S> {
-    /// Makes `threads` loops and starts a thread for each.
-    pub fn start(service: Arc<S>, threads: usize) -> io::Result<Arc<Self>> {
+    /// Makes as many loops as may be open and starts a thread for each.
+    pub fn start(service: Arc<S>, open: RangeInclusive<usize>) -> io::Result<Arc<Self>> {
+        let (open_min, threads) = open.into_inner();
         let now_ms = service.now_ms();
         let loops: io::Result<Vec<_>> =
             (0..threads).map(|index| EventLoop::new(index, now_ms).map(Arc::new)).collect();
@@ -70,7 +74,8 @@ impl<S: Service> Fleet<S> {
             ended: Condvar::new(),
             is_ending: AtomicBool::new(false),
             keepalive_seconds: AtomicU32::new(300),
-            open: AtomicUsize::new(1),
+            open: AtomicUsize::new(open_min),
+            open_min,
         });
         for event_loop in &fleet.loops {
             fleet.find_thread(event_loop.clone());
@@ -112,9 +117,9 @@ impl<S: Service> Fleet<S> {
         &self.loops[..self.open.load(Ordering::Relaxed)]
     }
 
-    /// Opens a loop if one is overloaded, closes one if there is little to do. `light` counts how
-    /// often in a row there was.
-    fn balance(&self, light: &mut u32) {
+    /// Opens a loop if one is overloaded and a processor is idle, closes one if there is little to
+    /// do. `light` counts how often in a row there was.
+    fn balance(&self, light: &mut u32, idle: &mut IdleWatch) {
         let round =
             |event_loop: &&Arc<EventLoop<S>>| event_loop.round_micros.load(Ordering::Relaxed);
         let open = self.open_loops();
@@ -125,11 +130,11 @@ impl<S: Service> Fleet<S> {
         open.iter().for_each(|event_loop| event_loop.let_round_fade());
         if longest > ROUND_LONG_MICROS && open.len() < self.loops.len() {
             let count = slowest.connections.load(Ordering::Relaxed) / 2;
-            if count > 0 {
+            if count > 0 && idle.has_idle_processor() {
                 self.open.store(open.len() + 1, Ordering::Relaxed);
                 slowest.inbox.post(Message::Give(Give { to: open.len(), count }));
             }
-        } else if *light >= LIGHT_LOOKS_MIN && open.len() > 1 {
+        } else if *light >= LIGHT_LOOKS_MIN && open.len() > self.open_min {
             *light = 0;
             self.open.store(open.len() - 1, Ordering::Relaxed);
             let last = &self.loops[open.len() - 1];
@@ -209,13 +214,13 @@ impl<S: Service> Fleet<S> {
     /// Looks after the loops: one whose thread is stuck in a command gets another thread.
     fn watch(self: Arc<Self>) {
         let mut seen: Vec<Option<u64>> = vec![None; self.loops.len()];
-        let (mut looks, mut light) = (0u32, 0u32);
+        let (mut looks, mut light, mut idle) = (0u32, 0u32, IdleWatch::default());
         while !self.is_ending.load(Ordering::Relaxed) {
             std::thread::sleep(WATCH_INTERVAL);
             self.service.look_ahead();
             looks = looks.wrapping_add(1);
             if looks.is_multiple_of(LOOKS_PER_BALANCE) {
-                self.balance(&mut light);
+                self.balance(&mut light, &mut idle);
             }
             for (event_loop, seen) in self.loops.iter().zip(&mut seen) {
                 let pulse = event_loop.pulse.lock().unwrap_or_else(|p| p.into_inner()).clone();

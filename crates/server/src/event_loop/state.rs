@@ -1,6 +1,7 @@
 //! What a loop owns: the poller, the connections, the timers. Whoever runs the loop holds its lock,
 //! except while it runs the commands of a connection that it has checked out.
 
+use super::ahead::AHEAD_MAX;
 use super::connection::{Connection, Hold};
 use super::fleet::Fleet;
 use super::mailbox::{Address, Give, Inbox, Message};
@@ -106,7 +107,12 @@ impl<S: Service> EventLoop<S> {
             self.run_timers(&mut state, thread);
             // Connections made ready during this round wait for the next: the poller comes first.
             let started = Instant::now();
-            for _ in 0..state.ready.len() {
+            let mut ahead = 0;
+            for left in (1..=state.ready.len()).rev() {
+                if ahead == 0 {
+                    ahead = state.read_ahead(left, thread);
+                }
+                ahead -= 1;
                 let Some(slot) = state.ready.pop_front() else { break };
                 match self.turn(state, slot, thread, own) {
                     Some(back) => state = back,
@@ -255,6 +261,8 @@ impl<S: Service> EventLoop<S> {
             client,
             input: Vec::new(),
             batch: Default::default(),
+            is_parsed: false,
+            last_read_bytes: 0,
             output,
             sent: 0,
             hold: Hold::None,
@@ -313,7 +321,13 @@ impl<S: Service> EventLoop<S> {
         let interest = Interest::READABLE | Interest::WRITABLE;
         let source = connection.stream.source();
         match state.poll.registry().register(source, Token(slot), interest) {
-            Ok(()) => state.slots[slot].place = Place::Here(connection),
+            Ok(()) => {
+                // What it brought along is reported by no poller.
+                if !connection.input.is_empty() {
+                    state.ready.push_back(slot);
+                }
+                state.slots[slot].place = Place::Here(connection);
+            }
             Err(_) => self.close(state, connection, thread),
         }
     }
@@ -416,6 +430,22 @@ impl<S: Service> LoopState<S> {
                 None
             }
         }
+    }
+
+    /// Reads the next ready connections, `left` of which are this round's; how many will be served
+    /// before it is time to look again.
+    fn read_ahead(&mut self, left: usize, thread: &mut Thread<S>) -> usize {
+        if left == 1 {
+            return left;
+        }
+        let count = left.min(AHEAD_MAX);
+        for &slot in self.ready.iter().take(count) {
+            if let Some(Slot { place: Place::Here(connection), .. }) = self.slots.get_mut(slot) {
+                thread.read_ahead(connection);
+            }
+        }
+        thread.service.fetch_expected(&mut thread.worker);
+        count
     }
 
     fn deliver(&mut self, slot: usize, generation: u64, letter: Letter) {

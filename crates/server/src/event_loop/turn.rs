@@ -1,12 +1,13 @@
 //! A connection's turn: read, run what is complete, write. Done without any lock of the loop.
 
+use super::ahead::{AHEAD_BYTES_MAX, AHEAD_MAX};
 use super::connection::{Connection, Hold};
 use super::owner::Ownership;
 use super::{After, Service};
 use russet_commands::dispatch::Progress;
 use russet_commands::mail::Letter;
 use russet_commands::together::TOGETHER_MAX;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
 /// How much is read at once, by every connection of a thread into the same buffer.
@@ -22,7 +23,9 @@ const OUTPUT_KEPT_BYTES_MAX: usize = 256 * 1024;
 pub struct Thread<S: Service> {
     pub service: Arc<S>,
     pub worker: S::Worker,
-    read_buffer: Vec<u8>,
+    pub(super) read_buffer: Vec<u8>,
+    /// Buffers for input that is read ahead.
+    pub(super) inputs: Vec<Vec<u8>>,
     out: Vec<u8>,
 }
 
@@ -38,7 +41,13 @@ pub enum Verdict {
 impl<S: Service> Thread<S> {
     pub fn new(service: Arc<S>) -> Self {
         let worker = service.worker();
-        Thread { service, worker, read_buffer: vec![0; READ_BYTES], out: Vec::new() }
+        Thread {
+            service,
+            worker,
+            read_buffer: vec![0; READ_BYTES],
+            inputs: Vec::new(),
+            out: Vec::new(),
+        }
     }
 
     /// One turn of one connection.
@@ -118,6 +127,7 @@ impl<S: Service> Thread<S> {
             Ok(0) => self.at_end(connection),
             Ok(count) => {
                 connection.is_readable = count == buffer.len();
+                self.received(connection, count);
                 let mut input = std::mem::take(&mut connection.input);
                 let verdict = self.run_bytes(connection, &buffer[..count], &mut input, own);
                 connection.input = input;
@@ -133,14 +143,13 @@ impl<S: Service> Thread<S> {
     fn read_more(&mut self, connection: &mut Connection<S>, own: &Ownership) -> Verdict {
         let have = connection.input.len();
         let wanted = connection.batch.needed().saturating_sub(have).clamp(READ_BYTES, 1 << 24);
-        connection.input.resize(have + wanted, 0);
-        let result = connection.stream.read(&mut connection.input[have..]);
-        let count = *result.as_ref().unwrap_or(&0);
-        connection.input.truncate(have + count);
-        match result {
+        match self.read_behind(connection, wanted) {
             Ok(0) => self.at_end(connection),
             Ok(count) => {
                 connection.is_readable = count == wanted;
+                self.received(connection, count);
+                // Together they were too much to be read ahead.
+                connection.last_read_bytes += have;
                 if !self.service.may_hold_input(&connection.client, connection.input.len()) {
                     return Verdict::Close;
                 }
@@ -154,6 +163,27 @@ impl<S: Service> Thread<S> {
             }
             Err(error) => read_failed(connection, error.kind()),
         }
+    }
+
+    /// Reads up to `wanted` bytes to the end of a connection's input. Little is copied from the
+    /// thread's buffer, because room for it would have to be cleared first.
+    fn read_behind(&mut self, connection: &mut Connection<S>, wanted: usize) -> io::Result<usize> {
+        let Connection { stream, input, .. } = connection;
+        if wanted <= self.read_buffer.len() {
+            let count = stream.read(&mut self.read_buffer[..wanted])?;
+            input.extend_from_slice(&self.read_buffer[..count]);
+            return Ok(count);
+        }
+        let have = input.len();
+        input.resize(have + wanted, 0);
+        let result = stream.read(&mut input[have..]);
+        input.truncate(have + *result.as_ref().unwrap_or(&0));
+        result
+    }
+
+    pub(super) fn received(&mut self, connection: &mut Connection<S>, count: usize) {
+        connection.last_read_bytes = count;
+        self.service.received(&mut self.worker, &mut connection.client, count);
     }
 
     /// Writes what the socket takes, and tells the service. False if the connection is broken.
@@ -183,9 +213,14 @@ impl<S: Service> Thread<S> {
         own: &Ownership,
     ) -> Verdict {
         let (verdict, consumed) = self.run_commands(connection, input, own);
-        input.drain(..consumed);
-        if input.is_empty() {
-            *input = Vec::new();
+        if consumed < input.len() {
+            input.drain(..consumed);
+            return verdict;
+        }
+        let mut emptied = std::mem::take(input);
+        if emptied.capacity() <= AHEAD_BYTES_MAX && self.inputs.len() < AHEAD_MAX {
+            emptied.clear();
+            self.inputs.push(emptied);
         }
         verdict
     }
@@ -212,20 +247,20 @@ impl<S: Service> Thread<S> {
     ) -> (Verdict, usize) {
         let mut done = 0;
         let service = self.service.clone();
-        service.begin_turn(&mut self.worker, &mut connection.client, bytes.len());
+        service.begin_turn(&mut self.worker, &mut connection.client);
         let mut batch = std::mem::take(&mut connection.batch);
+        let mut is_parsed = std::mem::take(&mut connection.is_parsed);
         let verdict = loop {
             let rest = &bytes[done..];
-            let limits = service.limits(&connection.client);
-            let count = match batch.parse_batch(rest, &limits, BATCH_COMMANDS_MAX) {
-                Ok(count) => count,
-                Err(error) => {
+            if !std::mem::take(&mut is_parsed) {
+                let limits = service.limits(&connection.client);
+                if let Err(error) = batch.parse_batch(rest, &limits, BATCH_COMMANDS_MAX) {
                     error.write_reply(&mut connection.output);
                     flush(connection);
                     break Verdict::Close;
                 }
-            };
-            if count == 0 {
+            }
+            if batch.is_empty() {
                 done += batch.consumed();
                 break Verdict::Keep;
             }
@@ -256,7 +291,7 @@ impl<S: Service> Thread<S> {
         while at < batch.len() {
             let Connection { client, output, .. } = connection;
             if at + 1 < batch.len() {
-                let commands = (at..batch.len()).map(|next| batch.command(next, bytes));
+                let commands = batch.commands(at, bytes);
                 let ran = self.service.run_together(&mut self.worker, client, commands, output);
                 if ran > 0 {
                     at += ran;

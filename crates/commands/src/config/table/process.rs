@@ -10,6 +10,13 @@ const KEPT: &str = "Kept for files of Valkey; has no effect";
 
 pub(super) const SPECS: &[Spec] = &[
     int(D::Threads, 0, 0..=THREADS_MAX, "Event loops; 0 is one for each core").at_start(),
+    int(
+        D::ThreadsMin,
+        1,
+        1..=THREADS_MAX,
+        "Event loops that are open however little there is to do",
+    )
+    .at_start(),
     int(D::Shards, 0, 0..=SHARDS_MAX as i64, "Parts of the keyspace; 0 chooses").at_start(),
     text(D::RedisVersion, "8.0.0", "Version of Redis that clients are told")
         .at_start()

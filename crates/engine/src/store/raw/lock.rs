@@ -235,17 +235,18 @@ impl<T> Locked<'_, T> {
         true
     }
 
-    /// As [`Locked::try_add`], without even a short wait.
+    /// As [`Locked::try_add`], without even a short wait; gives the shard.
     #[inline]
-    pub fn try_add_now(&mut self, index: usize) -> bool {
+    pub fn try_add_now(&mut self, index: usize) -> Option<&mut T> {
+        let lock = &self.locks.locks[index];
         if !self.held.contains(index) {
-            let state = &self.locks.locks[index].state;
-            if state.compare_exchange(0, HELD, Ordering::Acquire, Ordering::Relaxed).is_err() {
-                return false;
-            }
+            let change = (0, HELD);
+            let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
+            lock.state.compare_exchange(change.0, change.1, acquire, relaxed).ok()?;
             self.held.insert(index);
         }
-        true
+        // SAFETY: 1. and 2. as in `shard`: its lock is held by now.
+        Some(unsafe { &mut *lock.value.get() })
     }
 
     /// A locked shard to read, beside others.

@@ -8,6 +8,24 @@ pub(in crate::store::raw) fn prefetch(address: *const u8) {
     unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
 }
 
+/// The line where a value begins.
+#[inline]
+pub fn prefetch_value<T>(value: &T) {
+    prefetch((&raw const *value).cast());
+}
+
+/// The lines of bytes that are about to be read from end to end, all at once: read in order, each
+/// would be waited for. Of longer bytes the first ones.
+#[inline]
+pub fn prefetch_bytes(bytes: &[u8]) {
+    const LINE_BYTES: usize = 64;
+    const BYTES_MAX: usize = 1024;
+    let bytes = &bytes[..bytes.len().min(BYTES_MAX)];
+    for at in (0..bytes.len()).step_by(LINE_BYTES) {
+        prefetch(&raw const bytes[at]);
+    }
+}
+
 /// The same for a line that will be written.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]

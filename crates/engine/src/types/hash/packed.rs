@@ -182,14 +182,10 @@ struct Record {
     end: usize,
 }
 
-/// Where the element ends that starts at `at`. The usual ones are told apart without a table.
+/// Where the element ends that starts at `at`.
 #[inline(always)]
 fn end_of(bytes: &[u8], at: usize) -> usize {
-    match bytes[at] {
-        0..0x80 => at + 1,
-        tag @ 0x80..0xc0 => at + 1 + usize::from(tag & 0x3f),
-        _ => at + stored_bytes(&bytes[at..]),
-    }
+    at + stored_bytes(&bytes[at..])
 }
 
 #[inline(always)]
@@ -206,27 +202,16 @@ fn record_at(bytes: &[u8], start: usize, form: Form) -> Record {
 /// Looks for a field by the bytes of its form: equal elements have equal forms.
 #[inline]
 fn find(bytes: &[u8], field: &Stored<'_>, form: Form) -> Option<Record> {
-    let [head, payload] = field.pieces();
-    let first = head[0];
+    let needle = field.needle();
     let mut at = form.header_bytes(bytes);
     while at < bytes.len() {
         let record = record_at(bytes, at, form);
-        if bytes[record.name] == first && is_named(&bytes[record.name..record.value], head, payload)
-        {
+        if needle.starts(&bytes[record.name..]) {
             return Some(record);
         }
         at = record.end;
     }
     None
-}
-
-/// Whether a name's form is made of these two. Names that differ often do so at their end.
-#[inline(always)]
-fn is_named(name: &[u8], head: &[u8], payload: &[u8]) -> bool {
-    name.len() == head.len() + payload.len()
-        && name.last() == payload.last().or(head.last())
-        && name.starts_with(head)
-        && name[head.len()..] == *payload
 }
 
 /// A field as it is read: its name, its value and its deadline.

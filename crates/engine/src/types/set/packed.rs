@@ -10,7 +10,7 @@
 //! is looked for without reading the others' lengths.
 
 use crate::types::blob::Blob;
-use crate::types::element::{self, Element, Stored, stored_bytes};
+use crate::types::element::{self, Element, Needle, Stored, stored_bytes};
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -49,21 +49,26 @@ pub fn find(bytes: &[u8], wanted: &Stored<'_>) -> Option<Range<usize>> {
     if text.len() != stride {
         return None;
     }
-    let mut members = bytes[HEADER_BYTES..].chunks_exact(stride);
-    let index = match text.last_chunk::<8>() {
+    let starts = HEADER_BYTES..bytes.len();
+    let start = match text.last_chunk::<8>() {
         // Members that differ mostly do so at their ends.
-        Some(end) => members.position(|other| other.last_chunk() == Some(end) && other == text)?,
-        None => members.position(|other| other == text)?,
+        Some(end) => starts.step_by(stride).find(|start| {
+            let other = &bytes[*start..start + stride];
+            other.last_chunk() == Some(end) && other == text
+        })?,
+        None => {
+            let needle = Needle::new([text, &[]]);
+            starts.step_by(stride).find(|start| needle.starts(&bytes[*start..]))?
+        }
     };
-    let start = HEADER_BYTES + index * stride;
     Some(start..start + stride)
 }
 
 fn find_mixed(bytes: &[u8], wanted: &Stored<'_>) -> Option<Range<usize>> {
-    let mut at = HEADER_BYTES;
+    let (needle, mut at) = (wanted.needle(), HEADER_BYTES);
     while at < bytes.len() {
         let run = &bytes[at..];
-        if wanted.starts(run) {
+        if needle.starts(run) {
             return Some(at..at + wanted.bytes());
         }
         at += stored_bytes(run);

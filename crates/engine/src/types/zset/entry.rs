@@ -1,6 +1,7 @@
 //! One member with its score, and its stored form: the score's (see `score.rs`), then the
 //! member's (see `types/element.rs`). Runs of entries are kept in order of score, then of text.
 
+use super::range::Probe;
 use super::score::{self, StoredScore};
 use crate::types::element::{self, Element, Stored};
 use std::cmp::Ordering;
@@ -161,14 +162,13 @@ impl Found {
 /// Looks for a member in a run, by its stored form.
 #[inline]
 pub fn find(run: &[u8], wanted: &Stored<'_>) -> Option<Found> {
-    let [head, payload] = wanted.pieces();
+    let needle = wanted.needle();
     let (mut at, mut index) = (0, 0);
     while at < run.len() {
         let skip = score::form_bytes(&run[at..]);
         let member = &run[at + skip..];
         let bytes = skip + element::stored_bytes(member);
-        // The head says how long the payload is, so that no further check is needed.
-        if member.starts_with(head) && member[head.len()..].starts_with(payload) {
+        if needle.starts(member) {
             let score = score::decode(&run[at..]).0;
             return Some(Found { at, bytes, index, score });
         }
@@ -184,15 +184,17 @@ pub struct Spot {
     pub index: usize,
 }
 
-/// The end of those entries at the start of a run for which `is_before` holds.
+/// The end of those entries at the start of a run that stand before a point.
 #[inline]
-pub fn spot(run: &[u8], is_before: impl Fn(&Pair<'_>) -> bool) -> Spot {
+pub fn spot(run: &[u8], probe: &Probe<'_>) -> Spot {
     let mut spot = Spot::default();
     while spot.at < run.len() {
-        let (pair, bytes) = decode(&run[spot.at..]);
-        if !is_before(&pair) {
+        let (score, head) = score::decode(&run[spot.at..]);
+        let member = &run[spot.at + head..];
+        if !probe.is_past_score(score, || element::decode(member).0) {
             break;
         }
+        let bytes = head + element::stored_bytes(member);
         spot = Spot { at: spot.at + bytes, index: spot.index + 1 };
     }
     spot

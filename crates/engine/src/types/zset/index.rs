@@ -8,11 +8,12 @@
 //! of ZSCAN, which no split disturbs.
 
 use super::capacity::fit;
+use crate::store::raw::prefetch::prefetch_value;
 
 /// Most pairs of a segment.
 const SEGMENT_PAIRS_MAX: usize = 256;
-/// How far around the guessed place a pair is looked for before a general search.
-const GUESS_REACH: usize = 16;
+/// How far from the guessed place a pair is looked for, one by one, before a general search.
+const GUESS_REACH: usize = 32;
 /// The directory has a slot for this many members at most: hashes that are all alike would have it
 /// grow in vain.
 const SLOT_MEMBERS_MIN: usize = 8;
@@ -45,19 +46,30 @@ struct Segment {
 }
 
 impl Segment {
+    /// About where the links of this hash are. Hashes are spread evenly, so the place follows from
+    /// the bits that choose no segment.
+    #[inline]
+    fn guess(&self, hash: u32) -> usize {
+        let rest = u64::from(hash) << self.depth & 0xffff_ffff;
+        ((rest * self.links.len() as u64) >> 32) as usize
+    }
+
     /// Where the first link of this hash is, or would be.
     #[inline]
     fn lower_bound(&self, hash: u32) -> usize {
         let links = &self.links[..];
-        // Hashes are spread evenly, so the place follows from the bits that choose no segment.
-        let rest = u64::from(hash) << self.depth & 0xffff_ffff;
-        let guess = ((rest * links.len() as u64) >> 32) as usize;
-        let (low, high) = (guess.saturating_sub(GUESS_REACH), guess + GUESS_REACH);
-        let starts_before = low == 0 || links[low - 1].hash() < hash;
-        let ends_behind = high >= links.len() || links[high].hash() >= hash;
-        if starts_before && ends_behind {
-            let window = &links[low..high.min(links.len())];
-            return low + window.partition_point(|link| link.hash() < hash);
+        let guess = self.guess(hash);
+        // The guess is a line or so off: one step after the other touches fewer lines than halving.
+        if links.get(guess).is_some_and(|link| link.hash() < hash) {
+            let ahead = &links[guess + 1..links.len().min(guess + GUESS_REACH)];
+            if let Some(steps) = ahead.iter().position(|link| link.hash() >= hash) {
+                return guess + 1 + steps;
+            }
+        } else {
+            let behind = &links[guess.saturating_sub(GUESS_REACH)..guess.min(links.len())];
+            if let Some(steps) = behind.iter().rev().position(|link| link.hash() < hash) {
+                return guess - steps;
+            }
         }
         links.partition_point(|link| link.hash() < hash)
     }
@@ -130,6 +142,15 @@ impl Index {
     #[inline]
     fn segment(&self, hash: u32) -> &Segment {
         &self.segments[self.directory[self.slot(hash)] as usize]
+    }
+
+    /// Asks for the memory that a look-up of this hash will need.
+    #[inline]
+    pub fn prefetch(&self, hash: u32) {
+        let segment = self.segment(hash);
+        if let Some(link) = segment.links.get(segment.guess(hash)) {
+            prefetch_value(link);
+        }
     }
 
     /// The leaves that may hold a member of this hash.

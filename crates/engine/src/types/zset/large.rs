@@ -4,9 +4,11 @@ use super::entry::{self, Found, Pair};
 use super::index::Index;
 use super::range::Probe;
 use super::tree::{Builder, Moved, Tree};
+use crate::store::raw::prefetch::prefetch_bytes;
 use crate::types::element::{Element, Stored};
 use russet_base::hash::KeyHasher;
 use russet_base::random::Random;
+use smallvec::SmallVec;
 use std::ops::{ControlFlow, Range};
 use std::sync::OnceLock;
 
@@ -78,7 +80,9 @@ impl LargeZset {
     pub fn find_hashed(&self, member: Element<'_>, hash: u64) -> Option<Holding> {
         let (hash, wanted) = (short(hash), Stored::new(member));
         self.index.leaves(hash).find_map(|leaf| {
-            let found = entry::find(self.tree.run(leaf), &wanted)?;
+            let run = self.tree.run(leaf);
+            prefetch_bytes(run);
+            let found = entry::find(run, &wanted)?;
             Some(Holding { leaf, found, hash })
         })
     }
@@ -104,12 +108,14 @@ impl LargeZset {
     /// Gives a member another score.
     pub fn rescore(&mut self, holding: Holding, pair: Pair<'_>) {
         let pair = self.normal(pair);
-        let Holding { leaf, found, .. } = holding;
-        if self.tree.rescore_within(leaf, found, pair) {
-            return self.split(leaf);
+        let Holding { leaf, found, hash } = holding;
+        let target = self.tree.rescore(leaf, found, pair);
+        if target != leaf {
+            self.index.relocate(hash, leaf, target);
+            self.split(target);
+            return self.settle(leaf);
         }
-        self.remove(holding);
-        self.insert(pair);
+        self.split(leaf);
     }
 
     fn normal<'p>(&self, pair: Pair<'p>) -> Pair<'p> {
@@ -155,9 +161,11 @@ impl LargeZset {
     fn follow(&mut self, moved: Moved) {
         let Moved { from, to, count } = moved;
         let before = self.tree.count_in(to) - count;
-        for pair in self.tree.entries(to).skip_entries(before) {
-            self.index.relocate(short(hash(pair.member)), from, to);
-        }
+        let moved = self.tree.entries(to).skip_entries(before);
+        let hashes: SmallVec<[u32; 64]> = moved.map(|pair| short(hash(pair.member))).collect();
+        // Each is somewhere else in memory: it is asked for before any is waited for.
+        hashes.iter().for_each(|hash| self.index.prefetch(*hash));
+        hashes.iter().for_each(|hash| self.index.relocate(*hash, from, to));
     }
 
     pub fn each_in<'z>(

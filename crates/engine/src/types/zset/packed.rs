@@ -2,10 +2,10 @@
 //! order. Whether a sorted set may be packed is said by `limits.rs`; callers ask first.
 
 use super::entry::{self, Entries, Entry, Found, Pair};
+use super::range::Probe;
 use crate::types::blob::Blob;
 use crate::types::element::Stored;
 use smallvec::SmallVec;
-use std::cmp::Ordering;
 use std::ops::Range;
 
 pub const HEADER_BYTES: usize = 2;
@@ -40,7 +40,7 @@ pub fn insert(blob: &mut impl Blob, pair: Pair<'_>) {
 /// The offset in a run where a pair belongs.
 #[inline]
 fn place(run: &[u8], pair: &Pair<'_>) -> usize {
-    entry::spot(run, |other| other.compare(pair) == Ordering::Less).at
+    entry::spot(run, &Probe::Pair(*pair)).at
 }
 
 /// Gives the member at `found` another score.

@@ -1,6 +1,6 @@
 //! Ranges of scores and of members, as ZRANGEBYSCORE and ZRANGEBYLEX name them.
 
-use super::entry::{Pair, compare_members, prefix};
+use super::entry::{Pair, compare_members, compare_scores, prefix};
 use crate::types::element::Element;
 use std::cmp::Ordering;
 
@@ -78,7 +78,7 @@ impl LexRange<'_> {
 #[derive(Clone, Copy, Debug)]
 pub enum Probe<'a> {
     /// Just before this pair, or where it would be.
-    Pair { pair: Pair<'a>, prefix: u64 },
+    Pair(Pair<'a>),
     /// Where scores are no longer below the value.
     Below(f64),
     /// Where scores are above the value.
@@ -90,10 +90,6 @@ pub enum Probe<'a> {
 }
 
 impl<'a> Probe<'a> {
-    pub fn pair(pair: Pair<'a>) -> Self {
-        Probe::Pair { pair, prefix: prefix(pair.member) }
-    }
-
     /// The two ends of a range of scores.
     pub fn scores(range: &ScoreRange) -> [Self; 2] {
         let ScoreRange { min, max } = *range;
@@ -103,39 +99,26 @@ impl<'a> Probe<'a> {
         ]
     }
 
-    /// Whether this pair stands before the point.
+    /// Whether a pair stands before the point; its member is asked for only where the score does
+    /// not tell.
     #[inline]
-    pub fn is_past(&self, other: &Pair<'_>) -> bool {
+    pub fn is_past_score<'p>(&self, score: f64, member: impl FnOnce() -> Element<'p>) -> bool {
         match self {
-            Probe::Pair { pair, .. } => other.compare(pair) == Ordering::Less,
-            Probe::Below(value) => other.score < *value,
-            Probe::NotAbove(value) => other.score <= *value,
-            Probe::LexMin(bound) => bound.is_behind(other.member),
-            Probe::LexMax(bound) => bound.is_ahead(other.member),
+            Probe::Pair(pair) => match compare_scores(score, pair.score) {
+                Ordering::Less => true,
+                Ordering::Greater => false,
+                Ordering::Equal => compare_members(member(), pair.member) == Ordering::Less,
+            },
+            Probe::Below(value) => score < *value,
+            Probe::NotAbove(value) => score <= *value,
+            Probe::LexMin(bound) => bound.is_behind(member()),
+            Probe::LexMax(bound) => bound.is_ahead(member()),
         }
     }
 
-    /// As [`Probe::is_past`], for a pair of which the score and the member's prefix are at hand,
-    /// and the whole only at a cost.
+    /// The first bytes of the member that the point is at, if that is what it is about.
     #[inline]
-    pub fn is_past_hint<'p>(
-        &self,
-        (score, hint): (f64, u64),
-        whole: impl FnOnce() -> Pair<'p>,
-    ) -> bool {
-        match self {
-            Probe::Below(value) => score < *value,
-            Probe::NotAbove(value) => score <= *value,
-            Probe::Pair { pair, prefix } => {
-                if score != pair.score {
-                    return score < pair.score;
-                }
-                if hint != *prefix {
-                    return hint < *prefix;
-                }
-                compare_members(whole().member, pair.member) == Ordering::Less
-            }
-            Probe::LexMin(_) | Probe::LexMax(_) => self.is_past(&whole()),
-        }
+    pub fn prefix(&self) -> u64 {
+        if let Probe::Pair(pair) = self { prefix(pair.member) } else { 0 }
     }
 }

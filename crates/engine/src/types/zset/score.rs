@@ -108,6 +108,7 @@ pub fn decode(run: &[u8]) -> (f64, usize) {
 }
 
 /// A little-endian signed integer of up to eight bytes.
+#[inline]
 fn integer(bytes: &[u8]) -> i64 {
     let mut wide = [0; 8];
     wide[8 - bytes.len()..].copy_from_slice(bytes);

@@ -14,12 +14,13 @@ mod shape;
 mod walk;
 
 pub use build::Builder;
-use inner::{Inners, Start};
+use inner::{Inner, Inners, Start};
 use leaf::{Leaf, Leaves};
 pub use shape::Moved;
 
-use super::entry::{self, Entries, Entry, Found, Pair, Spot, prefix};
+use super::entry::{self, Entries, Entry, Found, Pair, prefix};
 use super::range::Probe;
+use crate::store::raw::prefetch::prefetch_bytes;
 use std::ops::Range;
 
 /// The number of no node.
@@ -46,15 +47,6 @@ impl Default for Tree {
     }
 }
 
-/// A boundary between two entries of the tree.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    leaf: u32,
-    spot: Spot,
-    /// How many entries of the whole tree stand before it.
-    rank: usize,
-}
-
 impl Tree {
     pub fn len(&self) -> usize {
         self.len
@@ -78,25 +70,24 @@ impl Tree {
         &self.leaves.at(leaf).run
     }
 
+    /// The leaf where a point lies. `visit` sees each node on the way, and which child was taken.
     #[inline]
-    fn locate(&self, probe: &Probe<'_>) -> Place {
-        let is_past = |start: Start| {
-            probe.is_past_hint((start.score, start.prefix), || self.leaves.at(start.leaf).first())
-        };
-        let (mut id, mut rank) = (self.root, 0);
+    fn descend(&self, probe: &Probe<'_>, mut visit: impl FnMut(&Inner, usize)) -> u32 {
+        let mut id = self.root;
         for _ in 0..self.height {
             let node = self.inners.at(id);
-            let at = node.descend(is_past);
-            rank += node.count_before(at) as usize;
+            let at = node.descend(probe, |leaf| self.leaves.at(leaf).first().member);
+            visit(node, at);
             id = node.id(at);
         }
-        let spot = entry::spot(&self.leaves.at(id).run, |pair| probe.is_past(pair));
-        Place { leaf: id, spot, rank: rank + spot.index }
+        id
     }
 
     /// How many entries stand before a point.
     pub fn rank(&self, probe: &Probe<'_>) -> usize {
-        self.locate(probe).rank
+        let mut rank = 0;
+        let leaf = self.descend(probe, |node, at| rank += node.count_before(at) as usize);
+        rank + entry::spot(self.run(leaf), probe).index
     }
 
     /// How many entries stand before the entry `index` of a leaf.
@@ -124,37 +115,78 @@ impl Tree {
 
     /// Puts a pair that is not there yet in its place; the leaf that it went to.
     pub fn insert(&mut self, pair: Pair<'_>) -> u32 {
-        let Place { leaf, spot, .. } = self.locate(&Probe::pair(pair));
-        self.leaves.splice(leaf, (spot.at, 0), &Entry::new(pair).pieces());
-        self.leaves.at_mut(leaf).count += 1;
+        let probe = Probe::Pair(pair);
+        let leaf = self.descend(&probe, |_, _| {});
+        self.put_in(leaf, &probe, &Entry::new(pair));
         self.len += 1;
         self.change_counts(leaf, 1);
-        if spot.index == 0 {
-            self.start_moved(leaf);
-        }
         leaf
     }
 
-    /// Gives the entry at `found` of a leaf another score, if that keeps it in the same leaf.
-    pub fn rescore_within(&mut self, leaf: u32, found: Found, pair: Pair<'_>) -> bool {
-        let Leaf { run, prev, next, count, .. } = self.leaves.at(leaf);
-        let spot = entry::spot(run, |other| Probe::pair(pair).is_past(other));
-        // Before the first or behind the last entry, it may belong to a neighbour.
-        let may_leave = match spot.index {
-            0 => *prev != NONE,
-            index => index == *count as usize && *next != NONE,
-        };
-        if may_leave {
-            return false;
-        }
-        let entry = Entry::new(pair);
-        self.leaves.splice(leaf, (found.at, found.bytes), &[]);
-        let at = if spot.at > found.at { spot.at - found.bytes } else { spot.at };
-        self.leaves.splice(leaf, (at, 0), &entry.pieces());
-        if found.at == 0 || at == 0 {
+    /// Puts an entry into a leaf; those above do not count it yet.
+    fn put_in(&mut self, leaf: u32, probe: &Probe<'_>, entry: &Entry<'_>) {
+        let spot = entry::spot(self.run(leaf), probe);
+        self.leaves.splice(leaf, (spot.at, 0), &entry.pieces());
+        self.leaves.at_mut(leaf).count += 1;
+        if spot.index == 0 {
             self.start_moved(leaf);
         }
-        true
+    }
+
+    /// Gives the entry at `found` of a leaf another score; the leaf that it is in then. What the
+    /// shapes of both ask for is left to [`Tree::split`] and [`Tree::settle`].
+    pub fn rescore(&mut self, leaf: u32, found: Found, pair: Pair<'_>) -> u32 {
+        let (probe, entry) = (Probe::Pair(pair), Entry::new(pair));
+        let target = self.descend(&probe, |_, _| {});
+        if target == leaf {
+            self.rescore_within(leaf, found, (&probe, &entry));
+            return leaf;
+        }
+        prefetch_bytes(self.run(target));
+        self.leaves.splice(leaf, (found.at, found.bytes), &[]);
+        self.leaves.at_mut(leaf).count -= 1;
+        if found.at == 0 && self.leaves.at(leaf).count > 0 {
+            self.start_moved(leaf);
+        }
+        self.put_in(target, &probe, &entry);
+        self.move_count(leaf, target);
+        target
+    }
+
+    fn rescore_within(&mut self, leaf: u32, found: Found, to: (&Probe<'_>, &Entry<'_>)) {
+        let (probe, entry) = to;
+        // The place is looked for with the old entry still there, on whose far side it may be.
+        let spot = entry::spot(self.run(leaf), probe);
+        let bytes = entry.bytes();
+        self.leaves.splice(leaf, (found.at, found.bytes), &entry.pieces());
+        let run = &mut self.leaves.at_mut(leaf).run;
+        if spot.at < found.at {
+            run[spot.at..found.at + bytes].rotate_right(bytes);
+        } else if spot.at > found.end() {
+            let end = spot.at - found.bytes + bytes;
+            run[found.at..end].rotate_left(bytes);
+        }
+        if found.at == 0 || spot.at == 0 {
+            self.start_moved(leaf);
+        }
+    }
+
+    /// One entry has gone from a leaf to another: those above count on, up to the first that has
+    /// both below it.
+    fn move_count(&mut self, from: u32, to: u32) {
+        let mut children = [from, to];
+        let mut parents = children.map(|leaf| self.leaves.at(leaf).parent);
+        while parents[0] != NONE {
+            for (parent, (child, by)) in parents.iter().zip(children.iter().zip([-1, 1])) {
+                let node = self.inners.at_mut(*parent);
+                node.change_count(node.position(*child), by);
+            }
+            if parents[0] == parents[1] {
+                return;
+            }
+            children = parents;
+            parents = parents.map(|node| self.inners.at(node).parent);
+        }
     }
 
     /// Removes entries of one leaf; the leaf may be gone afterwards.

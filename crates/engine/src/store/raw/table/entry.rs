@@ -416,17 +416,13 @@ fn same_bytes(one: &[u8], other: &[u8]) -> bool {
     if one.len() < 8 || one.len() > 64 {
         return one == other;
     }
-    let word = |bytes: &[u8], at: usize| -> u64 {
-        let chunk = bytes[at..at + 8].first_chunk();
-        u64::from_ne_bytes(*chunk.expect("a slice of eight bytes has eight"))
-    };
-    let last = one.len() - 8;
-    let mut at = 0;
-    while at < last {
-        if word(one, at) != word(other, at) {
-            return false;
-        }
-        at += 8;
+    let words =
+        |bytes: [Option<&[u8; 8]>; 2]| bytes.map(|word| word.map(|w| u64::from_ne_bytes(*w)));
+    // Below 16 bytes the two overlap.
+    let ends = |bytes: &'_ [u8]| words([bytes.first_chunk(), bytes.last_chunk()]);
+    if ends(one) != ends(other) {
+        return false;
     }
-    word(one, last) == word(other, last)
+    let (ours, theirs) = (one.as_chunks::<8>().0, other.as_chunks::<8>().0);
+    one.len() <= 16 || ours.iter().zip(theirs).skip(1).all(|(ours, theirs)| ours == theirs)
 }

@@ -130,10 +130,16 @@ impl<O> Table<O> {
         }
     }
 
+    /// Whether any value here is an object.
+    #[inline]
+    pub fn has_objects(&self) -> bool {
+        self.core.has_objects()
+    }
+
     /// The object that a search for this hash will most likely find; another key's, rarely.
     #[inline]
     pub fn likely_object(&self, hash: u64) -> Option<&O> {
-        if !self.core.has_objects() {
+        if !self.has_objects() {
             return None;
         }
         let entry = self.core.likely_entry(hash)?;

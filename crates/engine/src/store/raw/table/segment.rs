@@ -276,7 +276,8 @@ impl Segment {
     #[inline]
     fn bucket_pointer(&self, index: usize) -> *mut Bucket {
         assert!(index < self.count());
-        let group = self.groups[index / GROUP_BUCKETS].map_addr(|address| address & POINTER_MASK);
+        let group = self.groups[index / GROUP_BUCKETS % GROUPS_MAX];
+        let group = group.map_addr(|address| address & POINTER_MASK);
         // In bounds: the index is below the count, for which there are groups.
         group.wrapping_add(index % GROUP_BUCKETS)
     }

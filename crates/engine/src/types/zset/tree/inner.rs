@@ -1,7 +1,10 @@
 //! The inner nodes: for each child how many entries lie below it and where it begins, each fact in
 //! an array of its own so that a search touches few cache lines.
 
+use super::super::range::Probe;
 use super::NONE;
+use crate::types::element::Element;
+use std::cmp::Ordering;
 
 pub const FANOUT: usize = 64;
 /// A node with fewer children looks for a neighbour to join.
@@ -105,16 +108,38 @@ impl Inner {
             (start.leaf, start.score, start.prefix);
     }
 
-    /// The last child that begins where `is_past` still holds; the first if there is none.
+    /// The last child that begins before a point; the first if there is none. `first` reads the
+    /// first member of a leaf, for starts that are much alike.
     #[inline]
-    pub fn descend(&self, is_past: impl Fn(Start) -> bool) -> usize {
-        let (mut low, mut high) = (1, self.len());
-        while low < high {
-            let middle = (low + high) / 2;
-            if is_past(self.start(middle)) {
-                low = middle + 1;
-            } else {
-                high = middle;
+    pub fn descend<'t>(&self, probe: &Probe<'_>, first: impl Fn(u32) -> Element<'t>) -> usize {
+        let scores = &self.scores[1..self.len().max(1)];
+        // To look at all is no more than a few vectors, and asks for all their lines at once.
+        let (below, not_above) = match probe {
+            Probe::Pair(pair) => (
+                scores.iter().filter(|score| **score < pair.score).count(),
+                scores.iter().filter(|score| **score <= pair.score).count(),
+            ),
+            Probe::Below(value) => return scores.iter().filter(|score| **score < *value).count(),
+            Probe::NotAbove(value) => {
+                return scores.iter().filter(|score| **score <= *value).count();
+            }
+            Probe::LexMin(_) | Probe::LexMax(_) => (0, scores.len()),
+        };
+        let (mut low, mut high) = (below + 1, not_above + 1);
+        if low < high {
+            let prefix = probe.prefix();
+            let is_past = |at: usize| match self.prefixes[at].cmp(&prefix) {
+                Ordering::Less if prefix != 0 => true,
+                Ordering::Greater if prefix != 0 => false,
+                _ => probe.is_past_score(self.scores[at], || first(self.leaves[at])),
+            };
+            while low < high {
+                let middle = (low + high) / 2;
+                if is_past(middle) {
+                    low = middle + 1;
+                } else {
+                    high = middle;
+                }
             }
         }
         low - 1

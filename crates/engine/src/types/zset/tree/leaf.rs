@@ -6,14 +6,15 @@ use super::super::entry::{self, Pair};
 use super::{Inners, NONE};
 use crate::types::blob::Blob;
 
-/// A leaf is cut when it is longer than this and holds more than one entry.
+/// A leaf is cut when it is longer than this and holds more than one entry; the last one earlier,
+/// for it is filled in order more often than not.
 pub const LEAF_BYTES_MAX: usize = 1024;
 /// A leaf shorter than this looks for a neighbour to join.
 pub const LEAF_BYTES_MIN: usize = LEAF_BYTES_MAX / 4;
 /// The longest leaf that joining may make.
 pub const JOINED_BYTES_MAX: usize = LEAF_BYTES_MAX * 3 / 4;
-/// Bulk building leaves some room, so that the first insertions cut nothing.
-pub const BUILT_BYTES_MAX: usize = LEAF_BYTES_MAX * 15 / 16;
+/// Building in order leaves some room, so that the first insertions elsewhere cut nothing.
+pub const BUILT_BYTES_MAX: usize = LEAF_BYTES_MAX * 7 / 8;
 
 #[derive(Clone)]
 pub struct Leaf {
@@ -34,7 +35,8 @@ impl Leaf {
     }
 
     pub fn is_overfull(&self) -> bool {
-        self.run.len() > LEAF_BYTES_MAX && self.count > 1
+        let bytes_max = if self.next == NONE { BUILT_BYTES_MAX } else { LEAF_BYTES_MAX };
+        self.run.len() > bytes_max && self.count > 1
     }
 
     /// The entry boundary nearest to the middle that leaves neither side empty.
