@@ -43,6 +43,10 @@ pub struct RunStats {
 }
 
 impl RunStats {
+    pub fn has_run(&self) -> bool {
+        self.calls.load(Ordering::Relaxed) > 0
+    }
+
     pub fn count(&self, micros: u64, operations: u64, is_error: bool) {
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.errors.fetch_add(u64::from(is_error), Ordering::Relaxed);

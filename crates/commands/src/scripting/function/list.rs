@@ -1,6 +1,6 @@
 //! FUNCTION LIST and STATS.
 
-use super::Library;
+use super::{Function, Library};
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use crate::scripting::script::{RUN_STATS_FIELDS, write_run_stats};
@@ -66,10 +66,14 @@ fn write_library(reply: &mut dyn Sink, library: &Library, has_code: bool) {
     }
 }
 
-/// DIFFERS: a third field, `functions`, tells what the runs of each came to.
+/// DIFFERS: once a function has run, a third field, `functions`, tells what the runs of each came
+/// to.
 pub fn stats(ctx: &mut Ctx, _args: Args) -> Outcome {
     let scripts = &ctx.node.scripts;
-    ctx.reply.map(3);
+    let libraries = scripts.libraries();
+    let functions = libraries.iter().flat_map(|library| &library.functions);
+    let called: Vec<&Function> = functions.filter(|function| function.stats.has_run()).collect();
+    ctx.reply.map(if called.is_empty() { 2 } else { 3 });
     ctx.reply.bulk(b"running_script");
     match scripts.running.slowest() {
         None => ctx.reply.null(),
@@ -85,7 +89,6 @@ pub fn stats(ctx: &mut Ctx, _args: Args) -> Outcome {
             ctx.reply.int((now.saturating_sub(run.started_micros) / 1000) as i64);
         }
     }
-    let libraries = scripts.libraries();
     let (libraries_count, functions_count) = libraries.counts();
     ctx.reply.bulk(b"engines");
     ctx.reply.map(1);
@@ -95,16 +98,17 @@ pub fn stats(ctx: &mut Ctx, _args: Args) -> Outcome {
     ctx.reply.int(libraries_count as i64);
     ctx.reply.bulk(b"functions_count");
     ctx.reply.int(functions_count as i64);
+    if called.is_empty() {
+        return DONE;
+    }
     ctx.reply.bulk(b"functions");
-    ctx.reply.map(functions_count);
-    for library in libraries.iter() {
-        for function in &library.functions {
-            ctx.reply.bulk(&function.name);
-            ctx.reply.map(1 + RUN_STATS_FIELDS);
-            write_run_stats(ctx.reply, &function.stats);
-            ctx.reply.bulk(b"reach");
-            ctx.reply.bulk(if function.is_wide { b"wide" } else { b"narrow" });
-        }
+    ctx.reply.map(called.len());
+    for function in called {
+        ctx.reply.bulk(&function.name);
+        ctx.reply.map(1 + RUN_STATS_FIELDS);
+        write_run_stats(ctx.reply, &function.stats);
+        ctx.reply.bulk(b"reach");
+        ctx.reply.bulk(if function.is_wide { b"wide" } else { b"narrow" });
     }
     DONE
 }
