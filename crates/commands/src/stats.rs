@@ -339,7 +339,7 @@ impl Stats {
 
     fn count_up_to(&self, text: &str, kinds_max: usize) {
         self.error_replies.fetch_add(1, Ordering::Relaxed);
-        let code = text.split(' ').next().unwrap_or(text);
+        let code = text.split([' ', '\r', '\n']).next().unwrap_or(text);
         let mut errors = self.errors.lock().unwrap_or_else(|poison| poison.into_inner());
         let is_full = errors.len() >= kinds_max && !errors.contains_key(code);
         let code = if is_full { ERRORS_OVERFLOW } else { code };
