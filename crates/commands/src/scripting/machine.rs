@@ -7,6 +7,7 @@ use russet_base::{Args, Random};
 use russet_scripting::state::Config;
 use russet_scripting::{Chunk, Fault, RootId, State, StrRef, Value, libs};
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 #[derive(Debug)]
 pub struct Machine {
@@ -27,7 +28,9 @@ pub struct Machine {
 
 impl Machine {
     pub fn new(is_for_functions: bool) -> Self {
-        let seed = Random::from_entropy().next_u64();
+        // One for all machines: `pairs` goes the same way whichever of them runs a script.
+        static SEED: LazyLock<u64> = LazyLock::new(|| Random::from_entropy().next_u64());
+        let seed = *SEED;
         let mut state = State::new(Config { seed, ..Config::default() });
         let Names { keys_name, argv_name, loading_globals } =
             prepare(&mut state).expect("an empty state has room for its libraries");
