@@ -9,6 +9,7 @@ pub mod dump;
 pub mod grammar;
 pub mod plan;
 pub mod run;
+pub mod script;
 pub mod shrink;
 pub mod values;
 

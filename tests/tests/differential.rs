@@ -10,8 +10,9 @@ use russet_tests::client::Client;
 use russet_tests::differ::{Mode, Pair, search};
 use russet_tests::server::{Kind, Server};
 
-/// Over all three modes together.
+/// Over all modes together.
 const SECONDS_DEFAULT: f64 = 20.0;
+const MODES: f64 = 4.0;
 /// The first whose replies are the model for ours.
 const VALKEY_MAJOR_MIN: u32 = 9;
 
@@ -49,7 +50,7 @@ fn new_enough(peer: Server) -> Result<Server, String> {
 
 fn compare(mode: Mode) {
     let Some((russet, peer)) = servers() else { return };
-    let seconds = number("RUSSET_DIFFER_SECONDS").unwrap_or(SECONDS_DEFAULT) / 3.0;
+    let seconds = number("RUSSET_DIFFER_SECONDS").unwrap_or(SECONDS_DEFAULT) / MODES;
     let seed = number("RUSSET_DIFFER_SEED").map_or_else(
         || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos().into(),
         |seed| seed as u64,
@@ -63,6 +64,11 @@ fn compare(mode: Mode) {
     if let Some(finding) = outcome.found {
         panic!("the servers differ\n{finding}");
     }
+}
+
+#[test]
+fn calls_inside_scripts_answer_as_a_peer() {
+    compare(Mode::Scripted);
 }
 
 #[test]

@@ -20,6 +20,8 @@ pub enum Mode {
     Crossed,
     /// Three connections that subscribe and publish.
     PubSub,
+    /// One connection that sends its calls a few at a time, inside scripts.
+    Scripted,
 }
 
 /// One call. A word `@id0` stands for the id of connection 0 on the server that gets it.
@@ -71,6 +73,7 @@ impl Plan {
             Mode::Pipeline => pipeline(grammar, random),
             Mode::Crossed => crossed(grammar, random),
             Mode::PubSub => pubsub(grammar, random),
+            Mode::Scripted => scripted(grammar, random),
         };
         Plan { mode, resp, steps }
     }
@@ -186,6 +189,17 @@ fn crossed(grammar: &Grammar, random: &mut Random) -> Vec<Step> {
         steps.push(Step { connection, words });
     }
     steps
+}
+
+fn scripted(grammar: &Grammar, random: &mut Random) -> Vec<Step> {
+    let words = |random: &mut Random| match random.index(100) {
+        0..=19 => making(random),
+        20..=29 => grammar.blocking(random),
+        30 => words(&[["MULTI", "EXEC", "WATCH", "RESET"][random.index(4)]]),
+        31 => vec![b"SELECT".to_vec(), values::database(random)],
+        _ => grammar.plain(random),
+    };
+    (0..80).map(|_| Step { connection: 0, words: words(random) }).collect()
 }
 
 fn pubsub(grammar: &Grammar, random: &mut Random) -> Vec<Step> {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::compare::{is_same, is_same_encoding, is_same_exec};
 use super::dump::{self, Dump, call};
 use super::plan::{CONNECTIONS, Mode, Plan, Step};
+use super::script;
 use crate::client::{Client, REPLY_WAIT, ReadError, Reply, Resp, encode};
 
 /// How long one server may take to do what the other has done already.
@@ -54,6 +55,7 @@ impl Pair {
             Mode::Pipeline => pipelined(&mut russet, &mut peer, &plan.steps),
             Mode::Crossed => crossed(&mut russet, &mut peer, &plan.steps),
             Mode::PubSub => published(&mut russet, &mut peer, &plan.steps),
+            Mode::Scripted => scripted(&mut russet, &mut peer, &plan.steps),
         };
         if let Some(difference) = found? {
             return Ok(Some(difference));
@@ -162,6 +164,28 @@ fn pipelined(
         };
         if !queue.agrees(&step.words, &ours, &theirs) {
             return Ok(Some(told(step, &ours, &theirs)));
+        }
+    }
+    Ok(None)
+}
+
+/// A few calls at a time, each few in one script.
+fn scripted(
+    russet: &mut Side,
+    peer: &mut Side,
+    steps: &[Step],
+) -> Result<Option<Difference>, String> {
+    for calls in script::cut(steps) {
+        let eval = Step { connection: 0, words: script::eval(calls) };
+        russet.send(&eval)?;
+        peer.send(&eval)?;
+        let theirs = peer.reply(0, REPLY_WAIT)?.ok_or_else(|| format!("peer: silent at {eval}"))?;
+        let ours = russet.reply(0, REPLY_WAIT)?;
+        let queued: Vec<_> = calls.iter().map(|step| step.words.clone()).collect();
+        match ours {
+            Some(ours) if is_same_exec(&queued, &ours, &theirs) => {}
+            Some(ours) => return Ok(Some(told(&eval, &ours, &theirs))),
+            None => return Ok(Some(told(&eval, &"silence", &theirs))),
         }
     }
     Ok(None)

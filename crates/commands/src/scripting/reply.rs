@@ -2,6 +2,7 @@
 
 use russet_base::told::told;
 use russet_protocol::Sink;
+use russet_scripting::number::to_integer;
 use russet_scripting::{Heap, TableRef, Value};
 
 /// Tables in tables that a reply follows.
@@ -38,7 +39,7 @@ impl Writer<'_> {
     fn value(&self, value: Value, reply: &mut dyn Sink, level: usize) {
         match value {
             Value::Str(string) => reply.bulk(self.heap.bytes(string)),
-            Value::Number(number) => reply.int(number as i64),
+            Value::Number(number) => reply.int(to_integer(number)),
             Value::Bool(value) if self.has_resp3 => reply.boolean(value),
             Value::Bool(true) => reply.int(1),
             Value::Table(_) if level == LEVELS_MAX => {

@@ -131,10 +131,11 @@ fn add(ctx: &mut Ctx, args: Args, mut options: Options) -> Outcome {
         return Err(Refusal::Syntax);
     }
     options.check(words.len() / 2)?;
-    let scores = words.iter().step_by(2).map(|word| float(word, Refusal::NotFloat));
-    let scores = scores.collect::<Result<SmallVec<[f64; 8]>, Refusal>>()?;
-    let members = words.from(1).iter().step_by(2);
-    let (tally, verdict) = apply(ctx, args.at(1), members.zip(scores), options)?;
+    let mut pairs = SmallVec::<[(&[u8], f64); 4]>::new();
+    for at in (0..words.len()).step_by(2) {
+        pairs.push((words.at(at + 1), float(words.at(at), Refusal::NotFloat)?));
+    }
+    let (tally, verdict) = apply(ctx, args.at(1), &pairs, options)?;
     if verdict == Verdict::NotANumber {
         return Err(Refusal::text("ERR resulting score is not a number (NaN)"));
     }
@@ -154,18 +155,18 @@ fn add(ctx: &mut Ctx, args: Args, mut options: Options) -> Outcome {
 
 /// Adds the members one after the other: what was done, and the verdict on the last.
 #[inline]
-fn apply<'a>(
+fn apply(
     ctx: &mut Ctx,
     key: &[u8],
-    pairs: impl Iterator<Item = (&'a [u8], f64)> + Clone,
+    pairs: &[(&[u8], f64)],
     options: Options,
 ) -> Result<(Tally, Verdict), Refusal> {
     let limits = limits(ctx);
-    let extent = Extent::of(pairs.clone().map(|(member, _)| member));
+    let extent = Extent::of(pairs.iter().map(|(member, _)| *member));
     let (mut tally, mut verdict) = (Tally::default(), Verdict::Leave);
     if let Some(mut entry) = ctx.keys.write(key) {
         stored::expect(&mut entry, extent, limits)?;
-        for (member, sent) in pairs {
+        for &(member, sent) in pairs {
             let upsert = stored::upsert(&mut entry, member, limits, |found| {
                 verdict = options.decide(found, sent);
                 verdict.score()
@@ -174,7 +175,7 @@ fn apply<'a>(
         }
     } else if !options.xx {
         let mut draft = Draft::new(extent, limits);
-        for (member, sent) in pairs {
+        for &(member, sent) in pairs {
             tally.count(draft.upsert(member, limits, |found| {
                 verdict = options.decide(found, sent);
                 verdict.score()

@@ -314,6 +314,50 @@ impl RawEntry {
         }
     }
 
+    /// Replaces a string without an expiry by another if nothing but its bytes changes; false, with
+    /// nothing done, if not.
+    #[inline]
+    pub(super) fn replace_bytes(self, bytes: &[u8]) -> bool {
+        let layout = self.layout();
+        self.label() == Label::BYTES
+            && !layout.has_expiry
+            && !layout.is_roomy
+            && self.splice_in_place(0, layout.value_len, &[bytes])
+    }
+
+    /// Replaces a part of the value if the block stays the same; false, with nothing done, if not.
+    #[inline]
+    pub(super) fn splice_in_place(self, at: usize, remove: usize, insert: &[&[u8]]) -> bool {
+        let old = self.layout();
+        assert!(at <= old.value_len && remove <= old.value_len - at);
+        let added: usize = insert.iter().map(|piece| piece.len()).sum();
+        let value_len = old.value_len - remove + added;
+        let new = Layout { value_len, ..old };
+        if old.is_extended() || new.is_extended() || new.block_bytes() != old.block_bytes() {
+            return false;
+        }
+        let tail_at = at + remove;
+        // SAFETY: 1. The block has room for `new.bytes()` bytes, since its size is that of both.
+        // 2. The tail may overlap itself, so it is moved with `copy`, before the pieces are
+        // written, which may land on its old place. 3. Pieces are borrowed by the caller while the
+        // entry is exclusively ours. 4. An entry that is not extended has its lengths in its
+        // header, which is aligned to 8.
+        unsafe {
+            let value = self.0.add(old.value_at()).as_ptr();
+            if added != remove && tail_at < old.value_len {
+                value.add(at + added).copy_from(value.add(tail_at), old.value_len - tail_at);
+            }
+            let mut to = value.add(at);
+            for piece in insert {
+                to.copy_from_nonoverlapping(piece.as_ptr(), piece.len());
+                to = to.add(piece.len());
+            }
+            let lengths_kept = self.header().0 & (u64::MAX >> 16);
+            self.0.cast::<u64>().write(lengths_kept | (value_len as u64) << 48);
+        }
+        true
+    }
+
     /// Applies a change; returns the new entry if a block of another size was needed. Then this
     /// one stays as it was, and is to be released by the caller.
     pub(super) fn reshape(self, change: &Change<'_>, memory: Memory<'_>) -> Option<RawEntry> {

@@ -227,6 +227,12 @@ impl<'a, O> EntryMut<'a, O> {
 
     /// Sets value and expiry in one step, which saves a block when both change.
     pub fn set_with_expiry(&mut self, value: NewValue<'_, O>, expiry: Option<i64>) {
+        if let NewValue::Bytes(bytes) = value
+            && expiry.is_none()
+            && self.raw().replace_bytes(bytes)
+        {
+            return;
+        }
         let old = self.detach_object();
         let number;
         let (label, bytes): (Label, &[u8]) = match &value {
@@ -340,7 +346,11 @@ impl Blob for BlobMut<'_> {
         self.entry.overwrite(at, with);
     }
 
+    #[inline]
     fn splice(&mut self, at: usize, remove: usize, insert: &[&[u8]]) {
+        if self.entry.splice_in_place(at, remove, insert) {
+            return;
+        }
         let (label, expiry) = (self.entry.label(), self.entry.expiry());
         self.core.reshape(self.place, &Change { label, expiry, at, remove, insert, is_edit: true });
         *self.entry = self.core.entry(self.place);
