@@ -82,6 +82,15 @@ pub fn no_touch(ctx: &mut Ctx, args: Args) -> Outcome {
     DONE
 }
 
+/// What is not known is no error: a client may say more than this server understands.
+pub fn capa(ctx: &mut Ctx, args: Args) -> Outcome {
+    if args.from(2).iter().any(|word| word.eq_ignore_ascii_case(b"redirect")) {
+        ctx.session.card.set_flag(ClientFlags::FOLLOWS_REDIRECTIONS, true);
+    }
+    ctx.reply.ok();
+    DONE
+}
+
 /// Only ON is answered; the server drops what other commands write while replies are off.
 pub fn reply(ctx: &mut Ctx, args: Args) -> Outcome {
     let word = args.at(2);

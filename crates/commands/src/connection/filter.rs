@@ -254,7 +254,9 @@ impl Test<'_> {
                 let shown = flag_letters(card);
                 letters.iter().all(|letter| shown.as_bytes().contains(letter))
             }
-            Test::Capabilities(letters) => letters.is_empty(),
+            Test::Capabilities(letters) => {
+                letters.is_empty() || card.has_flag(ClientFlags::FOLLOWS_REDIRECTIONS)
+            }
             Test::Db(db) => card.db.load(Relaxed) == *db,
             Test::AgeSeconds(seconds) => seconds_since(now, card.connected_ms) >= *seconds,
             Test::IdleSeconds(seconds) => {
