@@ -167,10 +167,11 @@ pub(crate) fn serve_ready(keys: &mut Keys) {
 
 fn serve_key(keys: &mut Keys, ready: &ReadyKey) {
     let key = &*ready.key;
+    // Those who can't be served from it now are passed by, up to this one.
     let mut passed = 0;
     end_lost(keys, ready);
     while let Some(found) = keys.peek(key).map(|entry| type_of(&entry)) {
-        let Some(waiter) = keys.shard_of(key).waiting.next(ready, found, passed) else {
+        let Some((ticket, waiter)) = keys.shard_of(key).waiting.next(ready, found, passed) else {
             return;
         };
         let parked = parked(&waiter);
@@ -180,7 +181,7 @@ fn serve_key(keys: &mut Keys, ready: &ReadyKey) {
             source(keys, &waiter, key)
         };
         if source == Source::Key(key) && !parked.call.is_satisfied(keys, key) {
-            passed += 1;
+            passed = ticket;
             continue;
         }
         let is_free = parked.call.also_needs().is_none_or(|other| keys.try_hold(other));
@@ -284,7 +285,7 @@ pub(crate) fn tend(node: &Node, effects: &mut Effects, now: UnixMillis) {
 /// Those who were woken by an alarm and wait on may want another.
 fn set_alarms_again(keys: &mut Keys, target: &ReadyKey) {
     keys.in_db(target.db, |keys| {
-        for waiter in keys.shard_of(&target.key).waiting.of_key(target) {
+        for waiter in keys.shard_of(&target.key).waiting.others(target, None) {
             let is_free = parked(&waiter).keys.iter().all(|key| keys.try_hold(key));
             let alarm = if is_free { parked(&waiter).call.alarm(keys) } else { Some(keys.now) };
             if let Some(at) = alarm {

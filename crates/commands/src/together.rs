@@ -32,6 +32,9 @@ const TOGETHER_MIN: usize = 4;
 /// Longer calls run alone: their own work outweighs what this saves.
 const WORDS_MAX: usize = 32;
 const WORDS_BYTES_MAX: usize = 4096;
+/// Longest numbers of commands that may run with others: how many, and where in a string.
+const COUNT_DIGITS_MAX: usize = 3;
+const OFFSET_DIGITS_MAX: usize = 5;
 /// Keys of one call, and of all calls that run together.
 const KEYS_MAX: usize = 16;
 const KEYS_TOGETHER_MAX: usize = 48;
@@ -197,6 +200,28 @@ fn is_plain(command: Command, args: Args) -> bool {
     let (words_min, words_max) = PLAIN_WORDS[command as usize];
     (usize::from(words_min)..=usize::from(words_max)).contains(&args.len())
         && args.extent_bytes() <= WORDS_BYTES_MAX
+        && is_moderate(command, args)
+}
+
+/// Whether a command does not ask for much by a number: the more members at random, the longer it
+/// takes, however small the key; a string grows up to the offset that is written at. What LCS
+/// does grows with the product of its strings.
+#[inline]
+fn is_moderate(command: Command, args: Args) -> bool {
+    let digits_max = match command {
+        Command::Srandmember
+        | Command::Hrandfield
+        | Command::Zrandmember
+        | Command::Spop
+        | Command::Zpopmin
+        | Command::Zpopmax
+        | Command::Lpop
+        | Command::Rpop => COUNT_DIGITS_MAX,
+        Command::Setbit | Command::Setrange => OFFSET_DIGITS_MAX,
+        Command::Bitfield | Command::Lcs => return false,
+        _ => return true,
+    };
+    args.get(2).is_none_or(|number| number.len() <= digits_max)
 }
 
 /// By command: how many words a call may have to run with others. No number will do for a command
@@ -260,4 +285,42 @@ fn is_small(keys: &mut Keys, spec: &Spec, places: &[(usize, Place)]) -> bool {
         Weight::Collection => spec.flags.has(Flags::FAST),
         Weight::LongString => false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use russet_base::args::Span;
+
+    fn is_taken(words: &str) -> bool {
+        let mut spans = Vec::new();
+        let mut start = 0;
+        for word in words.split(' ') {
+            spans.push(Span { start: start as u32, len: word.len() as u32 });
+            start += word.len() + 1;
+        }
+        let args = Args::new(words.as_bytes(), &spans);
+        is_plain(resolve(args).unwrap(), args)
+    }
+
+    #[test]
+    fn what_asks_for_much_by_a_number_runs_alone() {
+        for words in ["SRANDMEMBER k", "SRANDMEMBER k -99", "LPOP k 100", "SETBIT k 99999 1"] {
+            assert!(is_taken(words), "{words}");
+        }
+        for words in [
+            "SRANDMEMBER k -100",
+            "HRANDFIELD k -1000000 WITHVALUES",
+            "ZRANDMEMBER k -1000000",
+            "SPOP k 1000",
+            "ZPOPMIN k 1000000",
+            "RPOP k 1000000",
+            "SETBIT k 4294967295 1",
+            "SETRANGE k 536870000 x",
+            "BITFIELD k SET u8 4294967000 1",
+            "LCS a b",
+        ] {
+            assert!(!is_taken(words), "{words}");
+        }
+    }
 }

@@ -73,8 +73,8 @@ impl FieldSchedule {
 
     /// Drops a record that led nowhere, for it must not keep the others waiting: its key is over as
     /// a whole and will be removed as such.
-    fn drop_idle(&mut self, key: &[u8], (at_ms, loss): (i64, Loss)) {
-        if loss.fields == 0 {
+    fn drop_idle(&mut self, key: &[u8], (at_ms, fields): (i64, usize)) {
+        if fields == 0 {
             self.change(key, (Some(at_ms), None));
         }
     }
@@ -96,10 +96,12 @@ struct Step {
 }
 
 /// What a key has lost.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Loss {
     fields: usize,
     is_key_gone: bool,
+    /// What a large hash of which nothing is left takes with it.
+    object: Option<Box<Object>>,
 }
 
 impl Shard {
@@ -114,6 +116,16 @@ impl Shard {
         if !is_due || is_dead {
             return Loss::default();
         }
+        if let View::Object(Object::Hash(hash)) = entry.value()
+            && stored::is_over(&entry.value(), step.now.0)
+        {
+            // Millions of fields may be over at one moment: they go as one.
+            let fields = hash.len();
+            let object = entry.delete().into_object();
+            self.fields[db].change(key, (before, None));
+            self.watched.touch(db, key);
+            return Loss { fields, is_key_gone: true, object };
+        }
         let Purged { fields, is_empty } = stored::purge(&mut entry, step.now.0, step.fields_max);
         let after = stored::bound_of(&entry.value());
         if is_empty {
@@ -123,11 +135,11 @@ impl Shard {
         if fields > 0 {
             self.watched.touch(db, key);
         }
-        Loss { fields, is_key_gone: is_empty }
+        Loss { fields, is_key_gone: is_empty, object: None }
     }
 }
 
-fn events_of(loss: Loss) -> impl Iterator<Item = Event> {
+fn events_of(loss: &Loss) -> impl Iterator<Item = Event> + use<> {
     let expired = (loss.fields > 0).then_some(Event::hash("hexpired"));
     let deleted = loss.is_key_gone.then_some(Event::DEL);
     expired.into_iter().chain(deleted)
@@ -155,11 +167,13 @@ impl Keyspace {
                 }
                 let step = Step { now, fields_max: left };
                 let loss = shard.expire_fields(db, (&key, self.place(&key).hash), step);
-                shard.fields[db].drop_idle(&key, (at_ms, loss));
-                left = left.saturating_sub(loss.fields.max(1));
+                shard.fields[db].drop_idle(&key, (at_ms, loss.fields));
+                let cost = if loss.object.is_some() { 1 } else { loss.fields.max(1) };
+                left = left.saturating_sub(cost);
                 fields += loss.fields;
-                let events = events_of(loss).filter(|event| wanted.has_any(event.class));
+                let events = events_of(&loss).filter(|event| wanted.has_any(event.class));
                 notices.extend(events.map(|event| Notice { db, event, key: key.clone() }));
+                loss.object.into_iter().for_each(|object| self.reclaimer().reclaim(object));
             }
             self.gauges()[index].count_expired_fields(fields as u64);
             self.gauges()[index].publish(shard, db);
@@ -228,7 +242,7 @@ impl Keys<'_> {
         self.expire_fields_at(key, place);
     }
 
-    fn expire_fields_at(&mut self, key: &[u8], place: Place) -> Loss {
+    fn expire_fields_at(&mut self, key: &[u8], place: Place) -> usize {
         let (db, index) = (self.db, usize::from(place.shard));
         let step = Step { now: self.now, fields_max: usize::MAX };
         let shard = self.locked.shard(index);
@@ -239,8 +253,9 @@ impl Keys<'_> {
             gauges.publish_volatile(db, shard.fields[db].len());
             self.effects.mark_touched(index);
         }
-        events_of(loss).for_each(|event| self.also(key, event));
-        loss
+        events_of(&loss).for_each(|event| self.also(key, event));
+        loss.object.into_iter().for_each(|object| self.keyspace.reclaimer().reclaim(object));
+        loss.fields
     }
 
     /// Removes all the fields of a held shard that are over, for those who look at all its keys.
@@ -257,8 +272,8 @@ impl Keys<'_> {
         let (db, now) = (self.db, self.now);
         while let Some((at_ms, key)) = self.shard(index).fields[db].first_due(now) {
             let place = self.keyspace.place(&key);
-            let loss = self.expire_fields_at(&key, place);
-            self.shard(index).fields[db].drop_idle(&key, (at_ms, loss));
+            let fields = self.expire_fields_at(&key, place);
+            self.shard(index).fields[db].drop_idle(&key, (at_ms, fields));
         }
     }
 }

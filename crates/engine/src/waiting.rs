@@ -7,6 +7,7 @@
 use crate::keys::ReadyKey;
 use crate::value::Type;
 use russet_base::clock::UnixMillis;
+use smallvec::SmallVec;
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -38,13 +39,45 @@ impl Waiter {
     }
 }
 
-type Queue = VecDeque<Arc<Waiter>>;
+/// A waiter's number in its shard: the lower, the longer it has waited.
+pub type Ticket = u64;
+
+/// Those who wait for one key to hold a value of one type, by their tickets.
+#[derive(Default)]
+struct Queue(VecDeque<(Ticket, Arc<Waiter>)>);
+
+/// Settled waiters that a look at a queue steps over before they are all taken out.
+const STEPS_MAX: usize = 32;
+
+impl Queue {
+    /// The first behind a ticket who still waits.
+    fn next(&mut self, behind: Ticket) -> Option<(Ticket, Arc<Waiter>)> {
+        while self.0.front().is_some_and(|(_, waiter)| waiter.is_settled()) {
+            self.0.pop_front();
+        }
+        let start = self.0.partition_point(|(ticket, _)| *ticket <= behind);
+        let steps = self.0.range(start..).position(|(_, waiter)| !waiter.is_settled());
+        let found = steps.map(|steps| self.0[start + steps].clone());
+        if steps.is_none_or(|steps| steps > STEPS_MAX) {
+            self.forget_settled();
+        }
+        found
+    }
+
+    fn forget_settled(&mut self) {
+        self.0.retain(|(_, waiter)| !waiter.is_settled());
+    }
+}
+
+/// Those who wait for one key, by the type that they want: hardly ever more than one.
+type Queues = SmallVec<[(Type, Queue); 1]>;
 
 /// The blocked clients of one shard.
 #[derive(Default)]
 pub struct Waiting {
     /// By database, then by key.
-    by_db: HashMap<usize, HashMap<Box<[u8]>, Queue>>,
+    by_db: HashMap<usize, HashMap<Box<[u8]>, Queues>>,
+    last_ticket: Ticket,
     /// Keys whose first waiter was told to take its turn itself. It may be gone by then.
     owed: Vec<ReadyKey>,
     /// Keys to look at again at some moment, though nobody may write them.
@@ -59,10 +92,17 @@ impl Waiting {
 
     /// Queues `waiter` for a key, behind those who came before; once, however often it is asked.
     pub fn add(&mut self, key: &[u8], waiter: &Arc<Waiter>) {
-        let queue = self.by_db.entry(waiter.db).or_default().entry(key.into()).or_default();
-        queue.retain(|known| !known.is_settled());
-        if !queue.iter().any(|known| Arc::ptr_eq(known, waiter)) {
-            queue.push_back(waiter.clone());
+        let queues = self.by_db.entry(waiter.db).or_default().entry(key.into()).or_default();
+        let at = queues.iter().position(|(wants, _)| *wants == waiter.wants).unwrap_or_else(|| {
+            queues.push((waiter.wants, Queue::default()));
+            queues.len() - 1
+        });
+        let queue = &mut queues[at].1.0;
+        // A call that names a key twice does so under one taking of its lock, so nobody came
+        // between.
+        if queue.back().is_none_or(|(_, last)| !Arc::ptr_eq(last, waiter)) {
+            self.last_ticket += 1;
+            queue.push_back((self.last_ticket, waiter.clone()));
         }
     }
 
@@ -70,36 +110,40 @@ impl Waiting {
         self.by_db.get(&db).is_some_and(|keys| keys.contains_key(key))
     }
 
-    /// The first who still waits for this key to hold a value of this type, behind the first
-    /// `passed` such.
-    pub fn next(&mut self, target: &ReadyKey, found: Type, passed: usize) -> Option<Arc<Waiter>> {
+    /// The first who still waits for this key to hold a value of this type, of those behind a
+    /// ticket (0: of all), and its own ticket.
+    pub fn next(
+        &mut self,
+        target: &ReadyKey,
+        found: Type,
+        behind: Ticket,
+    ) -> Option<(Ticket, Arc<Waiter>)> {
         let (db, key) = (target.db, &*target.key);
         let keys = self.by_db.get_mut(&db)?;
-        let queue = keys.get_mut(key)?;
-        queue.retain(|waiter| !waiter.is_settled());
-        let first = queue.iter().filter(|waiter| waiter.wants == found).nth(passed).cloned();
-        if queue.is_empty() {
-            keys.remove(key);
-            if keys.is_empty() {
-                self.by_db.remove(&db);
+        let queues = keys.get_mut(key)?;
+        let queue = queues.iter_mut().find(|(wants, _)| *wants == found);
+        let first = queue.and_then(|(_, queue)| queue.next(behind));
+        if first.is_none() {
+            queues.retain(|(_, queue)| !queue.0.is_empty());
+            if queues.is_empty() {
+                keys.remove(key);
+                if keys.is_empty() {
+                    self.by_db.remove(&db);
+                }
             }
         }
         first
     }
 
-    /// All who still wait for this key, in the order they came.
-    pub fn of_key(&self, target: &ReadyKey) -> Vec<Arc<Waiter>> {
-        self.unsettled(target).cloned().collect()
-    }
-
-    /// Those of them who want another type than is there.
+    /// Those who still wait for this key and want another type than is there, in the order they
+    /// came. Without a type, all.
     pub fn others(&self, target: &ReadyKey, found: Option<Type>) -> Vec<Arc<Waiter>> {
-        self.unsettled(target).filter(|waiter| Some(waiter.wants) != found).cloned().collect()
-    }
-
-    fn unsettled(&self, target: &ReadyKey) -> impl Iterator<Item = &Arc<Waiter>> {
-        let queue = self.by_db.get(&target.db).and_then(|keys| keys.get(&target.key));
-        queue.into_iter().flatten().filter(|waiter| !waiter.is_settled())
+        let queues = self.by_db.get(&target.db).and_then(|keys| keys.get(&target.key));
+        let others = queues.into_iter().flatten().filter(|(wants, _)| Some(*wants) != found);
+        let waiters = others.flat_map(|(_, queue)| &queue.0);
+        let mut left: Vec<_> = waiters.filter(|(_, waiter)| !waiter.is_settled()).collect();
+        left.sort_by_key(|(ticket, _)| *ticket);
+        left.into_iter().map(|(_, waiter)| waiter.clone()).collect()
     }
 
     /// Asks for another look at a key from this moment on.
@@ -141,9 +185,10 @@ impl Waiting {
     /// Forgets those who no longer wait.
     pub fn sweep(&mut self) {
         self.by_db.retain(|_, keys| {
-            keys.retain(|_, queue| {
-                queue.retain(|waiter| !waiter.is_settled());
-                !queue.is_empty()
+            keys.retain(|_, queues| {
+                queues.iter_mut().for_each(|(_, queue)| queue.forget_settled());
+                queues.retain(|(_, queue)| !queue.0.is_empty());
+                !queues.is_empty()
             });
             !keys.is_empty()
         });
@@ -164,16 +209,51 @@ mod tests {
         let mut waiting = Waiting::default();
         waiting.add(b"k", &first);
         waiting.add(b"k", &second);
-        waiting.add(b"k", &first);
+        waiting.add(b"k", &second);
         let k = ReadyKey { db: 0, key: b"k"[..].into() };
-        assert_eq!(waiting.next(&k, Type::List, 0).unwrap().client_id, 1);
-        assert_eq!(waiting.next(&k, Type::List, 1).unwrap().client_id, 2);
-        assert!(waiting.next(&k, Type::List, 2).is_none());
+        let (ticket, waiter) = waiting.next(&k, Type::List, 0).unwrap();
+        assert_eq!(waiter.client_id, 1);
+        let (ticket, waiter) = waiting.next(&k, Type::List, ticket).unwrap();
+        assert_eq!(waiter.client_id, 2);
+        assert!(waiting.next(&k, Type::List, ticket).is_none());
         assert!(waiting.next(&k, Type::String, 0).is_none());
         assert!(first.claim() && !first.claim());
-        assert_eq!(waiting.next(&k, Type::List, 0).unwrap().client_id, 2);
+        assert_eq!(waiting.next(&k, Type::List, 0).unwrap().1.client_id, 2);
         assert!(second.claim());
         waiting.sweep();
         assert!(waiting.is_empty() && !waiting.is_awaited(0, b"k"));
+    }
+
+    #[test]
+    fn a_key_is_forgotten_with_its_last_waiter() {
+        let waiters: Vec<_> = [Type::List, Type::Zset, Type::List]
+            .iter()
+            .zip(1..)
+            .map(|(wants, id)| Arc::new(Waiter::new(id, 0, *wants, Box::new(()))))
+            .collect();
+        let mut waiting = Waiting::default();
+        waiters.iter().for_each(|waiter| waiting.add(b"k", waiter));
+        let k = ReadyKey { db: 0, key: b"k"[..].into() };
+        let ids = |found| -> Vec<u64> {
+            waiting.others(&k, found).iter().map(|waiter| waiter.client_id).collect()
+        };
+        assert_eq!((ids(None), ids(Some(Type::List))), (vec![1, 2, 3], vec![2]));
+        assert!(waiters[0].claim() && waiters[2].claim());
+        assert!(waiting.next(&k, Type::List, 0).is_none() && waiting.is_awaited(0, b"k"));
+        assert!(waiters[1].claim());
+        assert!(waiting.next(&k, Type::Zset, 0).is_none() && waiting.is_empty());
+    }
+
+    #[test]
+    fn who_was_settled_between_others_is_stepped_over_and_then_forgotten() {
+        let mut waiting = Waiting::default();
+        let waiters: Vec<_> =
+            (1..=100).map(|id| Arc::new(Waiter::new(id, 0, Type::Stream, Box::new(())))).collect();
+        waiters.iter().for_each(|waiter| waiting.add(b"k", waiter));
+        assert!(waiters[1..99].iter().all(|waiter| waiter.claim()));
+        let k = ReadyKey { db: 0, key: b"k"[..].into() };
+        let (first, _) = waiting.next(&k, Type::Stream, 0).unwrap();
+        assert_eq!(waiting.next(&k, Type::Stream, first).unwrap().1.client_id, 100);
+        assert_eq!(waiting.others(&k, None).len(), 2);
     }
 }

@@ -7,11 +7,9 @@ use crate::ctx::{Ctx, DONE, Outcome};
 use crate::zset::limits;
 use russet_base::Args;
 use russet_engine::event::Event;
-use russet_engine::types::geo::{Filter, Hit, Hits, Shape, cover};
+use russet_engine::types::geo::{Filter, Hit, Hits, Shape};
 use russet_engine::types::zset::stored::Draft;
-use russet_engine::types::zset::{
-    Direction, Element, Extent, ScoreBound, ScoreRange, ZsetLimits, ZsetRef,
-};
+use russet_engine::types::zset::{Element, Extent, ScoreBound, ScoreRange, ZsetLimits, ZsetRef};
 use russet_protocol::Sink;
 use std::ops::ControlFlow;
 
@@ -67,17 +65,16 @@ fn find<'z>(zset: ZsetRef<'z>, shape: &Shape, query: &Query) -> Vec<Hit<Element<
     let mut hits = Hits::new(&filter, query.order, query.count_max)
         .with_distances(wants_distance)
         .taking_any(query.takes_any);
-    for span in cover(shape) {
+    for span in filter.spans(zset.len()) {
         let range = ScoreRange {
             min: ScoreBound { value: span.start, is_open: false },
             max: ScoreBound { value: span.end, is_open: true },
         };
-        let walked = zset.each(zset.by_score(&range), Direction::Forward, |pair| {
-            match hits.offer(pair.score, || pair.member) {
+        let walked =
+            zset.each_scored(&range, |pair| match hits.offer(pair.score, || pair.member) {
                 true => ControlFlow::Continue(()),
                 false => ControlFlow::Break(()),
-            }
-        });
+            });
         if walked.is_break() {
             break;
         }

@@ -5,7 +5,7 @@ use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_base::Args;
 use russet_engine::event::Event;
-use russet_engine::types::hyperloglog::stored::{self, Union};
+use russet_engine::types::hyperloglog::stored::{self, Gain, Union};
 
 pub fn pfadd(ctx: &mut Ctx, args: Args) -> Outcome {
     let (key, elements) = (args.at(1), args.from(2));
@@ -62,14 +62,34 @@ fn count_one(ctx: &mut Ctx, key: &[u8]) -> Result<u64, Refusal> {
 pub fn pfmerge(ctx: &mut Ctx, args: Args) -> Outcome {
     let target = args.at(1);
     let sparse_max = sparse_bytes_max(ctx);
-    let entries = ctx.keys.read_all(args.from(1).iter());
-    let mut union = Union::default();
-    union.add_all(entries.into_iter().flatten())?;
-    match ctx.keys.write(target) {
-        Some(mut entry) => union.store(&mut entry, sparse_max)?,
-        None => ctx.keys.put(target, stored::adopt(&mut union.build(sparse_max)), None),
+    let mut union = None;
+    let gain = read_merged(ctx, args, &mut union)?;
+    match (ctx.keys.write(target), gain, union) {
+        (Some(mut entry), Some(gain), _) => gain.store(&mut entry)?,
+        (Some(mut entry), None, Some(union)) => union.store(&mut entry, sparse_max)?,
+        (None, _, Some(union)) => {
+            ctx.keys.put(target, stored::adopt(&mut union.build(sparse_max)), None);
+        }
+        _ => {}
     }
     ctx.keys.wrote(target, Event::string("pfadd"));
     ctx.reply.ok();
     DONE
+}
+
+/// What PFMERGE's target gains, if that is little; otherwise the union of all, which is too large
+/// to be handed on.
+fn read_merged(
+    ctx: &mut Ctx,
+    args: Args,
+    union: &mut Option<Union>,
+) -> Result<Option<Gain>, Refusal> {
+    let entries = ctx.keys.read_all(args.from(1).iter());
+    if let Some((Some(old), others)) = entries.split_first()
+        && let Some(gain) = Gain::of(old, others.iter().flatten())?
+    {
+        return Ok(Some(gain));
+    }
+    union.insert(Union::default()).add_all(entries.into_iter().flatten())?;
+    Ok(None)
 }

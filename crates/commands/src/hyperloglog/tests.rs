@@ -54,3 +54,34 @@ fn no_bytes_break_the_commands() {
         }
     }
 }
+
+/// A dense target takes what sparse sources add mark by mark; register by register it must come to
+/// the same. One of the sources is corrupt in the end: the target stays as it was.
+#[test]
+fn merging_into_a_dense_target_adds_what_it_lacks() {
+    let mut random = Random::from_seed(5);
+    let mut desk = Desk::new();
+    for round in 0..40u32 {
+        desk.say("DEL target copy a b");
+        for (key, count) in [("target", 300), ("a", random.below(400)), ("b", random.below(900))] {
+            for _ in 0..count {
+                desk.say(&format!("PFADD {key} e{}", random.below(4_000)));
+            }
+        }
+        desk.say("COPY target copy");
+        desk.say("PFDEBUG TODENSE target");
+        if round % 2 == 0 {
+            desk.say("PFDEBUG TODENSE b");
+        }
+        assert_eq!(desk.say("PFMERGE target a b none"), "+OK");
+        assert_eq!(desk.say("PFMERGE copy a b"), "+OK");
+        assert_eq!(desk.say("PFDEBUG GETREG target"), desk.say("PFDEBUG GETREG copy"));
+        assert_eq!(desk.say("PFCOUNT target"), desk.say("PFCOUNT copy"));
+    }
+    desk.say("DEL a");
+    desk.say("PFADD a new1 new2 new3");
+    desk.run(&[b"APPEND".as_slice(), b"a", b"\x00"]);
+    let before = desk.run(&["GET", "target"]);
+    assert!(is_known_refusal(&desk.say("PFMERGE target a")));
+    assert_eq!(desk.run(&["GET", "target"]), before);
+}

@@ -219,7 +219,7 @@ fn has_both([head, payload]: [&[u8]; 2], run: &[u8]) -> bool {
 /// Whether two payloads of one length are the same. Most of what is compared is short and differs,
 /// mostly at its end: to call a function for that costs more than these words.
 #[inline]
-fn is_same(one: &[u8], other: &[u8]) -> bool {
+pub fn is_same(one: &[u8], other: &[u8]) -> bool {
     if let (Some(end), Some(other_end)) = (one.last_chunk::<8>(), other.last_chunk::<8>()) {
         return end == other_end && (one.len() == 8 || one == other);
     }

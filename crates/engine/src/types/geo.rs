@@ -13,7 +13,7 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
-pub use cover::{ScoreSpan, cover};
+pub use cover::ScoreSpan;
 pub use distance::distance_m;
 pub use filter::{Filter, Place};
 pub use geohash::{geohash_text, point_of_score, score_of_point};

@@ -140,7 +140,10 @@ impl<'a> ListRef<'a> {
     /// The same from the last of the range to the first.
     pub fn for_each_in_rev(self, range: Range<usize>, visit: impl FnMut(Element<'_>)) {
         match self {
-            ListRef::Packed(bytes) => packed::range(bytes, range).rev().for_each(visit),
+            ListRef::Packed(bytes) => {
+                let elements: packed::Gathered = packed::range(bytes, range).collect();
+                elements.into_iter().rev().for_each(visit);
+            }
             ListRef::Large(list) => list.for_each_in_rev(range, visit),
         }
     }
@@ -149,10 +152,13 @@ impl<'a> ListRef<'a> {
     pub fn scan(self, from: End, mut visit: impl FnMut(Element<'_>) -> ControlFlow<()>) {
         match self {
             ListRef::Packed(bytes) => {
-                let mut entries = Entries::new(packed::run(bytes).bytes);
+                let mut elements = packed::elements(bytes);
                 let _ = match from {
-                    End::Front => entries.try_for_each(&mut visit),
-                    End::Back => entries.rev().try_for_each(&mut visit),
+                    End::Front => elements.try_for_each(&mut visit),
+                    End::Back => {
+                        let elements: packed::Gathered = elements.collect();
+                        elements.into_iter().rev().try_for_each(&mut visit)
+                    }
                 };
             }
             ListRef::Large(list) => list.scan(from, visit),

@@ -20,6 +20,7 @@ use crate::types::element::Stored;
 use std::ops::{ControlFlow, Range};
 
 pub use crate::types::element::Element;
+use entry::Entries;
 pub use entry::Pair;
 pub use large::LargeZset;
 pub use limits::{Extent, PACKED_BYTES_MAX, ZsetLimits};
@@ -207,6 +208,29 @@ impl<'a> ZsetRef<'a> {
             (ZsetRef::Large(zset), Direction::Forward) => zset.each_in(ranks, visit),
             (ZsetRef::Large(zset), Direction::Reverse) => zset.each_in_reverse(ranks, visit),
         }
+    }
+
+    /// Visits the members whose scores lie in a range, from the lowest up, until told to stop.
+    #[inline]
+    pub fn each_scored(
+        self,
+        range: &ScoreRange,
+        mut visit: impl FnMut(Pair<'a>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let [start, end] = Probe::scores(range);
+        let mut is_over = false;
+        let within = |pair: Pair<'a>| {
+            is_over = !end.is_past_score(pair.score, || pair.member);
+            if is_over { ControlFlow::Break(()) } else { visit(pair) }
+        };
+        let walked = match self {
+            ZsetRef::Packed(bytes) => {
+                let run = packed::run(bytes);
+                Entries::new(&run[entry::spot(run, &start).at..]).try_for_each(within)
+            }
+            ZsetRef::Large(zset) => zset.each_from(&start, within),
+        };
+        if is_over { ControlFlow::Continue(()) } else { walked }
     }
 
     /// As [`ZsetRef::each`], without a stop.

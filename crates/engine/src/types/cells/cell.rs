@@ -10,7 +10,8 @@
 //! and walks over at most seven others.
 
 use super::{Payload, Span};
-use crate::types::element::{Stored, stored_bytes};
+use crate::store::raw::prefetch::prefetch_bytes;
+use crate::types::element::{Stored, is_same, stored_bytes};
 use std::marker::PhantomData;
 
 /// Records of a group: as many fingerprints as are compared at once.
@@ -52,7 +53,7 @@ impl Wanted for Stored<'_> {
 impl Wanted for &[u8] {
     #[inline]
     fn is_key_of(&self, run: &[u8]) -> bool {
-        run.starts_with(self)
+        run.get(..self.len()).is_some_and(|key| is_same(key, self))
     }
 }
 
@@ -118,7 +119,7 @@ impl Cell {
     }
 
     #[inline]
-    fn records(&self) -> &[u8] {
+    pub fn records(&self) -> &[u8] {
         &self.data[self.records_at()..]
     }
 
@@ -173,6 +174,12 @@ impl Cell {
             }
         }
         None
+    }
+
+    /// Asks for the memory of its records.
+    #[inline]
+    pub fn prefetch(&self) {
+        prefetch_bytes(&self.data);
     }
 
     /// Where the record of an index lies.

@@ -1,5 +1,5 @@
-//! Which scores a search must look at: the cell of the middle, at a size that suits the shape, and
-//! those of its eight neighbours that the shape can reach into.
+//! Where a search must look: the cell of the middle, at a size that suits the shape, and those of
+//! its eight neighbours that the shape can reach into.
 
 use super::geohash::{Cell, STEPS_MAX};
 use super::shape::Shape;
@@ -17,7 +17,7 @@ pub struct ScoreSpan {
 }
 
 impl ScoreSpan {
-    fn of(cell: Cell) -> ScoreSpan {
+    pub(super) fn of(cell: Cell) -> ScoreSpan {
         let shift = 2 * (STEPS_MAX - cell.steps);
         ScoreSpan { start: (cell.bits << shift) as f64, end: ((cell.bits + 1) << shift) as f64 }
     }
@@ -48,9 +48,9 @@ fn steps_for(mut radius_m: f64, latitude: f64) -> u32 {
 const NEIGHBOURS: [(i8, i8); 8] =
     [(0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, -1)];
 
-/// The scores of all places in a shape, and of some others, in the order in which the peers look
-/// at them: without a wish for another order, results come in this one.
-pub fn cover(shape: &Shape) -> SmallVec<[ScoreSpan; 9]> {
+/// The cells of all places in a shape, and of some others, in the order in which the peers look at
+/// them: without a wish for another order, results come in this one.
+pub(super) fn cover(shape: &Shape) -> SmallVec<[Cell; 9]> {
     let bounds = shape.bounds();
     // The middle of a polygon around a pole lies off the map.
     let center = Point {
@@ -72,8 +72,8 @@ pub fn cover(shape: &Shape) -> SmallVec<[ScoreSpan; 9]> {
         (area.low.latitude < bounds.low.latitude, area.high.latitude > bounds.high.latitude);
     let (no_west, no_east) =
         (area.low.longitude < bounds.low.longitude, area.high.longitude > bounds.high.longitude);
-    let mut spans: SmallVec<[ScoreSpan; 9]> = SmallVec::new();
-    spans.push(ScoreSpan::of(cell));
+    let mut cells: SmallVec<[Cell; 9]> = SmallVec::new();
+    cells.push(cell);
     let mut last = None;
     for (east, north) in NEIGHBOURS {
         let is_out_of_reach = (north < 0 && no_south)
@@ -86,7 +86,7 @@ pub fn cover(shape: &Shape) -> SmallVec<[ScoreSpan; 9]> {
             continue;
         }
         last = Some(neighbour);
-        spans.push(ScoreSpan::of(neighbour));
+        cells.push(neighbour);
     }
-    spans
+    cells
 }

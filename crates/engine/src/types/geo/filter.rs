@@ -2,9 +2,11 @@
 //! short polynomial; the formula itself is left for those near the edge.
 
 use super::Point;
+use super::cover::{ScoreSpan, cover};
 use super::distance::{ANGLE_MAX, Approximation, EARTH_RADIUS_M, Limit, distance_m, radians};
-use super::geohash::{Grid, STEPS_MAX, bits_of_score};
+use super::geohash::{Cell, Grid, STEPS_MAX, bits_of_score};
 use super::shape::{Extents, Shape};
+use smallvec::SmallVec;
 
 /// A place as its score gives it, not yet decoded into degrees.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +54,19 @@ impl Span {
     fn has(self, part: u32) -> bool {
         part.wrapping_sub(self.start) & GRID_MASK <= self.len
     }
+
+    /// Whether it reaches into the part of a coarser grid.
+    fn meets(self, part: u32, steps: u32) -> bool {
+        let unused = STEPS_MAX - steps;
+        let first = part << unused;
+        self.has(first) || self.start.wrapping_sub(first) & GRID_MASK < 1 << unused
+    }
 }
+
+/// A part of a cell is worth a look of its own if it holds about this many places,
+const PLACES_PER_PART: usize = 12;
+/// and if it is no smaller than a cell that was quartered this often.
+const DEPTH_MAX: u32 = 3;
 
 /// What can be told without the formula.
 #[derive(Clone, Copy)]
@@ -119,6 +133,40 @@ impl<'s> Filter<'s> {
         self.longitudes =
             Span::about(center.longitude, (aside * slack).to_degrees(), LONGITUDE_MAX);
         angle <= ANGLE_MAX * 0.9 && aside <= ANGLE_MAX * 0.9
+    }
+
+    /// The scores to look at in a map of so many places, in the order of [`cover`]. Its cells are
+    /// much larger than the shape: where they hold many places, parts that are out of reach are
+    /// left out.
+    pub fn spans(&self, places: usize) -> SmallVec<[ScoreSpan; 16]> {
+        let mut spans = SmallVec::new();
+        for cell in cover(self.shape) {
+            let mut expected = places >> (2 * cell.steps).min(63);
+            let mut depth = 0;
+            while expected >= PLACES_PER_PART * 4 && cell.steps + depth < STEPS_MAX {
+                expected /= 4;
+                depth += 1;
+            }
+            self.add_spans(cell, cell.steps + depth.min(DEPTH_MAX), &mut spans);
+        }
+        spans
+    }
+
+    fn add_spans(&self, cell: Cell, steps_max: u32, spans: &mut SmallVec<[ScoreSpan; 16]>) {
+        let grid = Grid::of_bits(cell.bits);
+        let is_met = self.longitudes.meets(grid.longitude, cell.steps)
+            && self.latitudes.meets(grid.latitude, cell.steps);
+        if !is_met {
+            return;
+        }
+        if cell.steps < steps_max {
+            return cell.quarters().into_iter().for_each(|it| self.add_spans(it, steps_max, spans));
+        }
+        let span = ScoreSpan::of(cell);
+        match spans.last_mut() {
+            Some(last) if last.end == span.start => last.end = span.end,
+            _ => spans.push(span),
+        }
     }
 
     /// The point, if the shape holds it.

@@ -100,6 +100,11 @@ impl Cell {
         Cell { bits: Grid::of_point(point, steps, LATITUDE_MAX).bits(), steps }
     }
 
+    /// Its four quarters, in the order of their scores.
+    pub fn quarters(self) -> [Cell; 4] {
+        [0, 1, 2, 3].map(|quarter| Cell { bits: self.bits << 2 | quarter, steps: self.steps + 1 })
+    }
+
     pub fn area(self) -> Area {
         let grid = Grid::of_bits(self.bits);
         let (west, east) = edges(grid.longitude, self.steps, LONGITUDE_MAX);

@@ -1,9 +1,10 @@
 //! What is told quickly must be what the formula tells; what is cut short must be what a full sort
 //! begins with.
 
+use super::cover::{ScoreSpan, cover};
 use super::geohash::Cell;
 use super::{
-    Extents, Filter, Hits, LATITUDE_MAX, LONGITUDE_MAX, Order, Place, Point, Shape, Unit, cover,
+    Extents, Filter, Hits, LATITUDE_MAX, LONGITUDE_MAX, Order, Place, Point, Shape, Unit,
     distance_m, geohash_text, point_of_score, score_of_point,
 };
 use russet_base::Random;
@@ -152,7 +153,7 @@ fn a_cover_has_every_place_of_a_shape_away_from_the_poles() {
         let center = point(random.unit() * 300.0 - 150.0, random.unit() * 120.0 - 60.0);
         let radius = random_length(&mut random).min(500_000.0);
         let shape = Shape { center, unit: Unit::Metre, extents: Extents::Circle { radius } };
-        let spans = cover(&shape);
+        let spans: Vec<ScoreSpan> = cover(&shape).into_iter().map(ScoreSpan::of).collect();
         for _ in 0..20 {
             let score = random_place_for(&shape, &mut random);
             if shape.contains(point_of_score(score)) {
@@ -181,4 +182,29 @@ fn any_length_is_covered_without_end() {
     let around_the_pole =
         Shape::polygon(vec![point(0.0, 80.0), point(120.0, 80.0), point(-120.0, 80.0)]);
     assert!(!cover(&around_the_pole).is_empty());
+}
+
+/// What is left out of the cells holds no place that passes, and the order stays.
+#[test]
+fn narrower_spans_hold_all_that_passes_in_the_same_order() {
+    let mut random = Random::from_seed(6);
+    for places in [0, 1_000, 1_000_000, usize::MAX] {
+        for _ in 0..400 {
+            let shape = random_shape(&mut random);
+            let filter = Filter::new(&shape);
+            let cells: Vec<ScoreSpan> = cover(&shape).into_iter().map(ScoreSpan::of).collect();
+            let mut scores: Vec<f64> =
+                (0..60).map(|_| random_place_for(&shape, &mut random)).collect();
+            scores.retain(|score| filter.pass(Place::of_score(*score)).is_some());
+            scores.sort_by(f64::total_cmp);
+            let walk = |spans: &[ScoreSpan]| -> Vec<f64> {
+                let inside = |span: &ScoreSpan| span.start..span.end;
+                spans
+                    .iter()
+                    .flat_map(|span| scores.iter().copied().filter(|it| inside(span).contains(it)))
+                    .collect()
+            };
+            assert_eq!(walk(&filter.spans(places)), walk(&cells), "{shape:?}");
+        }
+    }
 }

@@ -11,6 +11,7 @@ use russet_base::clock::UnixMillis;
 use russet_base::hash::KeyHasher;
 use russet_base::random::Random;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
 
 const DATABASES: usize = 2;
 const START_MS: i64 = 1_000_000;
@@ -280,10 +281,24 @@ fn ten_short_fields_take_twelve_bytes_each() {
     });
 }
 
+/// What the shard says of expired fields, and of keys.
+fn expired_and_keys(keyspace: &Keyspace) -> (u64, u64) {
+    let gauges = &keyspace.gauges()[0];
+    (gauges.expired_fields.load(Ordering::Relaxed), gauges.keys[0].load(Ordering::Relaxed))
+}
+
 #[test]
 fn expired_fields_go_in_bounded_steps() {
     let keyspace = Keyspace::new(1, 1, KeyHasher::with_seed(1));
     put(&keyspace, 1000, Lease::Until(START_MS + 5));
+    {
+        let mut effects = Effects::default();
+        let locked = keyspace.lock(keyspace.all_shards());
+        let mut keys = keyspace.keys(locked, &mut effects, (0, UnixMillis(START_MS)));
+        let stays = (&b"stays"[..], &b"v"[..]);
+        let edited = keys.edit_hash(b"key", HashLimits::default(), |it| it.set(stays, Lease::None));
+        assert_eq!(edited.ok(), Some(Some(true)));
+    }
     assert!(with_value(&keyspace, |value| matches!(value, View::Object(_))));
     let later = UnixMillis(START_MS + 5);
     let mut steps = 0;
@@ -292,9 +307,23 @@ fn expired_fields_go_in_bounded_steps() {
         assert!(steps < 100);
     }
     assert!(steps >= 1000 / 64);
-    assert_eq!(
-        keyspace.gauges()[0].expired_fields.load(std::sync::atomic::Ordering::Relaxed),
-        1000
-    );
-    assert_eq!(keyspace.gauges()[0].keys[0].load(std::sync::atomic::Ordering::Relaxed), 0);
+    assert_eq!(expired_and_keys(&keyspace), (1000, 1));
+}
+
+/// Whoever comes by, a client or housekeeping: to remove them one by one would keep it for long.
+#[test]
+fn a_hash_whose_fields_are_all_over_goes_as_one() {
+    let later = UnixMillis(START_MS + 5);
+    for is_client in [false, true] {
+        let keyspace = Keyspace::new(1, 1, KeyHasher::with_seed(1));
+        put(&keyspace, 1000, Lease::Until(START_MS + 5));
+        if is_client {
+            let mut effects = Effects::default();
+            let locked = keyspace.lock(keyspace.all_shards());
+            let mut keys = keyspace.keys(locked, &mut effects, (0, later));
+            assert!(keys.read(b"key").is_none());
+        }
+        assert!(!keyspace.expire_shard(0, later, 1).1);
+        assert_eq!(expired_and_keys(&keyspace), (1000, 0));
+    }
 }

@@ -115,11 +115,13 @@ impl Work for Pack<'_> {
 }
 
 /// One register.
-#[cfg(test)]
-pub(super) fn register(dense: &[u8], index: usize) -> u8 {
+#[inline(always)]
+pub(super) fn register(dense: &[u8; DENSE_REGISTER_BYTES], index: usize) -> u8 {
     let bit = index * 6;
-    let pair = u16::from_le_bytes([dense[bit / 8], dense.get(bit / 8 + 1).copied().unwrap_or(0)]);
-    (pair >> (bit % 8)) as u8 & 63
+    // The last register ends with the last byte, and is read from the byte before.
+    let at = (bit / 8).min(DENSE_REGISTER_BYTES - 2);
+    let pair = u16::from_le_bytes([dense[at], dense[at + 1]]);
+    (pair >> (bit - at * 8)) as u8 & 63
 }
 
 /// Raises one register of a dense value whose registers begin at `start`; whether it rose.

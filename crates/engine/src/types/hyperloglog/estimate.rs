@@ -22,9 +22,10 @@ pub(super) fn of_parts(parts: Parts<'_>) -> Result<u64, Fault> {
         }
         Encoding::Sparse => {
             let mut histogram = [0; 64];
-            sparse::walk(parts.registers, |_, run| {
-                histogram[usize::from(run.value)] += u32::from(run.len);
+            sparse::walk(&[parts.registers], |span: sparse::Span| {
+                histogram[usize::from(span.value)] += span.len as u32;
             })?;
+            histogram[0] = REGISTERS as u32 - histogram.iter().sum::<u32>();
             Ok(estimate(&histogram))
         }
     }

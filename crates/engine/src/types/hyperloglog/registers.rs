@@ -20,7 +20,7 @@ impl Registers {
                 dense::merge_into(self, parts.registers);
                 Ok(())
             }
-            Encoding::Sparse => sparse::merge_into(self, parts.registers),
+            Encoding::Sparse => sparse::merge_into(self, &[parts.registers]),
         }
     }
 

@@ -9,7 +9,7 @@
 use super::hash::Mark;
 use super::header::HEADER_BYTES;
 use super::registers::Registers;
-use super::{Fault, REGISTERS};
+use super::{DENSE_REGISTER_BYTES, Fault, REGISTERS, dense};
 use crate::types::blob::Blob;
 
 /// Highest register that an opcode can hold.
@@ -77,31 +77,158 @@ pub(super) fn empty_registers() -> [u8; 2] {
     [high | LONG_ZEROS, low]
 }
 
-/// Gives each run with the register that it begins at; an error unless the runs cover exactly all
-/// the registers. The work is bounded by the registers, however long the bytes are.
-pub(super) fn walk(registers: &[u8], mut visit: impl FnMut(usize, Run)) -> Result<(), Fault> {
-    let mut first = 0;
-    for run in runs(registers) {
-        let run = run?;
-        let end = first + usize::from(run.len);
-        if end > REGISTERS {
-            return Err(Fault::Corrupt);
-        }
-        visit(first, run);
-        first = end;
-    }
-    if first == REGISTERS { Ok(()) } else { Err(Fault::Corrupt) }
+/// Registers that follow each other and hold the same, which is not zero.
+#[derive(Clone, Copy)]
+pub(super) struct Span {
+    pub first: usize,
+    pub len: usize,
+    pub value: u8,
 }
 
-/// Raises registers to those of a sparse value.
-pub(super) fn merge_into(registers: &mut Registers, sparse: &[u8]) -> Result<(), Fault> {
-    walk(sparse, |first, run| {
-        if run.value > 0 {
-            for register in &mut registers.0[first..first + usize::from(run.len)] {
-                *register = run.value.max(*register);
+/// Who looks at spans. What it does is compiled into the walk.
+pub(super) trait Visitor {
+    fn see(&mut self, span: Span);
+}
+
+impl<F: FnMut(Span)> Visitor for F {
+    #[inline(always)]
+    fn see(&mut self, span: Span) {
+        self(span);
+    }
+}
+
+/// A walk through the opcodes. Its work is bounded by the registers, however long the bytes are.
+struct Walk<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    /// The register that the next opcode begins at; past the last one if they are too many.
+    first: usize,
+}
+
+impl<'a> Walk<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Walk { bytes, at: 0, first: 0 }
+    }
+
+    /// Whether [`Walk::step`] has all that it may read.
+    #[inline(always)]
+    fn is_far_from_end(&self) -> bool {
+        self.at + 2 < self.bytes.len() && self.first < REGISTERS
+    }
+
+    /// Zeros if there are some, then a value if there is one: most steps are both. The two opcodes
+    /// for zeros are told apart without a branch, which would often be foreseen wrongly.
+    #[inline(always)]
+    fn step(&mut self, visitor: &mut impl Visitor) {
+        let opcode = self.bytes[self.at];
+        if opcode & VALUE == 0 {
+            let is_long = opcode & LONG_ZEROS != 0;
+            let long = u16::from_be_bytes([opcode & 0x3f, self.bytes[self.at + 1]]);
+            self.first += usize::from(if is_long { long } else { u16::from(opcode) }) + 1;
+            self.at += 1 + usize::from(is_long);
+        }
+        let opcode = self.bytes[self.at];
+        if opcode & VALUE != 0 {
+            self.value(opcode, visitor);
+        }
+    }
+
+    #[inline(always)]
+    fn value(&mut self, opcode: u8, visitor: &mut impl Visitor) {
+        let (value, len) = ((opcode >> 2 & 0x1f) + 1, usize::from(opcode & 3) + 1);
+        if self.first + len <= REGISTERS {
+            visitor.see(Span { first: self.first, len, value });
+        }
+        (self.first, self.at) = (self.first + len, self.at + 1);
+    }
+
+    /// Goes on to the end; an error unless the opcodes cover exactly all the registers.
+    #[inline(always)]
+    fn finish(mut self, visitor: &mut impl Visitor) -> Result<(), Fault> {
+        while self.is_far_from_end() {
+            self.step(visitor);
+        }
+        while self.first <= REGISTERS
+            && let Some(&opcode) = self.bytes.get(self.at)
+        {
+            if opcode & VALUE != 0 {
+                self.value(opcode, visitor);
+                continue;
+            }
+            let run = Run::at(self.bytes, self.at).ok_or(Fault::Corrupt)?;
+            self.first += usize::from(run.len);
+            self.at += usize::from(run.size);
+        }
+        if self.first == REGISTERS { Ok(()) } else { Err(Fault::Corrupt) }
+    }
+}
+
+/// Gives the registers that are not zero, span by span, of all these values; an error unless the
+/// opcodes of each cover exactly all the registers.
+#[inline]
+pub(super) fn walk(values: &[&[u8]], mut visitor: impl Visitor) -> Result<(), Fault> {
+    let (pairs, last) = values.as_chunks::<2>();
+    for pair in pairs {
+        let [mut one, mut other] = pair.map(Walk::new);
+        // Each step waits for the one before it, but not for those of the other value.
+        while one.is_far_from_end() && other.is_far_from_end() {
+            one.step(&mut visitor);
+            other.step(&mut visitor);
+        }
+        one.finish(&mut visitor)?;
+        other.finish(&mut visitor)?;
+    }
+    last.iter().try_for_each(|value| Walk::new(value).finish(&mut visitor))
+}
+
+struct Raise<'a>(&'a mut Registers);
+
+impl Visitor for Raise<'_> {
+    #[inline(always)]
+    fn see(&mut self, Span { first, len, value }: Span) {
+        // Most spans are of one register.
+        let register = &mut self.0.0[first];
+        *register = value.max(*register);
+        if len > 1 {
+            let rest = &mut self.0.0[first + 1..first + len];
+            rest.iter_mut().for_each(|register| *register = value.max(*register));
+        }
+    }
+}
+
+/// Raises registers to those of sparse values.
+pub(super) fn merge_into(registers: &mut Registers, values: &[&[u8]]) -> Result<(), Fault> {
+    walk(values, Raise(registers))
+}
+
+struct Compare<'a, F> {
+    dense: &'a [u8; DENSE_REGISTER_BYTES],
+    visit: F,
+}
+
+impl<F: FnMut(Mark)> Visitor for Compare<'_, F> {
+    #[inline(always)]
+    fn see(&mut self, Span { first, len, value }: Span) {
+        if dense::register(self.dense, first) < value {
+            (self.visit)(Mark { register: first, run: value });
+        }
+        if len > 1 {
+            for register in first + 1..first + len {
+                if dense::register(self.dense, register) < value {
+                    (self.visit)(Mark { register, run: value });
+                }
             }
         }
-    })
+    }
+}
+
+/// The marks by which a dense value's registers fall short of those of sparse ones.
+pub(super) fn marks_above(
+    dense: &[u8; DENSE_REGISTER_BYTES],
+    values: &[&[u8]],
+    visit: impl FnMut(Mark),
+) -> Result<(), Fault> {
+    walk(values, Compare { dense, visit })
 }
 
 /// What became of a mark.

@@ -10,6 +10,7 @@ use crate::store::raw::table::{EntryMut, EntryRef, NewValue};
 use crate::types::blob::Blob;
 use crate::types::string::{self, Text};
 use crate::value::{Object, WrongType};
+use smallvec::SmallVec;
 
 /// Most bytes that setting one register can add to a sparse value.
 const GROWTH_BYTES_MAX: usize = 3;
@@ -111,7 +112,7 @@ pub fn add<'e>(
     let mut added = Added { changes: 0, left: None };
     if parts.encoding == Encoding::Sparse {
         // One element fails before it changes anything. Several must not fail half-way.
-        if elements.len() > 1 && sparse::walk(parts.registers, |_, _| {}).is_err() {
+        if elements.len() > 1 && sparse::walk(&[parts.registers], |_: sparse::Span| {}).is_err() {
             return add_to_copy(entry, elements, sparse_bytes_max);
         }
         let growth = elements.len().saturating_mul(GROWTH_BYTES_MAX);
@@ -205,12 +206,18 @@ impl Union {
         &mut self,
         entries: impl Iterator<Item = EntryRef<'a, Object>>,
     ) -> Result<(), Fault> {
+        let mut sparse = SmallVec::<[&[u8]; 8]>::new();
         for entry in entries {
             let parts = header::parse(bytes(&entry)?)?;
-            self.has_dense |= parts.encoding == Encoding::Dense;
-            self.registers.merge(parts)?;
+            match parts.encoding {
+                Encoding::Sparse => sparse.push(parts.registers),
+                Encoding::Dense => {
+                    self.has_dense = true;
+                    self.registers.merge(parts)?;
+                }
+            }
         }
-        Ok(())
+        sparse::merge_into(&mut self.registers, &sparse)
     }
 
     pub fn estimate(&self) -> u64 {
@@ -274,6 +281,56 @@ impl Union {
         }
         mark_stale(&mut bytes);
         bytes
+    }
+}
+
+/// Few marks are cheaper to set one by one than all registers are to pack.
+const MARKS_MAX: usize = 512;
+
+/// Values that are walked through before the marks are counted.
+const VALUES_AT_ONCE: usize = 4;
+
+/// What sparse values add to a dense one: often little or nothing.
+#[derive(Default)]
+pub struct Gain(SmallVec<[Mark; 32]>);
+
+impl Gain {
+    /// None unless the target is dense and the others are sparse and add little.
+    pub fn of<'e, 'a: 'e>(
+        target: &EntryRef<'a, Object>,
+        others: impl Iterator<Item = &'e EntryRef<'a, Object>>,
+    ) -> Result<Option<Self>, Fault> {
+        let target = header::parse(bytes(target)?)?;
+        let (Encoding::Dense, Some(dense)) = (target.encoding, target.registers.first_chunk())
+        else {
+            return Ok(None);
+        };
+        let mut sparse = SmallVec::<[&[u8]; 8]>::new();
+        for other in others {
+            let parts = header::parse(bytes(other)?)?;
+            if parts.encoding == Encoding::Dense {
+                return Ok(None);
+            }
+            sparse.push(parts.registers);
+        }
+        let mut gain = Gain::default();
+        for some in sparse.chunks(VALUES_AT_ONCE) {
+            sparse::marks_above(dense, some, |mark| gain.0.push(mark))?;
+            if gain.0.len() > MARKS_MAX {
+                return Ok(None);
+            }
+        }
+        Ok(Some(gain))
+    }
+
+    /// Adds it to the target.
+    pub fn store(&self, entry: &mut EntryMut<'_, Object>) -> Result<(), Fault> {
+        let mut blob = string::edit(entry, DENSE_BYTES)?;
+        for mark in &self.0 {
+            dense::set(&mut blob, HEADER_BYTES, *mark);
+        }
+        mark_stale(&mut blob);
+        Ok(())
     }
 }
 

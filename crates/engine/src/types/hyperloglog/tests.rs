@@ -83,7 +83,7 @@ fn ascending_marks_find_their_place_from_the_last_one() {
 fn packing_is_register_by_register() {
     let mut random = Random::from_seed(7);
     let registers = Registers(std::array::from_fn(|_| random.next_u64() as u8 & 63));
-    let mut packed = vec![0; REGISTERS * 6 / 8];
+    let mut packed = [0; REGISTERS * 6 / 8];
     dense::pack(&registers, &mut packed);
     for (index, register) in registers.iter().enumerate() {
         assert_eq!(dense::register(&packed, index), register);

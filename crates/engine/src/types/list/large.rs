@@ -47,7 +47,6 @@ struct Seam {
 impl LargeList {
     /// The same list, unpacked because it outgrows the packed form.
     pub fn from_packed(bytes: &[u8]) -> Self {
-        let run = packed::run(bytes);
         let mut list = LargeList {
             chunks: VecDeque::new(),
             counts: VecDeque::new(),
@@ -55,12 +54,16 @@ impl LargeList {
             spare: None,
             is_quicklist: false,
         };
-        if run.count > 0 && run.bytes.len() <= CHUNK_BYTES {
-            list.chunks.push_back(Chunk::from_run(run.bytes));
-            list.counts.push_back(run.count as u16);
-            list.size = Extent { bytes: run.bytes.len(), count: run.count };
-        } else {
-            list.push(End::Back, Entries::new(run.bytes));
+        let count = packed::len(bytes);
+        if count > 0 {
+            let mut run = Vec::with_capacity(bytes.len() + count);
+            for element in packed::elements(bytes) {
+                let entry = Entry::new(element);
+                entry.pieces().iter().for_each(|piece| run.extend_from_slice(piece));
+            }
+            list.chunks.push_back(Chunk::from_run(&run));
+            list.counts.push_back(count as u16);
+            list.size = Extent { bytes: run.len(), count };
         }
         list
     }
@@ -71,9 +74,7 @@ impl LargeList {
 
     /// The packed form; only a list that `shrunk` has said may be packed is short enough.
     pub fn to_packed(&self) -> Vec<u8> {
-        let mut run = Vec::with_capacity(self.size.bytes);
-        self.chunks.iter().for_each(|chunk| run.extend_from_slice(chunk.run()));
-        packed::from_run(Run { bytes: &run, count: self.size.count })
+        packed::build(self.chunks.iter().flat_map(|chunk| Entries::new(chunk.run())))
     }
 
     pub fn len(&self) -> usize {

@@ -224,9 +224,9 @@ fn check_inside(held: &mut Held) {
         }
         assert_eq!(sum, large.size());
     } else {
-        let run = packed::run(&held.packed);
-        assert!(is_sound(run.bytes, run.count));
-        assert_eq!(run.count == 0, held.packed.is_empty());
+        let count = packed::len(&held.packed);
+        assert_eq!(packed::elements(&held.packed).count(), count);
+        assert_eq!(count == 0, held.packed.is_empty());
         assert!(held.packed.len() <= PACKED_BYTES_MAX);
     }
 }
@@ -369,10 +369,10 @@ fn indexes_and_bounds_follow_the_commands() {
 
 #[test]
 fn broken_runs_are_refused() {
-    let mut packed = Vec::new();
+    let mut list = LargeList::new();
     let texts = [&b"12"[..], b"text", b"-70000", &[b'l'; 200]];
-    packed::push(&mut packed, End::Back, texts.into_iter().map(Element::parse));
-    let run = packed::run(&packed);
+    list.push(End::Back, texts.into_iter().map(Element::parse));
+    let run = list.runs().next().unwrap();
     assert!(is_sound(run.bytes, 4) && !is_sound(run.bytes, 3));
     for cut in 0..run.bytes.len() {
         assert!(!is_sound(&run.bytes[..cut], 4));

@@ -176,6 +176,14 @@ impl LargeZset {
         self.tree.each_in(ranks, visit)
     }
 
+    pub fn each_from<'z>(
+        &'z self,
+        start: &Probe<'_>,
+        visit: impl FnMut(Pair<'z>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        self.tree.each_from(start, visit)
+    }
+
     pub fn each_in_reverse<'z>(
         &'z self,
         ranks: Range<usize>,

@@ -97,7 +97,7 @@ pub fn decode(run: &[u8]) -> (f64, usize) {
         0x80..0xc0 => f64::from(u16::from_be_bytes([tag & 0x3f, run[1]])),
         0xc0..0xe0 => f64::from(u32::from_be_bytes([0, tag & 0x1f, run[1], run[2]])),
         FLOAT_32 => f64::from(f32::from_le_bytes([run[1], run[2], run[3], run[4]])),
-        INT_16..=INT_56 => integer(&run[1..len]) as f64,
+        INT_16..=INT_56 => integer(run, len) as f64,
         _ => {
             let mut bytes = [0; 8];
             bytes.copy_from_slice(&run[1..9]);
@@ -107,12 +107,17 @@ pub fn decode(run: &[u8]) -> (f64, usize) {
     (score, len)
 }
 
-/// A little-endian signed integer of up to eight bytes.
+/// The little-endian signed integer behind the tag of a form of `len` bytes.
 #[inline]
-fn integer(bytes: &[u8]) -> i64 {
+fn integer(run: &[u8], len: usize) -> i64 {
+    let unused = 64 - 8 * (len as u32 - 1);
+    // What lies behind it is read along where there is something, and shifted out.
+    if let Some(bytes) = run[1..].first_chunk() {
+        return i64::from_le_bytes(*bytes) << unused >> unused;
+    }
     let mut wide = [0; 8];
-    wide[8 - bytes.len()..].copy_from_slice(bytes);
-    i64::from_le_bytes(wide) >> (64 - 8 * bytes.len())
+    wide[..len - 1].copy_from_slice(&run[1..len]);
+    i64::from_le_bytes(wide) << unused >> unused
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Reading entries in order, from either end.
 
-use super::super::entry::{self, Pair};
+use super::super::entry::{self, Entries, Pair};
+use super::super::range::Probe;
 use super::{NONE, Tree};
 use smallvec::SmallVec;
 use std::ops::{ControlFlow, Range};
@@ -27,6 +28,24 @@ impl Tree {
             (leaf, index) = (self.leaves.at(leaf).next, 0);
         }
         ControlFlow::Continue(())
+    }
+
+    /// Visits the entries from a point on in order, until told to stop.
+    pub fn each_from<'t>(
+        &'t self,
+        start: &Probe<'_>,
+        mut visit: impl FnMut(Pair<'t>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let mut leaf = self.descend(start, |_, _| {});
+        let mut rest = &self.run(leaf)[entry::spot(self.run(leaf), start).at..];
+        loop {
+            Entries::new(rest).try_for_each(&mut visit)?;
+            leaf = self.leaves.at(leaf).next;
+            if leaf == NONE {
+                return ControlFlow::Continue(());
+            }
+            rest = self.run(leaf);
+        }
     }
 
     /// As [`Tree::each_in`], from the end of the range to its start.
