@@ -16,6 +16,7 @@ pub mod lzf;
 pub mod num;
 pub mod random;
 pub mod text;
+pub mod told;
 
 pub use args::{Args, OwnedArgs, Span};
 pub use clock::{Clock, ManualClock, SystemClock, UnixMillis};

@@ -54,6 +54,7 @@ commands! {
             ClientKill = CLIENT_KILL,
             ClientNoEvict = CLIENT_NO_EVICT,
             ClientNoTouch = CLIENT_NO_TOUCH,
+            ClientCapa = CLIENT_CAPA,
             ClientReply = CLIENT_REPLY,
             ClientPause = CLIENT_PAUSE,
             ClientUnpause = CLIENT_UNPAUSE,

@@ -17,6 +17,7 @@ use russet_engine::value::{Type, type_of};
 use russet_engine::waiting::Waiter;
 use russet_protocol::{Resp, RespWriter, Sink};
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -118,6 +119,31 @@ pub(crate) fn park(keys: &mut Keys, session: &mut Session, args: Args, request: 
     *session.card.waiter() = Arc::downgrade(&waiter);
     session.card.argument_bytes.store(args.bytes_total() as u64, Ordering::Relaxed);
     session.blocked = Some(BlockedState { waiter, keys: awaited, deadline, args: again });
+}
+
+/// How many keys clients wait for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct AwaitedKeys {
+    pub keys: usize,
+    /// Those of them whose loss ends the wait of someone.
+    pub keys_whose_loss_ends_a_wait: usize,
+}
+
+impl AwaitedKeys {
+    pub fn of(cards: &[Arc<ClientCard>]) -> Self {
+        let mut keys: HashMap<(usize, Box<[u8]>), bool> = HashMap::new();
+        for card in cards {
+            let waiter = card.waiter().upgrade().filter(|waiter| !waiter.is_settled());
+            let Some(waiter) = waiter else { continue };
+            let Parked { keys: awaited, call, .. } = parked(&waiter);
+            for key in awaited.iter() {
+                *keys.entry((waiter.db, key.clone())).or_default() |=
+                    call.lost(key, None).is_some();
+            }
+        }
+        let keys_whose_loss_ends_a_wait = keys.values().filter(|ends| **ends).count();
+        AwaitedKeys { keys: keys.len(), keys_whose_loss_ends_a_wait }
+    }
 }
 
 fn parked(waiter: &Waiter) -> &Parked {

@@ -72,6 +72,8 @@ impl ClientFlags {
     pub const TRACKING: u16 = 1 << 11;
     /// Held back by CLIENT PAUSE: shown as blocked, but CLIENT UNBLOCK does not end it.
     pub const PAUSED: u16 = 1 << 12;
+    /// It has said by CLIENT CAPA that it follows redirections.
+    pub const FOLLOWS_REDIRECTIONS: u16 = 1 << 13;
 }
 
 impl ClientCard {

@@ -1,6 +1,7 @@
 //! The words in which keys and fields are given an end: EXPIRE, HEXPIRE and their kin.
 
 use crate::error::Refusal;
+use russet_base::told::told;
 
 /// Whether a time is told in seconds or in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +34,7 @@ impl Conditions {
             b"gt" => self.if_later = true,
             b"lt" => self.if_sooner = true,
             _ => {
-                let word = String::from_utf8_lossy(word);
+                let word = told(word);
                 return Err(Refusal::text(format!("ERR Unsupported option {word}")));
             }
         }

@@ -14,6 +14,7 @@ use crate::session::{Gate, Session};
 use crate::stats::{CallCounts, WorkerStats};
 use crate::together::Reach;
 use crate::transactions;
+use russet_base::told::told;
 use russet_base::{Args, UnixMillis};
 use russet_catalog::spec::Flags;
 use russet_catalog::{Command, Unknown, keys as key_positions, resolve};
@@ -127,20 +128,24 @@ impl Worker {
     }
 
     /// Counts a call that waited and was answered from outside: served by another client's write,
-    /// timed out, or told to stop, which is a failure with this code.
-    pub fn count_unblocked(
-        &mut self,
-        session: &Session,
-        state: &BlockedState,
-        failure: Option<&str>,
-    ) {
+    /// timed out, or told to stop.
+    pub fn count_unblocked(&mut self, session: &Session, state: &BlockedState, ending: Ending) {
         let Some(command) = state.command() else { return };
         self.count_run(session, 1);
         // Its work was done in the time of the client that served it.
         note_call(&self.node, &self.stats, session, (command, state.args.as_args()), 0);
-        if let Some(code) = failure {
-            self.node.stats.count_error(code);
-            self.stats.of(command).failed.add(1);
+        match ending {
+            Ending::Answered(reply) => {
+                if let Some(text) = reply.strip_prefix(b"-") {
+                    self.node.stats.count_error(&told(text));
+                    self.stats.of(command).failed.add(1);
+                }
+            }
+            Ending::TimedOut => {}
+            Ending::Unblocked => {
+                self.node.stats.count_error("UNBLOCKED");
+                self.stats.of(command).rejected.add(1);
+            }
         }
     }
 
@@ -424,11 +429,23 @@ fn conclude(ctx: &mut Ctx, outcome: Outcome, args: Args) -> Progress {
     Progress::Done
 }
 
+/// How a wait ended.
+#[derive(Clone, Copy, Debug)]
+pub enum Ending<'r> {
+    /// With this reply, which may be an error.
+    Answered(&'r [u8]),
+    TimedOut,
+    /// By CLIENT UNBLOCK with an error.
+    Unblocked,
+}
+
 /// Answers with a refusal, and counts it.
 pub(crate) fn fail(ctx: &mut Ctx, refusal: &Refusal) {
     let text = refusal.wire();
     ctx.stats.of(ctx.command).failed.add(1);
-    ctx.node.stats.count_error(&text);
+    if !matches!(refusal, Refusal::Counted(_)) {
+        ctx.node.stats.count_error(&text);
+    }
     ctx.reply.error(&text);
 }
 
@@ -456,9 +473,7 @@ fn settle_effects(keys: &mut Keys, node: &Node) {
 /// COMPAT: the words are cut as Redis cuts them (tests/wire/connection/protocol.wire).
 fn unknown_text(unknown: Unknown, args: Args) -> Refusal {
     const NAME_BYTES_MAX: usize = 128;
-    let cut = |word: &[u8], max: usize| {
-        String::from_utf8_lossy(&word[..word.len().min(max)]).into_owned()
-    };
+    let cut = |word: &[u8], max: usize| told(&word[..word.len().min(max)]).into_owned();
     match unknown {
         Unknown::Subcommand(parent) => Refusal::text(format!(
             "ERR unknown subcommand '{}'. Try {} HELP.",

@@ -41,6 +41,8 @@ pub enum Refusal {
     CorruptHyperLogLog,
     /// Any other text, its code included.
     Text(Cow<'static, str>),
+    /// The error of a command that a script called: it was counted there.
+    Counted(String),
 }
 
 impl Refusal {
@@ -96,6 +98,7 @@ impl Refusal {
                 return format!("ERR wrong number of arguments for '{command}' command").into();
             }
             Refusal::Text(text) => return text.clone(),
+            Refusal::Counted(text) => return text.clone().into(),
         };
         text.into()
     }

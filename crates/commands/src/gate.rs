@@ -47,7 +47,7 @@ pub(crate) fn check(
             "ERR Command '{name}' not allowed inside a transaction"
         )));
     }
-    if node.pause.holds(node, session, command) {
+    if node.pause.holds(node, session, (command, args)) {
         return Verdict::Wait;
     }
     if is_queued {

@@ -31,6 +31,7 @@ pub(crate) const fn of(call: Command) -> Handler {
         Command::ClientKill => connection::kill::kill,
         Command::ClientNoEvict => client::no_evict,
         Command::ClientNoTouch => client::no_touch,
+        Command::ClientCapa => client::capa,
         Command::ClientReply => client::reply,
         Command::ClientPause => connection::pause::pause,
         Command::ClientUnpause => connection::pause::unpause,

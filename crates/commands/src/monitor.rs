@@ -38,16 +38,20 @@ impl Monitors {
 
     /// Shows a command to all monitors. Secrets are never shown.
     pub fn feed(&self, node: &Node, session: &Session, command: Command, args: Args) {
-        if command.spec().flags.has_any(Flags::SKIP_MONITOR.and(Flags::ADMIN)) {
-            return;
+        if !command.spec().flags.has_any(Flags::SKIP_MONITOR.and(Flags::ADMIN)) {
+            self.show(node, session, args);
         }
+    }
+
+    /// Shows it whatever its flags are.
+    pub fn show(&self, node: &Node, session: &Session, args: Args) {
         let micros = node.clock.now_micros();
         let mut line = format!(
             "+{}.{:06} [{} {}]",
             micros.div_euclid(1_000_000),
             micros.rem_euclid(1_000_000),
             session.db,
-            session.card.address
+            if session.is_in_script { "lua" } else { &session.card.address }
         )
         .into_bytes();
         for (at, word) in args.iter().enumerate() {

@@ -15,6 +15,7 @@ use crate::session::Session;
 use crate::transactions;
 use russet_base::hash::KeyHasher;
 use russet_base::text::eq_ignore_case;
+use russet_base::told::told;
 use russet_base::{Args, UnixMillis, num};
 use russet_catalog::spec::Flags;
 use russet_catalog::{Command, is_first_word_only_key, keys as key_positions, resolve};
@@ -69,7 +70,7 @@ impl<'a> Request<'a> {
         }
         let inner = args.from(OWN_WORDS);
         let unknown = || {
-            let name = String::from_utf8_lossy(inner.at(0)).into_owned();
+            let name = told(inner.at(0)).into_owned();
             Refusal::text(format!("ERR unknown command '{name}'"))
         };
         let command = resolve(inner).map_err(|_| unknown())?;

@@ -4,7 +4,8 @@ use crate::clients::{ClientCard, ClientFlags};
 use crate::mail::{Letter, Mailbox};
 use crate::node::Node;
 use crate::session::Session;
-use russet_base::UnixMillis;
+use crate::{scripting, transactions};
+use russet_base::{Args, UnixMillis};
 use russet_catalog::Command;
 use russet_catalog::spec::Flags;
 use russet_engine::keyspace::Keyspace;
@@ -74,7 +75,12 @@ impl Pause {
     }
 
     /// Whether this command must wait. If so the client will be told.
-    pub(crate) fn holds(&self, node: &Node, session: &Session, command: Command) -> bool {
+    pub(crate) fn holds(
+        &self,
+        node: &Node,
+        session: &Session,
+        (command, args): (Command, Args),
+    ) -> bool {
         if !self.is_on() {
             return false;
         }
@@ -87,7 +93,10 @@ impl Pause {
             // DIFFERS: CLIENT itself gets through, or nobody could end the pause.
             PauseKind::All => command.parent() != Some(Command::Client),
             PauseKind::Write => {
-                reaches_replicas(command) || crate::transactions::writes(session, command)
+                reaches_replicas(node, command, args)
+                    || transactions::any_queued(session, command, &|queued, args| {
+                        reaches_replicas(node, queued, args)
+                    })
             }
         };
         if is_held && !session.card.has_flag(ClientFlags::PAUSED) {
@@ -99,8 +108,15 @@ impl Pause {
     }
 }
 
-/// A pause of writes holds all that a replica would hear of: published messages, too.
-fn reaches_replicas(command: Command) -> bool {
-    command.spec().flags.has_any(Flags::WRITE.and(Flags::MAY_REPLICATE))
-        || matches!(command, Command::Publish | Command::Spublish)
+/// A pause of writes holds all that a replica would hear of, and scripts that may write.
+fn reaches_replicas(node: &Node, command: Command, args: Args) -> bool {
+    command.spec().flags.has(Flags::WRITE)
+        || may_replicate(command)
+        || scripting::may_write(node, command, args)
+}
+
+/// What is no write but goes to replicas all the same.
+pub(crate) fn may_replicate(command: Command) -> bool {
+    command.spec().flags.has(Flags::MAY_REPLICATE)
+        || matches!(command, Command::Publish | Command::Spublish | Command::Pfcount)
 }

@@ -1,6 +1,7 @@
 //! The words that SCAN, SSCAN, HSCAN and ZSCAN have in common.
 
 use crate::error::Refusal;
+use russet_base::told::told;
 use russet_base::{Args, num};
 use russet_engine::value::Type;
 
@@ -73,7 +74,7 @@ fn parse_count(word: &[u8]) -> Result<u64, Refusal> {
 
 fn parse_type(word: &[u8]) -> Result<&'static str, Refusal> {
     let mut names = Type::ALL.iter().map(|kind| kind.name());
-    names.find(|name| name.as_bytes().eq_ignore_ascii_case(word)).ok_or_else(|| {
-        Refusal::text(format!("ERR unknown type name '{}'", String::from_utf8_lossy(word)))
-    })
+    names
+        .find(|name| name.as_bytes().eq_ignore_ascii_case(word))
+        .ok_or_else(|| Refusal::text(format!("ERR unknown type name '{}'", told(word))))
 }

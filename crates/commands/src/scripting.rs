@@ -32,7 +32,7 @@ use machine::{Known, Machine};
 use running::Running;
 use russet_base::Args;
 use russet_catalog::Command;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
 /// Boxed: a machine is large, and is taken and given for every run.
@@ -68,6 +68,8 @@ pub struct Scripts {
     pub running: Running,
     /// Keys that scripts used without having been given them; counted if somebody asks for it.
     pub undeclared_keys: AtomicU64,
+    /// Scripts may call DEBUG: for tests.
+    pub may_debug: AtomicBool,
 }
 
 impl Default for Scripts {
@@ -81,6 +83,7 @@ impl Default for Scripts {
             machines: Mutex::default(),
             running: Running::default(),
             undeclared_keys: AtomicU64::new(0),
+            may_debug: AtomicBool::new(false),
         }
     }
 }
@@ -96,6 +99,22 @@ pub struct ScriptMemory {
 
 /// Machines that are kept for the next script.
 const MACHINES_KEPT_MAX: usize = 64;
+
+/// Whether a call runs code that does not say that it only reads.
+pub(crate) fn may_write(node: &Node, command: Command, args: Args) -> bool {
+    let reads = match command {
+        Command::Eval => shebang::parse(args.at(1)).ok().map(|(flags, _)| flags.no_writes),
+        Command::Evalsha => {
+            node.scripts.cache().by_sha(args.at(1)).map(|script| script.flags.no_writes)
+        }
+        Command::Fcall => {
+            let found = node.scripts.libraries().function(args.at(1));
+            found.map(|(library, index)| library.functions[index].flags.no_writes)
+        }
+        _ => Some(true),
+    };
+    !reads.unwrap_or(false)
+}
 
 impl Scripts {
     fn cache(&self) -> RwLockReadGuard<'_, Cache> {
@@ -131,6 +150,14 @@ impl Scripts {
     fn epoch(&self, is_for_functions: bool) -> u64 {
         let epoch = if is_for_functions { &self.libraries_epoch } else { &self.cache_epoch };
         epoch.load(Ordering::Acquire)
+    }
+
+    /// Lets go of the machines that nobody uses, with all that they have loaded.
+    pub(crate) fn drop_machines(&self, is_for_functions: bool) {
+        for stand in &self.stands {
+            stand.lock()[usize::from(is_for_functions)] = None;
+        }
+        self.machines().retain(|idle| idle.is_for_functions != is_for_functions);
     }
 
     fn stand(&self, worker: usize) -> &Stand {

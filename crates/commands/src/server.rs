@@ -39,7 +39,9 @@ fn is_local(session: &Session) -> bool {
 }
 
 pub(crate) fn time(ctx: &mut Ctx, _args: Args) -> Outcome {
-    let micros = ctx.node.clock.now_micros();
+    let now = ctx.node.clock.now_micros();
+    // For a transaction or a script it is one moment from beginning to end.
+    let micros = if ctx.may_block { now } else { *ctx.keys.micros_told.get_or_insert(now) };
     ctx.reply.array(2);
     ctx.reply.bulk_int(micros.div_euclid(1_000_000));
     ctx.reply.bulk_int(micros.rem_euclid(1_000_000));

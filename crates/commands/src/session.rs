@@ -69,6 +69,8 @@ pub struct Session {
     pub subscriptions: Subscriptions,
     /// CLIENT NO-TOUCH.
     pub is_silent: bool,
+    /// What runs is a command that a script called.
+    pub is_in_script: bool,
     /// Set while a command of this client waits for a busy shard.
     pub wait: Option<KeyspaceWait>,
     /// Set while this client is blocked on keys.
@@ -95,6 +97,7 @@ impl Session {
             watch_flag: Arc::default(),
             subscriptions: Subscriptions::default(),
             is_silent: false,
+            is_in_script: false,
             wait: None,
             blocked: None,
             is_closing: false,

@@ -268,8 +268,10 @@ impl Default for Stats {
     }
 }
 
-/// Most different error codes that INFO errorstats lists, as in Redis.
-const ERROR_KINDS_MAX: usize = 128;
+/// With so many different error codes in INFO errorstats, scripts can add no more.
+const CUSTOM_KINDS_MAX: usize = 128;
+/// Nor can anyone, though only DEBUG ERROR could come so far.
+const ERROR_KINDS_MAX: usize = 1024;
 /// COMPAT: what codes beyond that are counted under, as in Valkey.
 const ERRORS_OVERFLOW: &str = "ERRORSTATS_OVERFLOW";
 
@@ -345,10 +347,19 @@ impl Stats {
 
     /// Counts an error reply by its code, the first word.
     pub fn count_error(&self, text: &str) {
+        self.count_up_to(text, ERROR_KINDS_MAX);
+    }
+
+    /// The same for an error whose code a script chose.
+    pub fn count_custom_error(&self, text: &str) {
+        self.count_up_to(text, CUSTOM_KINDS_MAX);
+    }
+
+    fn count_up_to(&self, text: &str, kinds_max: usize) {
         self.error_replies.fetch_add(1, Ordering::Relaxed);
-        let code = text.split(' ').next().unwrap_or(text);
+        let code = text.split([' ', '\r', '\n']).next().unwrap_or(text);
         let mut errors = self.errors.lock().unwrap_or_else(|poison| poison.into_inner());
-        let is_full = errors.len() >= ERROR_KINDS_MAX && !errors.contains_key(code);
+        let is_full = errors.len() >= kinds_max && !errors.contains_key(code);
         let code = if is_full { ERRORS_OVERFLOW } else { code };
         match errors.get_mut(code) {
             Some(count) => *count += 1,

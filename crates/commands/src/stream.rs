@@ -34,6 +34,7 @@ use crate::config::Directive;
 use crate::ctx::Ctx;
 use crate::error::Refusal;
 use russet_base::num;
+use russet_base::told::told;
 use russet_engine::types::stream::{BlockLimits, IdRange, StreamId};
 
 /// Longest ID that is looked at.
@@ -128,7 +129,7 @@ fn id_range(start: &[u8], end: &[u8]) -> Result<IdRange, Refusal> {
 /// Bytes as a C string prints them in an error: nothing behind a NUL byte.
 fn shown(word: &[u8]) -> String {
     let word = word.split(|byte| *byte == 0).next().unwrap_or(word);
-    String::from_utf8_lossy(word).into_owned()
+    told(word).into_owned()
 }
 
 /// Neither the key nor the group: which of the two is not told.

@@ -110,12 +110,7 @@ impl Worker {
             .keys(none_yet, &mut self.effects, (session.db, self.now))
             .knowing(&self.places);
         keys.is_silent = session.is_silent;
-        let is_held = |call: &Planned| keys.hold_known_now(call.places());
-        let held = planned.iter().map(is_held).take_while(|is_held| *is_held).count();
-        self.reach.adjust(held < planned.len());
-        planned.truncate(held);
-        let places_end = planned.last().map_or(0, |call| call.places().end);
-        let may_be_long = keys.prefetch_held(places_end);
+        let may_be_long = hold(&mut keys, &mut planned, &mut self.reach);
         prefetch_once(&mut keys, &planned, &self.places);
         let may_ask_much = node.large_requests.wants(WORDS_BYTES_MAX as u64);
         let mut writer = RespWriter::new(out, session.resp);
@@ -164,6 +159,22 @@ impl Worker {
         }
         ran
     }
+}
+
+/// Locks the shards of as many of the commands as can be without waiting, gives up the others, and
+/// has the keys fetched. Says whether what they hold may be large.
+#[inline]
+fn hold(
+    keys: &mut Keys,
+    planned: &mut SmallVec<[Planned; TOGETHER_MAX]>,
+    reach: &mut Reach,
+) -> bool {
+    let is_held = |call: &Planned| keys.hold_known_now(call.places());
+    let held = planned.iter().map(is_held).take_while(|is_held| *is_held).count();
+    reach.adjust(held < planned.len());
+    planned.truncate(held);
+    let places_end = planned.last().map_or(0, |call| call.places().end);
+    keys.prefetch_held(places_end)
 }
 
 /// Fetches what ONCE will look at.

@@ -265,12 +265,12 @@ fn is_touched(ctx: &mut Ctx) -> bool {
     ctx.session.watch_flag.is_touched()
 }
 
-/// Whether this is an EXEC with a write in it.
-pub(crate) fn writes(session: &Session, command: Command) -> bool {
-    command == Command::Exec
-        && session
-            .transaction
-            .iter()
-            .flat_map(|held| &held.queued)
-            .any(|queued| queued.command.spec().flags.has_any(russet_catalog::spec::Flags::WRITE))
+/// Whether the call is EXEC of a transaction in which some command is such.
+pub(crate) fn any_queued(
+    session: &Session,
+    command: Command,
+    is_such: &dyn Fn(Command, Args) -> bool,
+) -> bool {
+    let mut calls = session.transaction.iter().flat_map(|held| held.commands());
+    command == Command::Exec && calls.any(|(queued, args)| is_such(queued, args))
 }

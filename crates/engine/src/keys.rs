@@ -110,6 +110,8 @@ pub struct Keys<'a> {
     pub(crate) locked: Locked<'a, Shard>,
     pub db: usize,
     pub now: UnixMillis,
+    /// The time that TIME told to a transaction or a script, which is to hear no other.
+    pub micros_told: Option<i64>,
     /// What entries that are used are stamped with.
     clock: AccessClock,
     /// Reads leave no trace in the access clock (CLIENT NO-TOUCH, OBJECT, ...).
@@ -133,6 +135,7 @@ impl<'a> Keys<'a> {
             locked,
             db,
             now,
+            micros_told: None,
             clock: keyspace.access_clock(now),
             is_silent: false,
             known: &[],
@@ -335,6 +338,12 @@ impl<'a> Keys<'a> {
         self.live_apart(key).0.map(EntryMut::into_ref)
     }
 
+    /// The key's entry as it is stored, even if its time is over.
+    pub fn peek_stored(&mut self, key: &[u8]) -> Option<EntryRef<'_, Object>> {
+        let (db, hash) = (self.db, self.place(key).hash);
+        self.shard_of(key).table(db).find(key, hash)
+    }
+
     pub fn exists(&mut self, key: &[u8]) -> bool {
         self.peek(key).is_some()
     }
@@ -452,6 +461,13 @@ impl<'a> Keys<'a> {
     pub fn wrote(&mut self, key: &[u8], event: Event) {
         self.changed(key);
         self.notice(key, event);
+    }
+
+    /// As [`Keys::wrote`], for a key that went because its deadline was set in the past.
+    pub fn wrote_expired(&mut self, key: &[u8]) {
+        let place = self.place(key);
+        self.keyspace.count_expired(place.shard as usize);
+        self.wrote(key, Event::EXPIRED);
     }
 
     /// As [`Keys::wrote`], for a change that has no event of its own.

@@ -168,7 +168,8 @@ impl<'a> Keys<'a> {
             fields.swap(one, other);
             for db in [one, other] {
                 for key in waiting.keys_of_db(db) {
-                    if holds_key(keyspace, &tables[db], &key) {
+                    // A key that is gone ends some waits, too.
+                    if [one, other].iter().any(|&of| holds_key(keyspace, &tables[of], &key)) {
                         self.effects.ready.push(ReadyKey { db, key });
                     }
                 }

@@ -3,6 +3,7 @@
 use crate::decimal::{Digits, header, integer_line};
 use crate::sink::{Mark, Resp, Sink};
 use russet_base::float::format_f64;
+use russet_base::told::bytes_of;
 
 /// From this length on a bulk string makes room for all of itself at once.
 const BULK_LONG_BYTES: usize = 100;
@@ -62,14 +63,14 @@ impl Sink for RespWriter<'_> {
     }
 
     fn status(&mut self, text: &str) {
-        self.line(b'+', text.as_bytes());
+        self.line(b'+', &bytes_of(text));
     }
 
     fn error(&mut self, text: &str) {
         let start = self.out.len();
         // COMPAT: line ends at the ends are dropped, others become spaces; test
         // tests/wire/generic/expire.wire, "an option with line ends".
-        self.line(b'-', text.trim_matches(['\r', '\n']).as_bytes());
+        self.line(b'-', &bytes_of(text.trim_matches(['\r', '\n'])));
         let end = self.out.len() - 2;
         for byte in &mut self.out[start..end] {
             if matches!(*byte, b'\r' | b'\n') {
@@ -177,8 +178,8 @@ impl Sink for RespWriter<'_> {
 
     fn big_number(&mut self, digits: &str) {
         match self.resp {
-            Resp::V2 => self.bulk(digits.as_bytes()),
-            Resp::V3 => self.line(b'(', digits.as_bytes()),
+            Resp::V2 => self.bulk(&bytes_of(digits)),
+            Resp::V3 => self.line(b'(', &bytes_of(digits)),
         }
     }
 

@@ -6,6 +6,7 @@ mod coroutine;
 use crate::call::{Call, Outcome};
 use crate::fault::Fault;
 use crate::state::State;
+use crate::value::TableRef;
 
 /// Gives a state all libraries; `State::freeze` comes after the host has added its own.
 pub fn open(state: &mut State) -> Result<(), Fault> {
@@ -16,10 +17,14 @@ pub fn open(state: &mut State) -> Result<(), Fault> {
 
 /// Makes the use of a global that is not there an error, as scripts find it in Redis.
 pub fn guard_globals(state: &mut State) -> Result<(), Fault> {
-    let globals = state.globals();
+    guard(state, state.globals())
+}
+
+/// The same for a field of some table.
+pub fn guard(state: &mut State, table: TableRef) -> Result<(), Fault> {
     let meta = state.heap_mut().table(0, 1)?;
     state.define(meta, "__index", absent_global)?;
-    let outcome = state.heap_mut().set_meta(globals, Some(meta));
+    let outcome = state.heap_mut().set_meta(table, Some(meta));
     outcome.map_err(|refusal| state.heap_mut().fault_of(refusal))
 }
 

@@ -218,12 +218,17 @@ impl State {
         self.heap.string_meta = Some(meta);
     }
 
-    /// Makes all that was set up permanent, and the globals with all tables they reach read-only.
+    /// Makes all that was set up permanent, and the globals and kept tables, with all tables that
+    /// they reach, read-only.
     pub fn freeze(&mut self) {
         self.heap.settle();
         self.protos.settle();
         let mut todo = vec![self.globals];
         todo.extend(self.heap.string_meta);
+        todo.extend(self.roots.iter().filter_map(|root| match root {
+            Value::Table(table) => Some(*table),
+            _ => None,
+        }));
         while let Some(table) = todo.pop() {
             if self.heap.is_read_only(table) {
                 continue;
@@ -247,6 +252,17 @@ impl State {
         self.collect_permanent_if_due();
         let function = self.instantiate(&chunk.main, env, true)?;
         Ok(self.keep(Value::Function(function)))
+    }
+
+    /// Gives a loaded chunk, and the functions that were made of its code, other globals.
+    pub fn set_globals(&mut self, root: RootId, env: TableRef) {
+        let Value::Function(function) = self.kept(root) else { return };
+        let mut todo = vec![self.heap.functions.at(function.index()).proto];
+        while let Some(proto) = todo.pop() {
+            let loaded = self.protos.at_mut(proto.index());
+            loaded.env = env;
+            todo.extend(&loaded.children);
+        }
     }
 
     /// Loads a chunk in the middle of a run, for that run.

@@ -4,9 +4,9 @@
 //! connection is checked out of the loop and the loop's state is unlocked; if it stays in one
 //! command for too long, the watchdog gives the loop to a spare thread, and the slow one hands its
 //! connection back by mail when it is done. A loop that keeps up serves alone: the next one is
-//! opened only when its rounds grow long ([`fleet`]) and a processor is idle ([`idle`]), because two
-//! half-busy threads cost more per request than one busy thread. What a connection's bytes mean is
-//! the [`Service`]'s business: the server has one, and the benchmark's floor has another.
+//! opened only when its rounds grow long ([`fleet`]) and a processor is idle ([`idle`]), because
+//! two half-busy threads cost more per request than one busy thread. What a connection's bytes mean
+//! is the [`Service`]'s business: the server has one, and the benchmark's floor has another.
 
 mod ahead;
 mod connection;

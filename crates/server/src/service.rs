@@ -7,7 +7,7 @@ use russet_commands::blocking::{self, GiveUp};
 use russet_commands::clients::{ClientCard, ClientFlags};
 use russet_commands::config::{ClientClass, Directive};
 use russet_commands::connection;
-use russet_commands::dispatch::{Progress, Worker};
+use russet_commands::dispatch::{Ending, Progress, Worker};
 use russet_commands::mail::Letter;
 use russet_commands::node::Node;
 use russet_commands::pubsub;
@@ -103,8 +103,11 @@ impl RussetService {
         let Some(state) = blocking::answer(session, why, &mut writer) else {
             return After::Wait;
         };
-        let is_failure = why == GiveUp::UnblockedWithError;
-        worker.count_unblocked(session, &state, is_failure.then_some("UNBLOCKED"));
+        let ending = match why {
+            GiveUp::UnblockedWithError => Ending::Unblocked,
+            GiveUp::TimedOut | GiveUp::Disconnected => Ending::TimedOut,
+        };
+        worker.count_unblocked(session, &state, ending);
         self.unblocked(session)
     }
 
@@ -119,6 +122,10 @@ impl RussetService {
     }
 
     fn is_within_hard_limit(&self, client: &Client, output_bytes: usize) -> bool {
+        // Who has not logged in is owed no more than a few refusals.
+        if !client.session.is_authenticated() {
+            return false;
+        }
         let hard_bytes = self.node.config.output_buffer_limit(class_of(client)).hard_bytes;
         output_bytes as u64 <= bounded(hard_bytes)
     }
@@ -332,7 +339,7 @@ impl Service for RussetService {
                     if session.reply_mode == ReplyMode::On {
                         out.extend_from_slice(&reply);
                     }
-                    worker.count_unblocked(session, state, None);
+                    worker.count_unblocked(session, state, Ending::Answered(&reply));
                     self.unblocked(session)
                 }
                 _ => After::Wait,

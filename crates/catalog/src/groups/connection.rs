@@ -317,6 +317,16 @@ pub const CLIENT_NO_TOUCH: Spec = Spec::new(Group::Connection, "client|no-touch"
     .args(&[arg::one_of("enabled", ON_OR_OFF)])
     .reply(Shape::Ok);
 
+pub const CLIENT_CAPA: Spec = Spec::new(Group::Connection, "client|capa")
+    .summary("Declares what this client can do")
+    .complexity("O(1)")
+    .since("8.0.0")
+    .arity(AtLeast(3))
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY))
+    .categories(Categories::CONNECTION)
+    .args(&[arg::string("capability").multiple()])
+    .reply(Shape::Ok);
+
 pub const CLIENT_REPLY: Spec = Spec::new(Group::Connection, "client|reply")
     .summary("Turns replies off or on, or skips the next one")
     .since("3.2.0")

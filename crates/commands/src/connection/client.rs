@@ -5,6 +5,7 @@ use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use crate::session::ReplyMode;
 use russet_base::Args;
+use russet_base::told::told;
 
 /// CLIENT LIST is split at spaces, so what it shows holds none.
 fn is_plain(text: &[u8]) -> bool {
@@ -39,7 +40,7 @@ pub fn setname(ctx: &mut Ctx, args: Args) -> Outcome {
 pub fn setinfo(ctx: &mut Ctx, args: Args) -> Outcome {
     let (attribute, value) = (args.at(2), args.at(3));
     let is_name = attribute.eq_ignore_ascii_case(b"lib-name");
-    let shown = || String::from_utf8_lossy(attribute);
+    let shown = || told(attribute);
     if !is_name && !attribute.eq_ignore_ascii_case(b"lib-ver") {
         return Err(Refusal::text(format!("ERR Unrecognized option '{}'", shown())));
     }
@@ -77,6 +78,15 @@ pub fn no_touch(ctx: &mut Ctx, args: Args) -> Outcome {
     ctx.session.card.set_flag(ClientFlags::NO_TOUCH, on);
     ctx.session.is_silent = on;
     ctx.keys.is_silent = on;
+    ctx.reply.ok();
+    DONE
+}
+
+/// What is not known is no error: a client may say more than this server understands.
+pub fn capa(ctx: &mut Ctx, args: Args) -> Outcome {
+    if args.from(2).iter().any(|word| word.eq_ignore_ascii_case(b"redirect")) {
+        ctx.session.card.set_flag(ClientFlags::FOLLOWS_REDIRECTIONS, true);
+    }
     ctx.reply.ok();
     DONE
 }

@@ -7,7 +7,7 @@ use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_base::Args;
 use russet_base::glob::Glob;
-use russet_catalog::spec::{Access, Categories};
+use russet_catalog::spec::{Access, Categories, Flags};
 use russet_catalog::{Command, KeyAt, KeysError, keys, resolve};
 
 pub fn count(ctx: &mut Ctx, _args: Args) -> Outcome {
@@ -100,6 +100,8 @@ fn keys_of(call: Args) -> Result<Vec<KeyAt>, Refusal> {
     let mut found = Vec::new();
     match keys(command, call, &mut |key| found.push(key)) {
         Ok(()) => Ok(found),
+        // COMPAT: a script may have no keys, and then nothing is wrong with its words.
+        Err(_) if command.spec().flags.has(Flags::NO_MANDATORY_KEYS) => Ok(Vec::new()),
         Err(KeysError::NoKeys) => Err(no_keys()),
         Err(KeysError::Invalid) => {
             Err(Refusal::text("ERR Invalid arguments specified for command"))

@@ -7,6 +7,7 @@ use crate::config::Directive;
 use crate::ctx::Ctx;
 use crate::error::Refusal;
 use russet_base::num::parse_i64;
+use russet_base::told::told;
 use russet_base::{Args, UnixMillis};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -144,7 +145,7 @@ fn parse_test<'a>(
     is_negated: bool,
     value: &'a [u8],
 ) -> Result<Test<'a>, Refusal> {
-    let shown = String::from_utf8_lossy(value);
+    let shown = told(value);
     Ok(match option {
         "TYPE" => Test::Kind(
             kind_of_name(value)
@@ -186,7 +187,7 @@ fn check_letters(
         return Ok(());
     }
     let place = if place.is_empty() { "provided" } else { place };
-    let shown = String::from_utf8_lossy(value);
+    let shown = told(value);
     Err(Refusal::text(format!("ERR Unknown {what} found in the {place} filter: {shown}")))
 }
 
@@ -253,7 +254,9 @@ impl Test<'_> {
                 let shown = flag_letters(card);
                 letters.iter().all(|letter| shown.as_bytes().contains(letter))
             }
-            Test::Capabilities(letters) => letters.is_empty(),
+            Test::Capabilities(letters) => {
+                letters.is_empty() || card.has_flag(ClientFlags::FOLLOWS_REDIRECTIONS)
+            }
             Test::Db(db) => card.db.load(Relaxed) == *db,
             Test::AgeSeconds(seconds) => seconds_since(now, card.connected_ms) >= *seconds,
             Test::IdleSeconds(seconds) => {

@@ -135,7 +135,9 @@ fn write_line(out: &mut Vec<u8>, card: &ClientCard, buffers: &Buffers, now: Unix
     text(format_args!(" fd={} name={}", card.fd, names.name.escape_ascii()));
     let idle = seconds_since(now, card.last_ms.load(Relaxed));
     text(format_args!(" age={} idle={idle}", seconds_since(now, card.connected_ms)));
-    text(format_args!(" flags={} capa= db={}", flag_letters(card), card.db.load(Relaxed)));
+    let capa = if card.has_flag(ClientFlags::FOLLOWS_REDIRECTIONS) { "r" } else { "" };
+    let db = card.db.load(Relaxed);
+    text(format_args!(" flags={} capa={capa} db={db}", flag_letters(card)));
     let (sub, psub) = (card.subscriptions.load(Relaxed), card.patterns.load(Relaxed));
     text(format_args!(" sub={sub} psub={psub} ssub={}", card.shard_subscriptions.load(Relaxed)));
     let (multi, watch) = (card.queued.load(Relaxed), card.watching.load(Relaxed));

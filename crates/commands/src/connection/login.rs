@@ -7,6 +7,7 @@ use crate::error::Refusal;
 use crate::session::Gate;
 use russet_base::Args;
 use russet_base::num::parse_i64;
+use russet_base::told::told;
 use russet_protocol::Resp;
 
 /// The user that a connection begins as.
@@ -74,7 +75,7 @@ fn parse_greeting(args: Args) -> Result<Greeting, Refusal> {
                 2
             }
             _ => {
-                let option = String::from_utf8_lossy(option);
+                let option = told(option);
                 return Err(Refusal::text(format!("ERR Syntax error in HELLO option '{option}'")));
             }
         };
@@ -86,8 +87,9 @@ fn parse_greeting(args: Args) -> Result<Greeting, Refusal> {
 fn write_facts(ctx: &mut Ctx) {
     let version = ctx.node.config.text(Directive::RedisVersion);
     let proto = if ctx.session.resp == Resp::V2 { 2 } else { 3 };
+    let zone = ctx.node.config.text(Directive::AvailabilityZone);
     let reply = &mut *ctx.reply;
-    reply.map(7);
+    reply.map(if zone.is_empty() { 7 } else { 8 });
     reply.bulk(b"server");
     reply.bulk(b"redis");
     reply.bulk(b"version");
@@ -102,6 +104,10 @@ fn write_facts(ctx: &mut Ctx) {
     reply.bulk(b"master");
     reply.bulk(b"modules");
     reply.array(0);
+    if !zone.is_empty() {
+        reply.bulk(b"availability_zone");
+        reply.bulk(&zone);
+    }
 }
 
 pub fn auth(ctx: &mut Ctx, args: Args) -> Outcome {

@@ -5,6 +5,7 @@ use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_base::Args;
 use russet_base::num::parse_i64;
+use russet_base::told::told;
 
 #[derive(Default)]
 struct Options {
@@ -110,6 +111,6 @@ pub fn maint_notifications(ctx: &mut Ctx, args: Args) -> Outcome {
         ctx.reply.ok();
         return DONE;
     }
-    let word = String::from_utf8_lossy(args.at(1));
+    let word = told(args.at(1));
     Err(Refusal::text(format!("ERR unknown subcommand '{word}'. Try CLIENT HELP.")))
 }

@@ -55,7 +55,7 @@ fn set_expiry(ctx: &mut Ctx, args: Args, (base, unit): (Base, Unit)) -> Outcome 
         // COMPAT: the event is Valkey 9's "expired"; Redis calls it "del"
         // (tests/wire/pubsub/keyspace.wire).
         ctx.keys.remove(key);
-        ctx.keys.wrote(key, Event::EXPIRED);
+        ctx.keys.wrote_expired(key);
     } else {
         entry.set_expiry(Some(at_ms));
         ctx.keys.wrote(key, Event::generic("expire"));

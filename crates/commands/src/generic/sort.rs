@@ -50,7 +50,7 @@ pub fn sort_ro(ctx: &mut Ctx, args: Args) -> Outcome {
 }
 
 fn run(ctx: &mut Ctx, mut request: Request) -> Outcome {
-    let (mut items, range) = gather(ctx.keys, &mut request)?;
+    let (mut items, range) = gather(ctx.keys, &mut request, ctx.session.is_in_script)?;
     if let (Some(by), true) = (request.by, request.order != Order::Stored) {
         let mut key = Vec::new();
         items.weigh(|text, tell| look_up(ctx.keys, (by, text), &mut key, tell))?;
@@ -64,13 +64,19 @@ fn run(ctx: &mut Ctx, mut request: Request) -> Outcome {
 }
 
 /// The elements, and which of them are wanted once they are in order.
-fn gather(keys: &mut Keys, request: &mut Request) -> Result<(Items, Range<usize>), Refusal> {
+fn gather(
+    keys: &mut Keys,
+    request: &mut Request,
+    is_in_script: bool,
+) -> Result<(Items, Range<usize>), Refusal> {
     let Some(entry) = keys.read(request.key) else {
         return Ok((Items::new(rule(request), 0), 0..0));
     };
     let source = Source::of(&entry)?;
-    if request.order == Order::Stored && source.is_unordered() && request.store.is_some() {
-        // What is stored must not depend on how a set happens to lie in memory.
+    let must_have_order = request.store.is_some() || is_in_script;
+    if request.order == Order::Stored && source.is_unordered() && must_have_order {
+        // What is stored, or what a script sees, must not depend on how a set happens to lie in
+        // memory.
         request.by_text();
     }
     let range = request.range(source.len());

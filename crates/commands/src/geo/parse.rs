@@ -6,6 +6,7 @@ use super::{point, unit};
 use crate::error::Refusal;
 use crate::zset::float;
 use russet_base::text::eq_ignore_case;
+use russet_base::told::told;
 use russet_base::{Args, num};
 use russet_engine::types::geo::{Extents, Order, Point, Shape, Unit};
 use russet_engine::types::zset::ZsetRef;
@@ -138,7 +139,7 @@ impl<'a> Parser<'a, '_> {
     fn member(&self, member: &[u8]) -> Result<Center, Refusal> {
         let Some(zset) = self.source else { return Ok(Center::Member(None)) };
         place_of(zset, member).map(|place| Center::Member(Some(place))).ok_or_else(|| {
-            let member = String::from_utf8_lossy(member);
+            let member = told(member);
             Refusal::text(format!("ERR member {member} does not exist"))
         })
     }
@@ -293,7 +294,7 @@ impl<'a> Parser<'a, '_> {
     fn check_search(&self) -> Result<(), Refusal> {
         let is_polygon = matches!(self.extents, Some((Extents::Polygon(_), _)));
         // COMPAT: the name as it was called.
-        let name = || String::from_utf8_lossy(self.args.at(0));
+        let name = || told(self.args.at(0));
         if self.center.is_none() && !is_polygon {
             return Err(Refusal::text(format!(
                 "ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for {}",

@@ -4,6 +4,7 @@ use super::sparse_bytes_max;
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_base::text::eq_ignore_case;
+use russet_base::told::told;
 use russet_base::{Args, Random};
 use russet_engine::types::hyperloglog::stored::{self, Union};
 use russet_engine::types::hyperloglog::{Encoding, Fault, REGISTERS, runs, self_test};
@@ -38,7 +39,7 @@ pub fn pfdebug(ctx: &mut Ctx, args: Args) -> Outcome {
         ctx.reply.int(i64::from(was_sparse));
         DONE
     } else {
-        let subcommand = String::from_utf8_lossy(subcommand);
+        let subcommand = told(subcommand);
         Err(Refusal::text(format!("ERR Unknown PFDEBUG subcommand '{subcommand}'")))
     }
 }

@@ -4,6 +4,7 @@ use super::hub::Space;
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_base::Args;
+use russet_base::told::told;
 
 pub fn channels(ctx: &mut Ctx, args: Args) -> Outcome {
     list(ctx, Space::Global, args)
@@ -15,7 +16,7 @@ pub fn shardchannels(ctx: &mut Ctx, args: Args) -> Outcome {
 
 fn list(ctx: &mut Ctx, space: Space, args: Args) -> Outcome {
     if args.len() > 3 {
-        let word = String::from_utf8_lossy(args.at(1));
+        let word = told(args.at(1));
         return Err(Refusal::text(format!(
             "ERR unknown subcommand or wrong number of arguments for '{word}'. Try PUBSUB HELP."
         )));

@@ -1,6 +1,6 @@
 //! What scripts find under the names `redis` and `server`.
 
-use russet_scripting::{Fault, State, TableRef, Value};
+use russet_scripting::{Fault, RootId, State, TableRef, Value, libs};
 
 /// The functions that the host answers for, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,11 +50,12 @@ impl Api {
 /// The version that scripts are told, as text and as a number.
 const REDIS_VERSION: (&str, f64) = ("7.2.4", 0x0007_0204 as f64);
 
-const NUMBERS: [(&str, f64); 9] = [
-    ("LOG_DEBUG", 0.0),
-    ("LOG_VERBOSE", 1.0),
-    ("LOG_NOTICE", 2.0),
-    ("LOG_WARNING", 3.0),
+/// Levels of the log.
+const LOG_LEVELS: [(&str, f64); 4] =
+    [("LOG_DEBUG", 0.0), ("LOG_VERBOSE", 1.0), ("LOG_NOTICE", 2.0), ("LOG_WARNING", 3.0)];
+
+/// What a script may say is to be replicated.
+const REPLICATION: [(&str, f64); 5] = [
     ("REPL_NONE", 0.0),
     ("REPL_AOF", 1.0),
     ("REPL_SLAVE", 2.0),
@@ -63,22 +64,44 @@ const NUMBERS: [(&str, f64); 9] = [
 ];
 
 /// Gives a state the tables `redis` and `server`, which are one.
-pub fn open(state: &mut State, is_for_functions: bool) -> Result<(), Fault> {
+pub fn open(state: &mut State) -> Result<(), Fault> {
     let globals = state.globals();
-    let redis = state.define_table(globals, "redis")?;
-    state.define_value(globals, "server", Value::Table(redis))?;
+    let redis = define_pair(state, globals)?;
     for (api, name) in Api::ALL {
-        if is_for_functions || api != Api::RegisterFunction {
+        if api != Api::RegisterFunction {
             state.define_host(redis, name, api as u16)?;
         }
     }
-    for (name, number) in NUMBERS {
+    for (name, number) in REPLICATION {
+        state.define_value(redis, name, Value::Number(number))?;
+    }
+    Ok(())
+}
+
+/// The globals of a library while it is loaded: nothing but how it registers its functions.
+pub fn loading_globals(state: &mut State) -> Result<RootId, Fault> {
+    let globals = state.heap_mut().table(0, 2)?;
+    let redis = define_pair(state, globals)?;
+    for api in [Api::RegisterFunction, Api::Log] {
+        state.define_host(redis, api.name(), api as u16)?;
+    }
+    libs::guard(state, redis)?;
+    libs::guard(state, globals)?;
+    Ok(state.keep(Value::Table(globals)))
+}
+
+/// One table by the names `redis` and `server`, with what is always in it.
+fn define_pair(state: &mut State, globals: TableRef) -> Result<TableRef, Fault> {
+    let redis = state.define_table(globals, "redis")?;
+    state.define_value(globals, "server", Value::Table(redis))?;
+    for (name, number) in LOG_LEVELS {
         state.define_value(redis, name, Value::Number(number))?;
     }
     let (version, number) = REDIS_VERSION;
     define_text(state, redis, "REDIS_VERSION", version)?;
     state.define_value(redis, "REDIS_VERSION_NUM", Value::Number(number))?;
-    define_text(state, redis, "SERVER_NAME", "russet")
+    define_text(state, redis, "SERVER_NAME", "russet")?;
+    Ok(redis)
 }
 
 fn define_text(state: &mut State, table: TableRef, name: &str, text: &str) -> Result<(), Fault> {

@@ -4,6 +4,7 @@ use super::reach;
 use super::shebang::{self, ScriptFlags};
 use crate::error::Refusal;
 use russet_base::hash::KeyHasher;
+use russet_base::told::told;
 use russet_scripting::{Chunk, compile};
 use sha1::{Digest, Sha1};
 use std::collections::{HashMap, VecDeque};
@@ -62,6 +63,10 @@ pub struct RunStats {
 }
 
 impl RunStats {
+    pub fn has_run(&self) -> bool {
+        self.stripes.iter().any(|stripe| stripe.calls.load(Ordering::Relaxed) > 0)
+    }
+
     /// Adds a run on the worker of this number.
     pub fn count(&self, worker: usize, run: RunTotals) {
         let stripe = &self.stripes[worker % STRIPES];
@@ -108,7 +113,7 @@ impl Script {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let (flags, code) = shebang::parse(source)?;
         let chunk = compile(code, CHUNK_NAME).map_err(|error| {
-            let text = String::from_utf8_lossy(error.message()).into_owned();
+            let text = told(error.message()).into_owned();
             Refusal::text(format!("ERR Error compiling script (new function): {text}"))
         })?;
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);

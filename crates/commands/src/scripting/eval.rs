@@ -35,28 +35,48 @@ pub fn evalsha_ro(ctx: &mut Ctx, args: Args) -> Outcome {
 }
 
 fn run_source(ctx: &mut Ctx, args: Args, is_read_only: bool) -> Outcome {
-    let (words, source) = (Words::parse(args)?, args.at(1));
+    let (words, source) = (parsed(ctx, args)?, args.at(1));
     on_machine(ctx, false, |ctx, machine| {
         if let Some(script) = machine.known.script_of(source) {
             return run_script(ctx, &mut machine.lua, script, (words, is_read_only));
         }
-        let script = find_or_compile(ctx.node, source)?;
+        let script = find_or_compile(ctx.node, source);
+        let script = script.map_err(|refusal| refused(ctx, args, refusal))?;
         machine.known.add_script(script.clone());
         run_script(ctx, &mut machine.lua, &script, (words, is_read_only))
     })
 }
 
 fn run_digest(ctx: &mut Ctx, args: Args, is_read_only: bool) -> Outcome {
-    let (words, sha) = (Words::parse(args)?, args.at(1));
+    let (words, sha) = (parsed(ctx, args)?, args.at(1));
     on_machine(ctx, false, |ctx, machine| {
         if let Some(script) = machine.known.script(sha) {
             return run_script(ctx, &mut machine.lua, script, (words, is_read_only));
         }
         let found = ctx.node.scripts.cache().by_sha(sha);
-        let script = found.ok_or(Refusal::text("NOSCRIPT No matching script."))?;
+        let missing = || refused(ctx, args, Refusal::text("NOSCRIPT No matching script."));
+        let script = found.ok_or_else(missing)?;
         machine.known.add_script(script.clone());
         run_script(ctx, &mut machine.lua, &script, (words, is_read_only))
     })
+}
+
+fn parsed<'a>(ctx: &Ctx, args: Args<'a>) -> Result<Words<'a>, Refusal> {
+    Words::parse(args).map_err(|refusal| refused(ctx, args, refusal))
+}
+
+/// A call that does not run is shown to those who monitor, too.
+pub fn refused(ctx: &Ctx, args: Args, refusal: Refusal) -> Refusal {
+    show(ctx, args);
+    refusal
+}
+
+/// COMPAT: the call is shown before the commands that its code calls, not when it is over; test
+/// tests/wire/server/monitor.wire, "scripts".
+pub fn show(ctx: &Ctx, args: Args) {
+    if ctx.node.monitors.is_on() {
+        ctx.node.monitors.show(ctx.node, ctx.session, args);
+    }
 }
 
 /// The words of a call: all of them, the keys, and the rest.
@@ -96,7 +116,7 @@ fn run_script(
     (words, is_read_only): (Words, bool),
 ) -> Outcome {
     if is_read_only && script.flags.has_shebang && !script.flags.no_writes {
-        return Err(Refusal::text(MAY_WRITE));
+        return Err(refused(ctx, words.all, Refusal::text(MAY_WRITE)));
     }
     let request = Request {
         code: Code::Script(script),

@@ -2,15 +2,19 @@
 
 use super::api::Api;
 use super::cache::sha1_hex;
+use super::reply::COUNTED;
 use super::run::Request;
 use super::running::Run;
 use super::sink::LuaSink;
 use crate::config::Directive;
 use crate::ctx::{Ctx, Flow};
+use crate::dispatch::note_call;
 use crate::handlers;
 use crate::node::Node;
+use crate::pause::may_replicate;
 use russet_base::OwnedArgs;
 use russet_base::float::format_f64;
+use russet_base::told::{bytes_of, told};
 use russet_catalog::spec::Flags;
 use russet_catalog::{Command, Unknown, has_keys, keys as key_positions, resolve};
 use russet_engine::types::element::IntText;
@@ -88,18 +92,14 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
     /// `redis.call` and `redis.pcall`.
     fn call(&mut self, call: &mut Call<'_>, is_protected: bool) -> Outcome {
         self.operations += 1;
-        let answer = match self.read_words(call) {
-            Ok(()) => self.run_command(call)?,
-            Err(text) => Err(text.to_owned()),
+        let error = match self.read_words(call) {
+            Ok(()) => match self.run_command(call)? {
+                Ok(value) => return call.give(value),
+                Err(text) => counted_error(call, &text)?,
+            },
+            Err(text) => error_table(call, text)?,
         };
-        match answer {
-            Ok(value) => call.give(value),
-            Err(text) if is_protected => {
-                let error = error_table(call, &text)?;
-                call.give(error)
-            }
-            Err(text) => Err(Fault::Error(error_table(call, &text)?)),
-        }
+        if is_protected { call.give(error) } else { Err(Fault::Error(error)) }
     }
 
     /// The words of the command, numbers as text.
@@ -122,7 +122,10 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
     fn run_command(&mut self, call: &mut Call<'_>) -> Result<Result<Value, String>, Fault> {
         let command = match self.check() {
             Ok(command) => command,
-            Err(text) => return Ok(Err(text)),
+            Err(text) => {
+                self.count_rejected(&text);
+                return Ok(Err(text));
+            }
         };
         if !self.has_written && command.spec().flags.has(Flags::WRITE) {
             self.begin_to_write()?;
@@ -143,9 +146,19 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
             command,
             may_block: false,
         };
+        // Else its time is part of the script's only.
+        let is_timed = ctx.node.slowlog.is_precise();
+        let started_micros = if is_timed { ctx.node.clock.monotonic_micros() } else { 0 };
         let outcome = handlers::of(command)(&mut inner, args);
         ctx.stats.processed.add(1);
-        ctx.stats.count_call(command, 0);
+        let commands = &ctx.session.card.commands;
+        commands.store(commands.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        if is_timed {
+            let micros = ctx.node.clock.monotonic_micros().saturating_sub(started_micros);
+            note_call(ctx.node, ctx.stats, ctx.session, (command, args), micros);
+        } else {
+            ctx.stats.count_call(command, 0);
+        }
         if ctx.node.monitors.is_on() {
             ctx.node.monitors.feed(ctx.node, ctx.session, command, args);
         }
@@ -161,6 +174,13 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
         Ok(answer)
     }
 
+    fn count_rejected(&self, text: &str) {
+        if let Ok(command) = resolve(self.words.as_args()) {
+            self.ctx.stats.of(command).rejected.add(1);
+        }
+        self.ctx.node.stats.count_error(text);
+    }
+
     /// The command that the words mean, if a script may call it, with its keys in locked shards.
     fn check(&mut self) -> Result<Command, String> {
         let args = self.words.as_args();
@@ -168,7 +188,7 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
             Unknown::Command => "ERR Unknown command called from script".to_owned(),
             Unknown::Subcommand(parent) => format!(
                 "ERR unknown subcommand '{}'. Try {} HELP.",
-                String::from_utf8_lossy(args.get(1).unwrap_or_default()),
+                told(args.get(1).unwrap_or_default()),
                 parent.spec().name.to_uppercase()
             ),
         })?;
@@ -176,9 +196,10 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
         if !spec.arity.allows(args.len()) {
             return Err("ERR Wrong number of args calling command from script".to_owned());
         }
-        if spec.flags.has(Flags::NOSCRIPT) {
+        if spec.flags.has(Flags::NOSCRIPT) && !self.may_debug(command) {
             return Err("ERR This Redis command is not allowed from script".to_owned());
         }
+        // COMPAT: what goes to replicas is refused where writes are.
         let is_write = spec.flags.has(Flags::WRITE) || may_replicate(command);
         if is_write && self.request.is_read_only {
             let text = "ERR Write commands are not allowed from read-only scripts.";
@@ -199,6 +220,10 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
         }
         self.has_written = true;
         Ok(())
+    }
+
+    fn may_debug(&self, command: Command) -> bool {
+        command == Command::Debug && self.ctx.node.scripts.may_debug.load(Ordering::Relaxed)
     }
 
     fn check_keys(&mut self, command: Command) -> Result<(), String> {
@@ -241,11 +266,11 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
     fn found_undeclared(&mut self, key: &[u8]) -> Result<(), String> {
         let node = self.ctx.node;
         node.scripts.undeclared_keys.fetch_add(1, Ordering::Relaxed);
-        let name = String::from_utf8_lossy(self.request.name).into_owned();
+        let name = told(self.request.name).into_owned();
         if undeclared(node) == Undeclared::Refuse {
             return Err(format!(
                 "ERR Script {name} used the key '{}' that it was not given in KEYS",
-                String::from_utf8_lossy(key)
+                told(key)
             ));
         }
         node.host.log(&format!("script {name} used an undeclared key like {}", pattern_of(key)));
@@ -315,6 +340,9 @@ impl Host for RunHost<'_, '_, '_> {
             }
             return Tick::Continue;
         };
+        // COMPAT: time stands still in a script until it is slow; test
+        // tests/wire/scripting/script.wire, "a script that has written can't be killed".
+        self.ctx.keys.micros_told = None;
         match run.is_to_end.load(Ordering::Acquire) {
             true => Tick::Kill,
             false => Tick::Continue,
@@ -335,16 +363,12 @@ impl Host for RunHost<'_, '_, '_> {
             Some(Api::Breakpoint) => call.give(false),
             Some(Api::Debug) => call.give_none(),
             Some(Api::AclCheckCmd) => self.acl_check(call),
-            Some(Api::RegisterFunction) | None => {
-                Err(call.error("attempt to call field 'register_function' (a nil value)"))
-            }
+            Some(Api::RegisterFunction) | None => Err(raise(
+                call,
+                "ERR redis.register_function can only be called on FUNCTION LOAD command",
+            )),
         }
     }
-}
-
-/// COMPAT: what is no write and goes to replicas all the same is refused where writes are.
-fn may_replicate(command: Command) -> bool {
-    matches!(command, Command::Publish | Command::Spublish)
 }
 
 /// COMPAT: whole numbers as integers, others in the fewest digits that mean them.
@@ -360,7 +384,7 @@ fn push_number(words: &mut OwnedArgs, value: f64) {
 
 /// A script's own proof that it reaches no other keys did not hold.
 fn outside(key: &[u8]) -> String {
-    format!("ERR Script reached for '{}' outside the keys it holds", String::from_utf8_lossy(key))
+    format!("ERR Script reached for '{}' outside the keys it holds", told(key))
 }
 
 /// A key with its digits and long parts blurred, so that no user data reaches the log.
@@ -373,19 +397,21 @@ fn pattern_of(key: &[u8]) -> String {
     parts.join(":")
 }
 
-/// What a library may call only while it is loaded, or only when it is not.
-pub fn absent(call: &mut Call<'_>, name: &str) -> Fault {
-    let text = format!("Script attempted to access nonexistent global variable '{name}'");
-    call.error(text)
-}
-
-pub fn error_table(call: &mut Call<'_>, text: &str) -> Result<Value, Fault> {
+fn error_table(call: &mut Call<'_>, text: &str) -> Result<Value, Fault> {
     let heap = call.heap();
     let table = heap.table(0, 2)?;
-    let text = heap.string(text.as_bytes())?;
+    let text = heap.string(&bytes_of(text))?;
     heap.set_field(table, b"err", Value::Str(text))?;
-    heap.set_field(table, b"ignore_error_stats_update", Value::Bool(true))?;
     Ok(Value::Table(table))
+}
+
+/// The error of a command, which was counted.
+fn counted_error(call: &mut Call<'_>, text: &str) -> Result<Value, Fault> {
+    let error = error_table(call, text)?;
+    if let Value::Table(table) = error {
+        call.heap().set_field(table, COUNTED, Value::Bool(true))?;
+    }
+    Ok(error)
 }
 
 /// An error of the `redis` functions: a table, like those of commands.

@@ -7,10 +7,10 @@ use super::function::{Library, load};
 use russet_base::hash::KeyHasher;
 use russet_base::{Args, OwnedArgs, Random};
 use russet_scripting::state::Config;
-use russet_scripting::{Fault, RootId, State, StrRef, Value, libs};
+use russet_scripting::{Chunk, Fault, RootId, State, StrRef, Value, libs};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 #[derive(Debug)]
 pub struct Machine {
@@ -24,7 +24,7 @@ pub struct Machine {
 
 impl Machine {
     pub fn new(is_for_functions: bool) -> Self {
-        let (lua, known) = (Lua::new(is_for_functions), Known::default());
+        let (lua, known) = (Lua::new(), Known::default());
         Machine { lua, known, epoch: 0, is_for_functions }
     }
 
@@ -50,6 +50,8 @@ pub struct Lua {
     loaded: Numbered<RootId>,
     keys_name: StrRef,
     argv_name: StrRef,
+    /// The globals of a library while it is loaded.
+    loading_globals: RootId,
     /// The functions of the libraries that it has loaded, by the library's number.
     libraries: Numbered<Vec<RootId>>,
     /// Room for the words of the commands that scripts call.
@@ -57,17 +59,18 @@ pub struct Lua {
 }
 
 impl Lua {
-    pub fn new(is_for_functions: bool) -> Self {
-        let seed = Random::from_entropy().next_u64();
-        let mut state = State::new(Config { seed, ..Config::default() });
-        let names = prepare(&mut state, is_for_functions)
-            .expect("an empty state has room for its libraries");
-        let (keys_name, argv_name) = names;
+    pub fn new() -> Self {
+        // One for all machines: `pairs` goes the same way whichever of them runs a script.
+        static SEED: LazyLock<u64> = LazyLock::new(|| Random::from_entropy().next_u64());
+        let mut state = State::new(Config { seed: *SEED, ..Config::default() });
+        let Names { keys_name, argv_name, loading_globals } =
+            prepare(&mut state).expect("an empty state has room for its libraries");
         Lua {
             state,
             loaded: Numbered::default(),
             keys_name,
             argv_name,
+            loading_globals,
             libraries: Numbered::default(),
             words: OwnedArgs::default(),
         }
@@ -111,6 +114,21 @@ impl Lua {
         }
         let root = self.libraries.get(&library.number).and_then(|roots| roots.get(index));
         Ok(root.map_or(Value::Nil, |root| self.state.kept(*root)))
+    }
+
+    /// Loads a library's code, which sees little of its globals until `finish_library`.
+    pub fn begin_library(&mut self, chunk: &Chunk) -> Result<RootId, Fault> {
+        match self.state.kept(self.loading_globals) {
+            Value::Table(globals) => self.state.load(chunk, globals),
+            _ => unreachable!("the globals of libraries are kept for good"),
+        }
+    }
+
+    /// What was run: its functions find all globals from now on.
+    pub fn finish_library(&mut self, main: RootId) {
+        let globals = self.state.globals();
+        self.state.set_globals(main, globals);
+        self.state.release(main);
     }
 
     /// A table of words.
@@ -199,11 +217,21 @@ impl Hasher for NumberHasher {
     }
 }
 
+/// What a machine finds again in its state.
+struct Names {
+    keys_name: StrRef,
+    argv_name: StrRef,
+    loading_globals: RootId,
+}
+
 /// Libraries and the names of what each run gets.
-fn prepare(state: &mut State, is_for_functions: bool) -> Result<(StrRef, StrRef), Fault> {
+fn prepare(state: &mut State) -> Result<Names, Fault> {
     libs::open(state)?;
-    api::open(state, is_for_functions)?;
+    api::open(state)?;
     libs::guard_globals(state)?;
+    let loading_globals = api::loading_globals(state)?;
     state.freeze();
-    Ok((state.heap_mut().intern(b"KEYS")?, state.heap_mut().intern(b"ARGV")?))
+    let heap = state.heap_mut();
+    let (keys_name, argv_name) = (heap.intern(b"KEYS")?, heap.intern(b"ARGV")?);
+    Ok(Names { keys_name, argv_name, loading_globals })
 }

@@ -34,7 +34,8 @@ fn call_is_narrow(call: &CommandCall) -> bool {
         Err(Unknown::Subcommand(_)) => return is_second_named,
     };
     let flags = command.spec().flags;
-    if flags.has(Flags::NOSCRIPT) {
+    // All others of these are refused at run time.
+    if flags.has(Flags::NOSCRIPT) && command != Command::Debug {
         return true;
     }
     let reaches_further = flags.has_any(Flags::ALL_SHARDS.and(Flags::FURTHER_SHARDS));

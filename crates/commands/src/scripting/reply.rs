@@ -1,5 +1,6 @@
 //! A script's result as a reply.
 
+use russet_base::told::told;
 use russet_protocol::Sink;
 use russet_scripting::number::to_integer;
 use russet_scripting::{Heap, TableRef, Value};
@@ -7,14 +8,31 @@ use russet_scripting::{Heap, TableRef, Value};
 /// Tables in tables that a reply follows.
 const LEVELS_MAX: usize = 512;
 
+/// The field of an error that was counted where it arose.
+pub const COUNTED: &[u8] = b"ignore_error_stats_update";
+
+/// Told of every error in a reply: its text, unless it was counted before.
+type Count<'c> = &'c dyn Fn(Option<&str>);
+
 /// Answers with a value that a script returned. `has_resp3` says that it chose RESP3.
-pub fn write(heap: &Heap, value: Value, has_resp3: bool, reply: &mut dyn Sink) {
-    Writer { heap, has_resp3 }.value(value, reply, 0);
+pub fn write(
+    heap: &Heap,
+    (value, has_resp3): (Value, bool),
+    reply: &mut dyn Sink,
+    count: Count<'_>,
+) {
+    Writer { heap, has_resp3, count }.value(value, reply, 0);
+}
+
+/// Whether an error was counted before.
+pub fn was_counted(heap: &Heap, table: TableRef) -> bool {
+    matches!(heap.field(table, COUNTED), Value::Bool(true))
 }
 
 struct Writer<'h> {
     heap: &'h Heap,
     has_resp3: bool,
+    count: Count<'h>,
 }
 
 impl Writer<'_> {
@@ -24,7 +42,11 @@ impl Writer<'_> {
             Value::Number(number) => reply.int(to_integer(number)),
             Value::Bool(value) if self.has_resp3 => reply.boolean(value),
             Value::Bool(true) => reply.int(1),
-            Value::Table(_) if level == LEVELS_MAX => reply.error("ERR reached lua stack limit"),
+            Value::Table(_) if level == LEVELS_MAX => {
+                let text = "ERR reached lua stack limit";
+                (self.count)(Some(text));
+                reply.error(text);
+            }
             Value::Table(table) => self.table(table, reply, level + 1),
             _ => reply.null(),
         }
@@ -41,7 +63,9 @@ impl Writer<'_> {
             _ => None,
         };
         if let Some(error) = text(field("err")) {
-            return reply.error(&String::from_utf8_lossy(error));
+            let error = told(error);
+            (self.count)(Some(&*error).filter(|_| !was_counted(self.heap, table)));
+            return reply.error(&error);
         }
         if let Some(status) = text(field("ok")) {
             return reply.status(&one_line(status));
@@ -114,5 +138,5 @@ impl Writer<'_> {
 
 /// Text that can't break a line: line ends are turned into spaces.
 fn one_line(text: &[u8]) -> String {
-    String::from_utf8_lossy(text).replace(['\r', '\n'], " ")
+    told(text).replace(['\r', '\n'], " ")
 }

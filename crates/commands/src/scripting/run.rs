@@ -1,7 +1,7 @@
 //! One run, of a script or a function, from its words to its reply.
 
 use super::cache::{RunStats, RunTotals, Script};
-use super::eval::Words;
+use super::eval::{Words, show};
 use super::function::Library;
 use super::host::RunHost;
 use super::machine::{Lua, Machine};
@@ -9,6 +9,7 @@ use super::reply;
 use super::running::Run;
 use crate::ctx::{Ctx, DONE, Flow, Outcome};
 use crate::error::Refusal;
+use russet_base::told::told;
 use russet_engine::store::shard_set::ShardSet;
 use russet_protocol::Resp;
 use russet_scripting::{Fault, Heap, State, Value};
@@ -72,15 +73,18 @@ pub fn run(ctx: &mut Ctx, lua: &mut Lua, request: &Request) -> Outcome {
     if request.is_wide && ctx.keys.held() != ctx.node.keyspace.all_shards() {
         return Ok(Flow::Replan);
     }
+    show(ctx, request.words.all);
     let (node, stats) = (ctx.node, ctx.stats);
     let runs = if request.is_wide { &stats.wide_runs } else { &stats.narrow_runs };
     runs.add(1);
     let db = ctx.session.db;
     let started_micros = node.clock.monotonic_micros();
+    ctx.session.is_in_script = true;
     let mut host = RunHost::new(ctx, request, (started_micros, std::mem::take(&mut lua.words)));
     let result = call(lua, request, &mut host);
     let (resp, operations) = (host.resp, host.operations);
     lua.words = host.end();
+    ctx.session.is_in_script = false;
     restore_db(ctx, db);
     let micros = node.clock.monotonic_micros().saturating_sub(started_micros);
     let errors = u64::from(result.is_err());
@@ -88,10 +92,15 @@ pub fn run(ctx: &mut Ctx, lua: &mut Lua, request: &Request) -> Outcome {
     request.stats.count(stats.number, totals);
     let outcome = match result {
         Ok(value) => {
-            reply::write(lua.state.heap(), value, resp == Resp::V3, ctx.reply);
+            let failed = &stats.of(ctx.command).failed;
+            let count = |text: Option<&str>| {
+                failed.add(1);
+                text.into_iter().for_each(|text| node.stats.count_custom_error(text));
+            };
+            reply::write(lua.state.heap(), (value, resp == Resp::V3), ctx.reply, &count);
             DONE
         }
-        Err(fault) => Err(Refusal::text(error_text(&lua.state, fault, request.is_function()))),
+        Err(fault) => Err(refusal(&lua.state, fault, request.is_function())),
     };
     lua.state.end_run();
     outcome
@@ -124,6 +133,15 @@ fn restore_db(ctx: &mut Ctx, db: usize) {
     }
 }
 
+fn refusal(state: &State, fault: Fault, is_function: bool) -> Refusal {
+    let was_counted = match &fault {
+        Fault::Error(Value::Table(table)) => reply::was_counted(state.heap(), *table),
+        _ => false,
+    };
+    let text = error_text(state, fault, is_function);
+    if was_counted { Refusal::Counted(text) } else { Refusal::text(text) }
+}
+
 /// What an error that nobody caught says, and where it was.
 fn error_text(state: &State, fault: Fault, is_function: bool) -> String {
     let text = match fault {
@@ -134,7 +152,7 @@ fn error_text(state: &State, fault: Fault, is_function: bool) -> String {
     };
     match state.origin() {
         Some(origin) => {
-            let name = String::from_utf8_lossy(&origin.chunk_name).into_owned();
+            let name = told(&origin.chunk_name).into_owned();
             format!("{text} script: on {name}:{}.", origin.line)
         }
         None => text,
@@ -143,12 +161,12 @@ fn error_text(state: &State, fault: Fault, is_function: bool) -> String {
 
 /// The words of an error value.
 pub fn text_of(heap: &Heap, value: Value) -> String {
-    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let text = |bytes: &[u8]| told(bytes).into_owned();
     match value {
-        Value::Str(string) => format!("ERR {}", lossy(heap.bytes(string))),
+        Value::Str(string) => format!("ERR {}", text(heap.bytes(string))),
         Value::Number(number) => format!("ERR {}", plain(number)),
         Value::Table(table) => match heap.field(table, b"err") {
-            Value::Str(string) => lossy(heap.bytes(string)),
+            Value::Str(string) => text(heap.bytes(string)),
             Value::Number(number) => plain(number),
             _ => "ERR unknown error".to_owned(),
         },

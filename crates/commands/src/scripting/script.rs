@@ -6,6 +6,7 @@ use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_base::Args;
 use russet_base::text::eq_ignore_case;
+use russet_base::told::told;
 use russet_protocol::Sink;
 use std::sync::Arc;
 
@@ -39,6 +40,7 @@ pub fn flush(ctx: &mut Ctx, args: Args) -> Outcome {
         return Err(Refusal::text("ERR SCRIPT FLUSH only support SYNC|ASYNC option"));
     }
     ctx.node.scripts.forget_scripts();
+    ctx.node.scripts.drop_machines(false);
     ctx.reply.ok();
     DONE
 }
@@ -79,7 +81,19 @@ pub const BUSY_FUNCTION: &str =
 
 /// DIFFERS: there is no debugger for scripts; only NO is taken.
 pub fn debug(ctx: &mut Ctx, args: Args) -> Outcome {
+    if args.len() > 4 {
+        let written = told(args.at(1));
+        return Err(Refusal::text(format!(
+            "ERR unknown subcommand or wrong number of arguments for '{written}'. Try SCRIPT HELP."
+        )));
+    }
     let word = args.at(2);
+    if let Some(engine) = args.get(3).filter(|engine| !eq_ignore_case(engine, b"lua")) {
+        let engine = told(engine);
+        return Err(Refusal::text(format!(
+            "ERR No scripting engine found with name '{engine}' to enable debug"
+        )));
+    }
     if eq_ignore_case(word, b"no") {
         ctx.reply.ok();
         return DONE;

@@ -1,6 +1,8 @@
 //! The line `#!lua flags=...` that a script may begin with.
 
 use crate::error::Refusal;
+use russet_base::text::split_words;
+use russet_base::told::told;
 
 /// What a script says about itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,28 +54,37 @@ pub fn parse(source: &[u8]) -> Result<(ScriptFlags, &[u8]), Refusal> {
     let Some(end) = source.iter().position(|byte| *byte == b'\n') else {
         return Err(Refusal::text("ERR Invalid script shebang"));
     };
-    let line = &source[2..end];
-    let mut words = line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty());
-    let engine = words.next().unwrap_or_default();
-    if !engine.eq_ignore_ascii_case(b"lua") {
-        let engine = String::from_utf8_lossy(engine);
-        return Err(Refusal::text(format!("ERR Could not find scripting engine '{engine}'")));
-    }
+    let Ok(words) = split_words(&source[..end]) else {
+        return Err(Refusal::text("ERR Invalid engine in script shebang"));
+    };
+    let (engine, words) = engine_and_rest(&words);
     let mut flags = ScriptFlags { has_shebang: true, ..ScriptFlags::default() };
     for word in words {
         let Some(names) = word.strip_prefix(b"flags=") else {
-            let word = String::from_utf8_lossy(word);
+            let word = told(word);
             return Err(Refusal::text(format!("ERR Unknown lua shebang option: {word}")));
         };
-        for name in names.split(|byte| *byte == b',').filter(|name| !name.is_empty()) {
+        for name in names.split(|byte| *byte == b',').filter(|_| !names.is_empty()) {
             if !flags.set(name) {
-                let name = String::from_utf8_lossy(name);
+                let name = told(name);
                 return Err(Refusal::text(format!(
                     "ERR Unexpected flag in script shebang: {name}"
                 )));
             }
         }
     }
+    if !engine.eq_ignore_ascii_case(b"lua") {
+        let engine = told(engine);
+        return Err(Refusal::text(format!("ERR Could not find scripting engine '{engine}'")));
+    }
     // The line's end stays: the code begins on line 2.
     Ok((flags, &source[end..]))
+}
+
+/// The words of a line that begins with `#!`: what stands right behind that, and the others.
+pub fn engine_and_rest(words: &[Vec<u8>]) -> (&[u8], &[Vec<u8>]) {
+    match words {
+        [first, rest @ ..] => (first.get(2..).unwrap_or_default(), rest),
+        [] => (b"", &[]),
+    }
 }

@@ -10,6 +10,7 @@
 
 use russet_base::float::format_f64;
 use russet_base::num;
+use russet_base::told::bytes_of;
 use russet_protocol::{Mark, Resp, Sink};
 use russet_scripting::{Fault, Heap, TableRef, Value};
 use smallvec::SmallVec;
@@ -168,7 +169,7 @@ impl Sink for LuaSink<'_> {
     }
 
     fn status(&mut self, text: &str) {
-        self.put_text_field("ok", text.as_bytes());
+        self.put_text_field("ok", &bytes_of(text));
     }
 
     fn error(&mut self, text: &str) {
@@ -176,7 +177,7 @@ impl Sink for LuaSink<'_> {
         if self.open.is_empty() {
             self.error = Some(text);
         } else {
-            self.put_text_field("err", text.as_bytes());
+            self.put_text_field("err", &bytes_of(&text));
         }
     }
 

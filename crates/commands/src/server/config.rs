@@ -9,7 +9,8 @@ use russet_base::glob::Glob;
 
 pub(crate) fn config_get(ctx: &mut Ctx, args: Args) -> Outcome {
     let patterns: Vec<&[u8]> = args.from(2).iter().collect();
-    let found = ctx.node.config.matching(&patterns);
+    let mut found = ctx.node.config.matching(&patterns);
+    found.sort_unstable_by_key(|(name, _)| *name);
     ctx.reply.map(found.len());
     for (name, value) in found {
         ctx.reply.bulk(as_asked(name.as_bytes(), &patterns));

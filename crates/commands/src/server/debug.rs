@@ -9,6 +9,7 @@ use crate::config::Directive;
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_base::glob::Glob;
+use russet_base::told::told;
 use russet_base::{Args, Random, num};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -46,6 +47,8 @@ const HELP: &[&str] = &[
     "    Print the lengths of a key and its string.",
     "SET-ACTIVE-EXPIRE <0|1>",
     "    Stop, or start again, removing expired keys that nobody asks for.",
+    "SET-DISABLE-DENY-SCRIPTS <0|1>",
+    "    Let scripts call DEBUG, or not any more.",
     "SLEEP <seconds>",
     "    Do nothing for that long, with all keys locked.",
     "STRINGMATCH-TEST",
@@ -66,7 +69,7 @@ pub(crate) fn debug(ctx: &mut Ctx, args: Args) -> Outcome {
             DONE
         }
         (b"sleep", 3) => sleep(ctx, args.at(2)),
-        (b"error", 3) => Err(Refusal::text(String::from_utf8_lossy(args.at(2)).into_owned())),
+        (b"error", 3) => Err(Refusal::text(told(args.at(2)).into_owned())),
         (b"log", 3) => {
             ctx.node.host.log(&format!("DEBUG LOG: {}", String::from_utf8_lossy(args.at(2))));
             ok(ctx)
@@ -80,6 +83,11 @@ pub(crate) fn debug(ctx: &mut Ctx, args: Args) -> Outcome {
         (b"pause-cron", 3) => {
             let is_paused = leading_int(args.at(2)) != 0;
             ctx.node.is_housekeeping_paused.store(is_paused, Ordering::Relaxed);
+            ok(ctx)
+        }
+        (b"set-disable-deny-scripts", 3) => {
+            let may_debug = leading_int(args.at(2)) != 0;
+            ctx.node.scripts.may_debug.store(may_debug, Ordering::Relaxed);
             ok(ctx)
         }
         (b"quicklist-packed-threshold", 3) => packed_threshold(ctx, args.at(2)),
@@ -98,8 +106,7 @@ pub(crate) fn debug(ctx: &mut Ctx, args: Args) -> Outcome {
 fn is_accepted(name: &[u8], words: usize) -> bool {
     match name {
         b"change-repl-id" => words == 2,
-        b"set-disable-deny-scripts"
-        | b"dict-resizing"
+        b"dict-resizing"
         | b"hashtable-can-abort-shrink"
         | b"client-enforce-reply-list"
         | b"set-skip-checksum-validation"
@@ -205,7 +212,7 @@ fn match_at_random(ctx: &mut Ctx) -> Outcome {
 }
 
 fn unknown(args: Args) -> Refusal {
-    let name = String::from_utf8_lossy(&args.at(1)[..args.at(1).len().min(128)]).into_owned();
+    let name = told(&args.at(1)[..args.at(1).len().min(128)]).into_owned();
     Refusal::text(format!(
         "ERR unknown subcommand or wrong number of arguments for '{name}'. Try DEBUG HELP."
     ))

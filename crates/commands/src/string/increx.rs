@@ -206,7 +206,7 @@ fn store(
 ) {
     if deadline.moment().is_some_and(|at| at <= ctx.keys.now) {
         if ctx.keys.remove(key) {
-            ctx.keys.wrote(key, Event::EXPIRED);
+            ctx.keys.wrote_expired(key);
         }
         return;
     }

@@ -166,7 +166,7 @@ pub(super) fn store(ctx: &mut Ctx, key: &[u8], value: &[u8], deadline: Deadline)
         Deadline::Unsaid | Deadline::Persist => None,
         Deadline::At(at) if at <= ctx.keys.now => {
             if ctx.keys.remove(key) {
-                ctx.keys.wrote(key, Event::EXPIRED);
+                ctx.keys.wrote_expired(key);
             }
             return;
         }
@@ -253,7 +253,7 @@ fn set_deadline(ctx: &mut Ctx, key: &[u8], deadline: Deadline) {
         Deadline::Unsaid | Deadline::Keep => {}
         Deadline::At(at) if at <= ctx.keys.now => {
             ctx.keys.remove(key);
-            ctx.keys.wrote(key, Event::EXPIRED);
+            ctx.keys.wrote_expired(key);
         }
         Deadline::At(at) => {
             if let Some(mut entry) = ctx.keys.write(key) {

@@ -1,10 +1,10 @@
 //! All the loops together: which takes a new connection, how many are open, and what happens to a
 //! loop whose thread is stuck in a long command.
 //!
-//! Loops are opened one after another, as they are needed and as there are processors for them. A round of a loop is the time between
-//! two looks at its poller, so it is how long a ready connection waits for its turn. While that
-//! stays short, more threads would only divide the same work into smaller pieces, each with its own
-//! wake-up and its own poll.
+//! Loops are opened one after another, as they are needed and as there are processors for them. A
+//! round of a loop is the time between two looks at its poller, so it is how long a ready
+//! connection waits for its turn. While that stays short, more threads would only divide the same
+//! work into smaller pieces, each with its own wake-up and its own poll.
 
 use super::Service;
 use super::connection::Connection;

@@ -5,6 +5,9 @@ use super::super::spec::*;
 
 const SHUTDOWN: &[&str] = &["default", "save", "nosave", "now", "force", "safe", "failover"];
 
+/// Of directives that tune what works otherwise here.
+const KEPT: &str = "Kept for files of Valkey; has no effect";
+
 pub(super) const SPECS: &[Spec] = &[
     int(D::Threads, 0, 0..=THREADS_MAX, "Event loops; 0 is one for each core").at_start(),
     int(
@@ -88,6 +91,9 @@ pub(super) const SPECS: &[Spec] = &[
     text(D::AvailabilityZone, "", "Zone that INFO and HELLO report"),
     flag(D::ImportMode, false, "Hold expiry back during an import").only(&["no"]),
     flag(D::UseExitOnPanic, false, "Exit instead of aborting").hidden(),
+    int(D::MinStringSizeAvoidCopyReply, 16384, 0..=INT_MAX, KEPT).hidden(),
+    int(D::MinStringSizeAvoidCopyReplyThreaded, 65536, 0..=INT_MAX, KEPT).hidden(),
+    int(D::MinIoThreadsAvoidCopyReply, 7, 0..=INT_MAX, KEPT).hidden(),
     int(D::WatchdogPeriod, 0, 0..=INT_MAX, "Milliseconds between stall checks")
         .hidden()
         .only(&["0"]),

@@ -2,7 +2,7 @@
 
 use crate::ctx::{Ctx, Outcome};
 use crate::error::Refusal;
-use crate::scripting::eval::{MAY_WRITE, Words};
+use crate::scripting::eval::{MAY_WRITE, Words, refused};
 use crate::scripting::function::Library;
 use crate::scripting::machine::{Lua, Machine};
 use crate::scripting::run::{Code, Request, on_machine, run};
@@ -24,7 +24,8 @@ fn call(ctx: &mut Ctx, args: Args, is_read_only: bool) -> Outcome {
             return run_function(ctx, lua, (library, *index), (args, is_read_only));
         }
         let found = ctx.node.scripts.libraries().function(name);
-        let (library, index) = found.ok_or(Refusal::text("ERR Function not found"))?;
+        let missing = || refused(ctx, args, Refusal::text("ERR Function not found"));
+        let (library, index) = found.ok_or_else(missing)?;
         known.add_function(library.clone(), index);
         run_function(ctx, lua, (&library, index), (args, is_read_only))
     })
@@ -36,13 +37,9 @@ fn run_function(
     (library, index): (&Library, usize),
     (args, is_read_only): (Args, bool),
 ) -> Outcome {
-    let count = num::parse_i64(args.at(2));
-    let count = count.ok_or(Refusal::text("ERR Bad number of keys provided"))?;
-    let words = Words::split(args, count)?;
     let function = &library.functions[index];
-    if is_read_only && !function.flags.no_writes {
-        return Err(Refusal::text(MAY_WRITE));
-    }
+    let may_run = !is_read_only || function.flags.no_writes;
+    let words = words(args, may_run).map_err(|refusal| refused(ctx, args, refusal))?;
     let request = Request {
         code: Code::Function(library, index),
         name: &function.name,
@@ -52,4 +49,11 @@ fn run_function(
         stats: &function.stats,
     };
     run(ctx, lua, &request)
+}
+
+fn words(args: Args, may_run: bool) -> Result<Words, Refusal> {
+    let count = num::parse_i64(args.at(2));
+    let count = count.ok_or(Refusal::text("ERR Bad number of keys provided"))?;
+    let words = Words::split(args, count)?;
+    if may_run { Ok(words) } else { Err(Refusal::text(MAY_WRITE)) }
 }

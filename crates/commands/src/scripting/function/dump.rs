@@ -8,6 +8,7 @@ use super::{Libraries, Library};
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_base::text::eq_ignore_case;
+use russet_base::told::told;
 use russet_base::{Args, crc64, lzf};
 
 const LIBRARY: u8 = 0xf5;
@@ -54,6 +55,9 @@ enum Policy {
 }
 
 pub fn restore(ctx: &mut Ctx, args: Args) -> Outcome {
+    if args.len() > 4 {
+        return Err(wrong_words(args.at(1)));
+    }
     let policy = match args.get(3) {
         None => Policy::Append,
         Some(word) if eq_ignore_case(word, b"append") => Policy::Append,
@@ -65,9 +69,6 @@ pub fn restore(ctx: &mut Ctx, args: Args) -> Outcome {
             ));
         }
     };
-    if args.len() > 4 {
-        return Err(wrong_words(args.at(1)));
-    }
     let sources = read_payload(args.at(2))?;
     let loaded = sources.iter().map(|source| load::parse(source));
     let loaded = loaded.collect::<Result<Vec<Library>, Refusal>>()?;
@@ -85,11 +86,11 @@ fn merge(libraries: &mut Libraries, loaded: Vec<Library>, policy: Policy) -> Res
     };
     for library in loaded {
         if policy == Policy::Append && merged.has(&library.name) {
-            let name = String::from_utf8_lossy(&library.name);
+            let name = told(&library.name);
             return Err(Refusal::text(format!("ERR Library {name} already exists")));
         }
         if let Some(function) = merged.clash(&library) {
-            let function = String::from_utf8_lossy(&function);
+            let function = told(&function);
             return Err(Refusal::text(format!("ERR Function {function} already exists")));
         }
         merged.put(library);

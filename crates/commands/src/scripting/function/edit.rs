@@ -6,6 +6,7 @@ use crate::error::Refusal;
 use crate::scripting::script::end_slow;
 use russet_base::Args;
 use russet_base::text::eq_ignore_case;
+use russet_base::told::told;
 
 /// A library is complete before it takes the place of another: a bad one changes nothing.
 pub fn load(ctx: &mut Ctx, args: Args) -> Outcome {
@@ -13,7 +14,7 @@ pub fn load(ctx: &mut Ctx, args: Args) -> Outcome {
     let mut is_replacing = false;
     for option in options.iter() {
         if !eq_ignore_case(option, b"replace") {
-            let option = String::from_utf8_lossy(option);
+            let option = told(option);
             return Err(Refusal::text(format!("ERR Unknown option given: {option}")));
         }
         is_replacing = true;
@@ -22,11 +23,11 @@ pub fn load(ctx: &mut Ctx, args: Args) -> Outcome {
     let name = library.name.clone();
     ctx.node.scripts.change_libraries(|libraries| {
         if !is_replacing && libraries.has(&name) {
-            let name = String::from_utf8_lossy(&name);
+            let name = told(&name);
             return Err(Refusal::text(format!("ERR Library '{name}' already exists")));
         }
         if let Some(function) = libraries.clash(&library) {
-            let function = String::from_utf8_lossy(&function);
+            let function = told(&function);
             return Err(Refusal::text(format!("ERR Function {function} already exists")));
         }
         libraries.put(library);
@@ -55,6 +56,7 @@ pub fn flush(ctx: &mut Ctx, args: Args) -> Outcome {
         return Err(Refusal::text("ERR FUNCTION FLUSH only supports SYNC|ASYNC option"));
     }
     ctx.node.scripts.change_libraries(Libraries::clear);
+    ctx.node.scripts.drop_machines(true);
     ctx.keys.effects.dirty += 1;
     ctx.reply.ok();
     DONE
@@ -64,7 +66,7 @@ pub fn flush(ctx: &mut Ctx, args: Args) -> Outcome {
 pub(super) fn wrong_words(subcommand: &[u8]) -> Refusal {
     Refusal::text(format!(
         "ERR unknown subcommand or wrong number of arguments for '{}'. Try FUNCTION HELP.",
-        String::from_utf8_lossy(subcommand)
+        told(subcommand)
     ))
 }
 

@@ -1,12 +1,13 @@
 //! FUNCTION LIST and STATS.
 
-use super::Library;
+use super::{Function, Library};
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use crate::scripting::script::{RUN_STATS_FIELDS, write_run_stats};
 use russet_base::Args;
 use russet_base::glob::Glob;
 use russet_base::text::eq_ignore_case;
+use russet_base::told::told;
 use russet_protocol::Sink;
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ pub fn list(ctx: &mut Ctx, args: Args) -> Outcome {
             let given = words.next();
             pattern = Some(given.ok_or(Refusal::text("ERR library name argument was not given"))?);
         } else {
-            let word = String::from_utf8_lossy(word);
+            let word = told(word);
             return Err(Refusal::text(format!("ERR Unknown argument {word}")));
         }
     }
@@ -65,10 +66,14 @@ fn write_library(reply: &mut dyn Sink, library: &Library, has_code: bool) {
     }
 }
 
-/// DIFFERS: a third field, `functions`, tells what the runs of each came to.
+/// DIFFERS: once a function has run, a third field, `functions`, tells what the runs of each came
+/// to.
 pub fn stats(ctx: &mut Ctx, _args: Args) -> Outcome {
     let scripts = &ctx.node.scripts;
-    ctx.reply.map(3);
+    let libraries = scripts.libraries();
+    let functions = libraries.iter().flat_map(|library| &library.functions);
+    let called: Vec<&Function> = functions.filter(|function| function.stats.has_run()).collect();
+    ctx.reply.map(if called.is_empty() { 2 } else { 3 });
     ctx.reply.bulk(b"running_script");
     match scripts.running.slowest() {
         None => ctx.reply.null(),
@@ -84,7 +89,6 @@ pub fn stats(ctx: &mut Ctx, _args: Args) -> Outcome {
             ctx.reply.int((now.saturating_sub(run.started_micros) / 1000) as i64);
         }
     }
-    let libraries = scripts.libraries();
     let (libraries_count, functions_count) = libraries.counts();
     ctx.reply.bulk(b"engines");
     ctx.reply.map(1);
@@ -94,16 +98,17 @@ pub fn stats(ctx: &mut Ctx, _args: Args) -> Outcome {
     ctx.reply.int(libraries_count as i64);
     ctx.reply.bulk(b"functions_count");
     ctx.reply.int(functions_count as i64);
+    if called.is_empty() {
+        return DONE;
+    }
     ctx.reply.bulk(b"functions");
-    ctx.reply.map(functions_count);
-    for library in libraries.iter() {
-        for function in &library.functions {
-            ctx.reply.bulk(&function.name);
-            ctx.reply.map(1 + RUN_STATS_FIELDS);
-            write_run_stats(ctx.reply, &function.stats);
-            ctx.reply.bulk(b"reach");
-            ctx.reply.bulk(if function.is_wide { b"wide" } else { b"narrow" });
-        }
+    ctx.reply.map(called.len());
+    for function in called {
+        ctx.reply.bulk(&function.name);
+        ctx.reply.map(1 + RUN_STATS_FIELDS);
+        write_run_stats(ctx.reply, &function.stats);
+        ctx.reply.bulk(b"reach");
+        ctx.reply.bulk(if function.is_wide { b"wide" } else { b"narrow" });
     }
     DONE
 }

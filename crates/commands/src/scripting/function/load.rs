@@ -4,11 +4,13 @@ use super::{Function, Library};
 use crate::error::Refusal;
 use crate::scripting::api::Api;
 use crate::scripting::cache::RunStats;
-use crate::scripting::host::{absent, raise};
+use crate::scripting::host::raise;
 use crate::scripting::machine::Lua;
 use crate::scripting::reach::is_narrow;
 use crate::scripting::run::text_of;
-use crate::scripting::shebang::ScriptFlags;
+use crate::scripting::shebang::{ScriptFlags, engine_and_rest};
+use russet_base::text::{eq_ignore_case, split_words};
+use russet_base::told::told;
 use russet_scripting::{Call, Chunk, Fault, Host, Outcome, RootId, TableRef, Tick, Value, compile};
 use std::time::{Duration, Instant};
 
@@ -17,15 +19,17 @@ const CHUNK_NAME: &[u8] = b"@user_function";
 /// Loading a library takes no longer than this.
 const LOAD_TIME_MAX: Duration = Duration::from_millis(500);
 const ENGINE: &[u8] = b"lua";
+/// What stands before the name of a library.
+const NAME: &[u8] = b"name=";
 
 /// A library from its source, ready to be put among the others.
 pub fn parse(source: &[u8]) -> Result<Library, Refusal> {
     let (name, code) = metadata(source)?;
     let chunk = compile(code, CHUNK_NAME).map_err(|error| {
-        let text = String::from_utf8_lossy(error.message()).into_owned();
+        let text = told(error.message()).into_owned();
         Refusal::text(format!("ERR Error compiling function: {text}"))
     })?;
-    let mut lua = Lua::new(true);
+    let mut lua = Lua::new();
     let registered = register(&mut lua, &chunk).map_err(|fault| {
         let text = match fault {
             Fault::Error(value) => text_of(lua.state.heap(), value),
@@ -46,44 +50,46 @@ pub fn parse(source: &[u8]) -> Result<Library, Refusal> {
     };
     let functions = registered.into_iter().map(with_reach).collect();
     let (number, source) = (Library::next_number(), source.to_vec());
-    Ok(Library { name: name.to_vec(), source, chunk, functions, number })
+    Ok(Library { name, source, chunk, functions, number })
 }
 
 /// Marks an error whose text goes to the client as it is.
 const PLAIN: &str = "\0";
 
 /// `#!lua name=...`: the name, and the code behind the line, whose end stays with it.
-fn metadata(source: &[u8]) -> Result<(&[u8], &[u8]), Refusal> {
+fn metadata(source: &[u8]) -> Result<(Vec<u8>, &[u8]), Refusal> {
     let Some(line) = source.strip_prefix(b"#!") else {
         return Err(Refusal::text("ERR Missing library metadata"));
     };
     let Some(end) = line.iter().position(|byte| *byte == b'\n') else {
         return Err(Refusal::text("ERR Invalid library metadata"));
     };
-    let (line, code) = line.split_at(end);
-    // The engine comes at once behind the mark; else it has no name.
-    let mut words = line.split(|byte| byte.is_ascii_whitespace());
-    let engine = words.next().unwrap_or_default();
+    let (line, code) = source.split_at(end + b"#!".len());
+    let Ok(words) = split_words(line) else {
+        return Err(Refusal::text("ERR Invalid library metadata"));
+    };
+    let (engine, words) = engine_and_rest(&words);
     let mut name = None;
-    for word in words.filter(|word| !word.is_empty()) {
-        let Some(given) = word.strip_prefix(b"name=") else {
-            let word = String::from_utf8_lossy(word);
+    for word in words {
+        let is_name = word.get(..NAME.len()).is_some_and(|start| eq_ignore_case(start, NAME));
+        if !is_name {
+            let word = told(word);
             return Err(Refusal::text(format!("ERR Invalid metadata value given: {word}")));
-        };
-        if name.replace(given).is_some() {
+        }
+        if name.replace(word[NAME.len()..].to_vec()).is_some() {
             let text = "ERR Invalid metadata value, name argument was given multiple times";
             return Err(Refusal::text(text));
         }
     }
     let name = name.ok_or(Refusal::text("ERR Library name was not given"))?;
-    if !is_name(name) {
+    if !is_name(&name) {
         return Err(Refusal::text(
             "ERR Library names can only contain letters, numbers, or underscores(_) and must be \
              at least one character long",
         ));
     }
     if !engine.eq_ignore_ascii_case(ENGINE) {
-        let engine = String::from_utf8_lossy(engine);
+        let engine = told(engine);
         return Err(Refusal::text(format!("ERR Engine '{engine}' not found")));
     }
     Ok((name, code))
@@ -101,12 +107,11 @@ pub struct Registered {
 
 /// Runs a library's code in a machine and takes note of what it registers.
 pub fn register(lua: &mut Lua, chunk: &Chunk) -> Result<Vec<Registered>, Fault> {
-    let globals = lua.state.globals();
-    let main = lua.state.load(chunk, globals)?;
+    let main = lua.begin_library(chunk)?;
     let function = lua.state.kept(main);
     let mut host = LoadHost { found: Vec::new(), started: Instant::now() };
     let result = lua.state.call(&mut host, function, &[]).map(|_| ());
-    lua.state.release(main);
+    lua.finish_library(main);
     result?;
     let keep = |(function, callback): (Function, Value)| {
         let root = lua.state.keep(callback);
@@ -130,9 +135,8 @@ impl Host for LoadHost {
     fn native(&mut self, number: u16, call: &mut Call<'_>) -> Outcome {
         match Api::of(number) {
             Some(Api::RegisterFunction) => self.register(call),
-            Some(Api::Log) => call.give_none(),
-            Some(api) => Err(absent(call, api.name())),
-            None => Err(absent(call, "call")),
+            // Nothing else is among its globals but the log, which has no reader yet.
+            _ => call.give_none(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! INFO clients, stats, replication and debug.
 
 use super::Report;
+use crate::blocking::AwaitedKeys;
 use crate::clients::ClientFlags;
 use crate::config::Directive;
 use crate::pause::PauseKind;
@@ -37,6 +38,7 @@ pub(super) fn clients(report: &mut Report) {
     // Who is held back by CLIENT PAUSE counts as blocked, too.
     let held = cards.iter().filter(|card| card.has_flag(ClientFlags::PAUSED)).count() as u64;
     let blocked = load(&node.stats.blocked_clients) + held;
+    let awaited = AwaitedKeys::of(&cards);
     report.lines(&[
         ("connected_clients", &cards.len()),
         ("cluster_connections", &0),
@@ -49,8 +51,8 @@ pub(super) fn clients(report: &mut Report) {
         ("watching_clients", &watching),
         ("clients_in_timeout_table", &0),
         ("total_watched_keys", &watched),
-        ("total_blocking_keys", &blocked),
-        ("total_blocking_keys_on_nokey", &0),
+        ("total_blocking_keys", &awaited.keys),
+        ("total_blocking_keys_on_nokey", &awaited.keys_whose_loss_ends_a_wait),
         ("paused_reason", &(if pause.is_some() { "client_pause" } else { "none" })),
         ("paused_actions", &actions),
         ("paused_timeout_milliseconds", &left_ms),

@@ -4,6 +4,7 @@ use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use crate::latency::{Series, Spike};
 use russet_base::Args;
+use russet_base::told::told;
 
 /// Spikes that are drawn, and rows that they are drawn on.
 const COLUMNS: usize = 80;
@@ -14,7 +15,7 @@ const HEIGHTS: [char; 3] = ['_', 'o', '#'];
 pub(crate) fn latency_graph(ctx: &mut Ctx, args: Args) -> Outcome {
     let now = ctx.node.clock.now().seconds();
     let Some((event, series)) = ctx.node.latency.find(args.at(2)) else {
-        let event = String::from_utf8_lossy(args.at(2)).into_owned();
+        let event = told(args.at(2)).into_owned();
         return Err(Refusal::text(format!("ERR No samples available for event '{event}'")));
     };
     ctx.reply.verbatim(b"txt", draw(event, &series, now).as_bytes());
