@@ -35,11 +35,21 @@ pub fn told(bytes: &[u8]) -> Cow<'_, str> {
 }
 
 /// The bytes of a text in which some may have been [`told`].
+#[inline]
 pub fn bytes_of(text: &str) -> Cow<'_, [u8]> {
+    // Most are a word or two: to set up a general search would cost more than this.
+    const SHORT_BYTES: usize = 16;
     let bytes = text.as_bytes();
-    if memchr::memchr(LEAD, bytes).is_none() {
-        return Cow::Borrowed(bytes);
-    }
+    let may_tell = match bytes.len() {
+        0..SHORT_BYTES => bytes.contains(&LEAD),
+        _ => memchr::memchr(LEAD, bytes).is_some(),
+    };
+    if may_tell { Cow::Owned(untold(text)) } else { Cow::Borrowed(bytes) }
+}
+
+#[cold]
+fn untold(text: &str) -> Vec<u8> {
+    let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     for char in text.chars() {
         match u32::from(char).checked_sub(FIRST).map(u8::try_from) {
@@ -47,7 +57,7 @@ pub fn bytes_of(text: &str) -> Cow<'_, [u8]> {
             _ => out.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes()),
         }
     }
-    Cow::Owned(out)
+    out
 }
 
 #[cfg(test)]

@@ -62,6 +62,10 @@ impl Sink for RespWriter<'_> {
         self.resp = resp;
     }
 
+    fn ok(&mut self) {
+        self.out.extend_from_slice(b"+OK\r\n");
+    }
+
     fn status(&mut self, text: &str) {
         self.line(b'+', &bytes_of(text));
     }
