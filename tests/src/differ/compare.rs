@@ -69,17 +69,14 @@ pub fn is_same_exec(queued: &[Vec<Vec<u8>>], russet: &Reply, peer: &Reply) -> bo
     }
 }
 
-/// DIFFERS: an error that quotes the request shows bytes that are no text as U+FFFD, and what
-/// stands behind a NUL as well; peers send the bytes as they are and end at the NUL.
+/// DIFFERS: an error that quotes the request shows it to its end; peers end at a NUL.
 fn is_same_text(russet: &[u8], peer: &[u8]) -> bool {
-    let until_nul = |text: &[u8]| -> String {
-        let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
-        String::from_utf8_lossy(&text[..end]).into_owned()
-    };
-    let is_plain = |text: &[u8]| text.iter().all(u8::is_ascii) && !text.contains(&0);
+    fn until_nul(text: &[u8]) -> &[u8] {
+        text.split(|byte| *byte == 0).next().unwrap_or_default()
+    }
     // Some go on behind the word that was cut.
-    let is_cut = russet.contains(&0) && until_nul(peer).starts_with(&until_nul(russet));
-    !(is_plain(russet) && is_plain(peer)) && (is_cut || until_nul(russet) == until_nul(peer))
+    let is_cut = russet.contains(&0) && until_nul(peer).starts_with(until_nul(russet));
+    is_cut || (russet.contains(&0) && until_nul(russet) == until_nul(peer))
 }
 
 /// The list of XPENDING: for how long each entry has been idle does not count.
