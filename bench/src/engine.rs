@@ -221,8 +221,8 @@ impl Client {
         while let Some((words, after)) = rest.split_first() {
             let commands = rest.iter().map(OwnedArgs::as_args);
             let ran = self.worker.run_together(&mut self.session, commands, &mut self.out);
-            if ran > 0 {
-                rest = &rest[ran..];
+            if ran.count > 0 {
+                rest = &rest[ran.count..];
                 continue;
             }
             rest = after;

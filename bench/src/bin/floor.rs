@@ -7,6 +7,7 @@ use mio::net::TcpListener;
 use russet_base::Args;
 use russet_commands::dispatch::Progress;
 use russet_commands::mail::Letter;
+use russet_commands::together::Ran;
 use russet_protocol::RequestLimits;
 use russet_server::event_loop::{Address, After, Buffers, Fleet, Listener, Peer, Service};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -46,10 +47,10 @@ impl Service for Floor {
         &self,
         _worker: &mut (),
         _client: &mut (),
-        _commands: impl Iterator<Item = Args<'a>>,
+        _commands: impl Iterator<Item = Args<'a>> + Clone,
         _out: &mut Vec<u8>,
-    ) -> usize {
-        0
+    ) -> Ran {
+        Ran::default()
     }
 
     fn run(&self, _worker: &mut (), _client: &mut (), _args: Args, out: &mut Vec<u8>) -> Progress {

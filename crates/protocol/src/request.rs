@@ -176,7 +176,7 @@ impl Batch {
         &'a self,
         from: usize,
         buffer: &'a [u8],
-    ) -> impl Iterator<Item = Args<'a>> + 'a {
+    ) -> impl Iterator<Item = Args<'a>> + Clone + 'a {
         let before = from.checked_sub(1).and_then(|last| self.found.get(last));
         let mut spans_start = before.map_or(0, |before| before.spans_end);
         self.found.get(from..).unwrap_or_default().iter().map(move |found| {

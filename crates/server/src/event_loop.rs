@@ -25,6 +25,7 @@ pub use stream::{Listener, Peer, Stream};
 use russet_base::Args;
 use russet_commands::dispatch::Progress;
 use russet_commands::mail::Letter;
+use russet_commands::together::Ran;
 use russet_protocol::RequestLimits;
 use std::sync::Arc;
 
@@ -94,15 +95,15 @@ pub trait Service: Send + Sync + Sized + 'static {
     fn expect(&self, _worker: &mut Self::Worker, _client: &Self::Client, _args: Args) {}
     fn fetch_expected(&self, _worker: &mut Self::Worker) {}
 
-    /// Runs as many of the next commands as can be run together; how many that were. The one behind
-    /// them is to be run alone.
+    /// Runs as many of the next commands as can be run together. The one behind them is to be run
+    /// alone, unless the run was cut.
     fn run_together<'a>(
         &self,
         worker: &mut Self::Worker,
         client: &mut Self::Client,
-        commands: impl Iterator<Item = Args<'a>>,
+        commands: impl Iterator<Item = Args<'a>> + Clone,
         out: &mut Vec<u8>,
-    ) -> usize;
+    ) -> Ran;
 
     fn run(
         &self,

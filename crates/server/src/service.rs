@@ -12,6 +12,7 @@ use russet_commands::mail::Letter;
 use russet_commands::node::Node;
 use russet_commands::pubsub;
 use russet_commands::session::{Gate, ReplyMode, Session};
+use russet_commands::together::Ran;
 use russet_protocol::{RequestLimits, RespWriter};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -277,9 +278,9 @@ impl Service for RussetService {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        commands: impl Iterator<Item = Args<'a>>,
+        commands: impl Iterator<Item = Args<'a>> + Clone,
         out: &mut Vec<u8>,
-    ) -> usize {
+    ) -> Ran {
         let ran = worker.run_together(&mut client.session, commands, out);
         self.check_output(client, out.len());
         ran

@@ -293,10 +293,14 @@ impl<S: Service> Thread<S> {
             if at + 1 < batch.len() {
                 let commands = batch.commands(at, bytes);
                 let ran = self.service.run_together(&mut self.worker, client, commands, output);
-                if ran > 0 {
-                    at += ran;
+                if ran.count > 0 {
+                    at += ran.count;
                     if self.service.is_closing(client) {
                         return (at, Some(Verdict::Keep));
+                    }
+                    if ran.is_cut && batch.len() == BATCH_COMMANDS_MAX {
+                        // The rest is parsed again, with what follows it.
+                        return (at, None);
                     }
                     continue;
                 }

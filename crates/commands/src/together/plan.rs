@@ -1,0 +1,273 @@
+//! Which of the next commands run together: small ones, and transactions that are there in whole.
+
+use crate::node::Node;
+use crate::once;
+use crate::together::TOGETHER_MAX;
+use russet_base::Args;
+use russet_catalog::spec::{Arity, Flags};
+use russet_catalog::{Command, is_first_word_only_key, keys as key_positions, resolve};
+use russet_engine::keyspace::Place;
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// Longer calls run alone: their own work outweighs what this saves.
+const WORDS_MAX: usize = 32;
+pub(super) const WORDS_BYTES_MAX: usize = 4096;
+/// Longest numbers of commands that may run with others: how many, and where in a string.
+const COUNT_DIGITS_MAX: usize = 3;
+const OFFSET_DIGITS_MAX: usize = 5;
+/// Keys of one call, and of all calls that run together.
+const KEYS_MAX: usize = 16;
+const KEYS_TOGETHER_MAX: usize = 48;
+
+const _: () = assert!(KEYS_TOGETHER_MAX <= u8::MAX as usize);
+
+/// What never runs with others: it waits, looks at more than its keys, or speaks to the server.
+const ALONE: Flags = Flags::BLOCKING
+    .and(Flags::ADMIN)
+    .and(Flags::PUBSUB)
+    .and(Flags::NOSCRIPT)
+    .and(Flags::MOVABLE_KEYS)
+    .and(Flags::ALL_SHARDS);
+
+/// What a command is to the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Whole,
+    Multi,
+    /// It runs when its transaction does.
+    Queued,
+    Exec,
+}
+
+/// A command that was looked at ahead.
+pub(super) struct Planned<'a> {
+    pub args: Args<'a>,
+    pub command: Command,
+    pub part: Part,
+    /// Which of all the keys' places are its own.
+    places_start: u8,
+    places_end: u8,
+}
+
+impl Planned<'_> {
+    pub fn places(&self) -> Range<usize> {
+        usize::from(self.places_start)..usize::from(self.places_end)
+    }
+}
+
+pub(super) type Calls<'a> = SmallVec<[Planned<'a>; TOGETHER_MAX]>;
+
+/// What is planned, and the places of all its keys.
+pub(super) struct Plan<'n, 'p, 'a> {
+    pub node: &'n Node,
+    pub places: &'p mut Vec<(usize, Place)>,
+    pub calls: Calls<'a>,
+    /// A transaction's end was not among the commands.
+    pub is_cut: bool,
+}
+
+impl<'a> Plan<'_, '_, 'a> {
+    /// Takes commands as long as they may run with others, and their keys' places, in order.
+    pub fn take(
+        &mut self,
+        mut commands: impl Iterator<Item = Args<'a>> + Clone,
+        may_begin_transactions: bool,
+    ) {
+        self.places.clear();
+        while let Some(args) = commands.next() {
+            let Ok(command) = resolve(args) else { break };
+            let is_taken = match command {
+                Command::Multi => {
+                    may_begin_transactions
+                        && args.len() == 1
+                        && self.take_transaction(args, &mut commands)
+                }
+                Command::Once => self.take_once(args),
+                _ => self.take_one(command, args, Part::Whole),
+            };
+            if !is_taken {
+                break;
+            }
+        }
+    }
+
+    #[inline]
+    fn take_one(&mut self, command: Command, args: Args<'a>, part: Part) -> bool {
+        let places_start = self.places.len();
+        if !is_plain(command, args) || !add_places(self.node, (command, args), self.places) {
+            self.places.truncate(places_start);
+            return false;
+        }
+        self.push(command, args, (part, places_start));
+        true
+    }
+
+    fn take_once(&mut self, args: Args<'a>) -> bool {
+        let places_start = self.places.len();
+        let Some(own) = once::places_together(self.node, args, is_plain) else { return false };
+        self.places.extend(own);
+        if self.places.len() > KEYS_TOGETHER_MAX {
+            self.places.truncate(places_start);
+            return false;
+        }
+        self.push(Command::Once, args, (Part::Whole, places_start));
+        true
+    }
+
+    /// From MULTI to EXEC, if all between may run with others. Clients that send transactions in
+    /// one piece are spared the queue.
+    fn take_transaction(
+        &mut self,
+        multi: Args<'a>,
+        commands: &mut (impl Iterator<Item = Args<'a>> + Clone),
+    ) -> bool {
+        let (calls_start, places_start) = (self.calls.len(), self.places.len());
+        self.push(Command::Multi, multi, (Part::Multi, places_start));
+        let mut ahead = commands.clone();
+        loop {
+            let Some(args) = ahead.next() else {
+                self.is_cut = true;
+                break;
+            };
+            match resolve(args) {
+                Ok(Command::Exec) if args.len() == 1 => {
+                    self.push(Command::Exec, args, (Part::Exec, self.places.len()));
+                    *commands = ahead;
+                    return true;
+                }
+                Ok(command) if self.take_one(command, args, Part::Queued) => {}
+                _ => break,
+            }
+        }
+        self.calls.truncate(calls_start);
+        self.places.truncate(places_start);
+        false
+    }
+
+    #[inline]
+    fn push(&mut self, command: Command, args: Args<'a>, (part, places_start): (Part, usize)) {
+        let (places_start, places_end) = (places_start as u8, self.places.len() as u8);
+        self.calls.push(Planned { args, command, part, places_start, places_end });
+    }
+}
+
+#[inline]
+fn is_plain(command: Command, args: Args) -> bool {
+    let (words_min, words_max) = PLAIN_WORDS[command as usize];
+    (usize::from(words_min)..=usize::from(words_max)).contains(&args.len())
+        && args.extent_bytes() <= WORDS_BYTES_MAX
+        && is_moderate(command, args)
+}
+
+/// Whether a command does not ask for much by a number: the more members at random, the longer it
+/// takes, however small the key; a string grows up to the offset that is written at. What LCS
+/// does grows with the product of its strings.
+#[inline]
+fn is_moderate(command: Command, args: Args) -> bool {
+    let digits_max = match command {
+        Command::Srandmember
+        | Command::Hrandfield
+        | Command::Zrandmember
+        | Command::Spop
+        | Command::Zpopmin
+        | Command::Zpopmax
+        | Command::Lpop
+        | Command::Rpop => COUNT_DIGITS_MAX,
+        Command::Setbit | Command::Setrange => OFFSET_DIGITS_MAX,
+        Command::Bitfield | Command::Lcs => return false,
+        _ => return true,
+    };
+    args.get(2).is_none_or(|number| number.len() <= digits_max)
+}
+
+/// By command: how many words a call may have to run with others. No number will do for a command
+/// that never does.
+static PLAIN_WORDS: [(u8, u8); Command::COUNT] = {
+    let mut table = [(1, 0); Command::COUNT];
+    let mut at = 0;
+    while at < Command::COUNT {
+        let spec = Command::ALL[at].spec();
+        if !spec.flags.has_any(ALONE) {
+            table[at] = match spec.arity {
+                Arity::Exactly(words) if words as usize <= WORDS_MAX => (words as u8, words as u8),
+                Arity::AtLeast(words) if words as usize <= WORDS_MAX => {
+                    (words as u8, WORDS_MAX as u8)
+                }
+                _ => (1, 0),
+            };
+        }
+        at += 1;
+    }
+    table
+};
+
+/// Adds the places of one call's keys. False if it has none, or too many, or can't be told.
+#[inline]
+fn add_places(
+    node: &Node,
+    (command, args): (Command, Args),
+    places: &mut Vec<(usize, Place)>,
+) -> bool {
+    let before = places.len();
+    let mut add = |key: &[u8]| {
+        let place = node.keyspace.place(key);
+        node.keyspace.prefetch_lock(place);
+        places.push((key.as_ptr() as usize, place));
+    };
+    if is_first_word_only_key(command) {
+        let key = args.at(1);
+        // An empty key has no address of its own to be known by.
+        if key.is_empty() {
+            return false;
+        }
+        add(key);
+        return true;
+    }
+    let mut is_known = true;
+    let told = key_positions(command, args, &mut |key| {
+        let key = args.at(key.index);
+        is_known &= !key.is_empty();
+        add(key);
+    });
+    let added = places.len() - before;
+    told.is_ok() && is_known && (1..=KEYS_MAX).contains(&added) && places.len() <= KEYS_TOGETHER_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use russet_base::args::Span;
+
+    fn is_taken(words: &str) -> bool {
+        let mut spans = Vec::new();
+        let mut start = 0;
+        for word in words.split(' ') {
+            spans.push(Span { start: start as u32, len: word.len() as u32 });
+            start += word.len() + 1;
+        }
+        let args = Args::new(words.as_bytes(), &spans);
+        is_plain(resolve(args).unwrap(), args)
+    }
+
+    #[test]
+    fn what_asks_for_much_by_a_number_runs_alone() {
+        for words in ["SRANDMEMBER k", "SRANDMEMBER k -99", "LPOP k 100", "SETBIT k 99999 1"] {
+            assert!(is_taken(words), "{words}");
+        }
+        for words in [
+            "SRANDMEMBER k -100",
+            "HRANDFIELD k -1000000 WITHVALUES",
+            "ZRANDMEMBER k -1000000",
+            "SPOP k 1000",
+            "ZPOPMIN k 1000000",
+            "RPOP k 1000000",
+            "SETBIT k 4294967295 1",
+            "SETRANGE k 536870000 x",
+            "BITFIELD k SET u8 4294967000 1",
+            "LCS a b",
+        ] {
+            assert!(!is_taken(words), "{words}");
+        }
+    }
+}
