@@ -22,6 +22,7 @@ mod hyperloglog;
 pub mod latency;
 mod list;
 pub mod mail;
+mod many_keys;
 pub mod monitor;
 pub mod node;
 pub mod once;

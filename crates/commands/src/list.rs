@@ -40,14 +40,6 @@ fn natural(word: &[u8], refusal: Refusal) -> Result<usize, Refusal> {
     num::parse_i64(word).and_then(|value| usize::try_from(value).ok()).ok_or(refusal)
 }
 
-/// A count of one or more, or else this text.
-fn positive(word: &[u8], refusal: &'static str) -> Result<usize, Refusal> {
-    match natural(word, Refusal::text(refusal))? {
-        0 => Err(Refusal::text(refusal)),
-        value => Ok(value),
-    }
-}
-
 /// An integer whose negation is one, too.
 fn symmetric(word: &[u8]) -> Result<i64, Refusal> {
     match integer(word)? {

@@ -62,9 +62,3 @@ fn decimal(word: &[u8]) -> Option<f64> {
     let is_hexadecimal = word.iter().any(|byte| matches!(byte, b'x' | b'X'));
     num::parse_f64(word).filter(|_| !is_hexadecimal)
 }
-
-/// A count of one or more, or else this text.
-fn positive(word: &[u8], refusal: &'static str) -> Result<usize, Refusal> {
-    let value = num::parse_i64(word).and_then(|value| usize::try_from(value).ok());
-    value.filter(|value| *value > 0).ok_or(Refusal::text(refusal))
-}

@@ -1,12 +1,13 @@
 //! The commands that wait for elements: BLPOP, BRPOP, BLMPOP, BLMOVE, BRPOPLPUSH, BLMOVEM.
 
 use super::access::{self, EndOf};
-use super::ends::{ManyKeys, pop_with_key};
-use super::limits;
+use super::ends::pop_with_key;
 use super::moves::{Amount, Route, carry};
+use super::{end, limits};
 use crate::blocking::{BlockRequest, BlockedCall, deadline};
 use crate::ctx::{Ctx, DONE, Flow, Outcome};
 use crate::error::Refusal;
+use crate::many_keys::ManyKeys;
 use russet_base::{Args, UnixMillis};
 use russet_engine::keys::Keys;
 use russet_engine::types::list::{End, ListLimits};
@@ -50,9 +51,9 @@ fn pop_one(ctx: &mut Ctx, args: Args, end: End) -> Outcome {
 }
 
 pub fn blmpop(ctx: &mut Ctx, args: Args) -> Outcome {
-    let wanted = ManyKeys::parse(args.from(2))?;
+    let wanted = ManyKeys::parse(args.from(2), end)?;
     let deadline = deadline(args.at(1), ctx.keys.now)?;
-    let call = WaitingPop { end: wanted.end, count: Some(wanted.count), limits: limits(ctx) };
+    let call = WaitingPop { end: wanted.side, count: Some(wanted.count), limits: limits(ctx) };
     pop_or_wait(ctx, wanted.iter(), deadline, call)
 }
 

@@ -1,11 +1,11 @@
 //! Pushing and popping at the ends: LPUSH, RPUSH, LPUSHX, RPUSHX, LPOP, RPOP, LMPOP.
 
 use super::access::{self, EndOf};
-use super::{end, limits, natural, positive, reply_element};
+use super::{end, limits, natural, reply_element};
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
+use crate::many_keys::ManyKeys;
 use russet_base::Args;
-use russet_base::text::eq_ignore_case;
 use russet_engine::keys::Keys;
 use russet_engine::types::list::{Element, End, Extent, ListLimits, stored};
 use russet_engine::value::WrongType;
@@ -97,46 +97,11 @@ fn pop_many(ctx: &mut Ctx, from: EndOf, count: usize) -> Outcome {
     DONE
 }
 
-/// LMPOP's and BLMPOP's words from `numkeys` on.
-#[derive(Clone, Copy)]
-pub struct ManyKeys<'a> {
-    pub keys: Args<'a>,
-    pub keys_len: usize,
-    pub end: End,
-    pub count: usize,
-}
-
-impl<'a> ManyKeys<'a> {
-    pub fn parse(args: Args<'a>) -> Result<Self, Refusal> {
-        let keys_len = positive(args.at(0), "ERR numkeys should be greater than 0")?;
-        let Some(place) = args.get(keys_len.saturating_add(1)) else {
-            return Err(Refusal::Syntax);
-        };
-        let end = end(place)?;
-        let mut options = args.from(keys_len + 2).iter();
-        let mut count = None;
-        // COMPAT: a bad count is refused before a second one; test `refusals_come_in_order`.
-        while let Some(name) = options.next() {
-            let Some(word) = options.next() else { return Err(Refusal::Syntax) };
-            if count.is_some() || !eq_ignore_case(name, b"count") {
-                return Err(Refusal::Syntax);
-            }
-            count = Some(positive(word, "ERR count should be greater than 0")?);
-        }
-        let count = count.unwrap_or(1);
-        Ok(ManyKeys { keys: args.from(1), keys_len, end, count })
-    }
-
-    pub fn iter(self) -> impl Iterator<Item = &'a [u8]> + Clone {
-        self.keys.iter().take(self.keys_len)
-    }
-}
-
 pub fn lmpop(ctx: &mut Ctx, args: Args) -> Outcome {
-    let wanted = ManyKeys::parse(args.from(1))?;
+    let wanted = ManyKeys::parse(args.from(1), end)?;
     let limits = limits(ctx);
     for key in wanted.iter() {
-        let from = EndOf { key, end: wanted.end };
+        let from = EndOf { key, end: wanted.side };
         if pop_with_key(ctx.keys, ctx.reply, from, Some(wanted.count), limits)? {
             return DONE;
         }

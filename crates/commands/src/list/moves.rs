@@ -1,9 +1,10 @@
 //! Moving elements from list to list: LMOVE, RPOPLPUSH, LMOVEM.
 
 use super::access::{self, EndOf, Shrunk};
-use super::{end, limits, positive, reply_element};
+use super::{end, limits, reply_element};
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
+use crate::many_keys::positive;
 use russet_base::Args;
 use russet_base::text::eq_ignore_case;
 use russet_engine::keys::Keys;

@@ -1,9 +1,10 @@
 //! The commands that wait for members: BZPOPMIN, BZPOPMAX, BZMPOP.
 
-use super::pop::{Extreme, ManyKeys, Pop, Shape};
+use super::pop::{Extreme, Pop, Shape};
 use crate::blocking::{BlockRequest, BlockedCall, deadline};
 use crate::ctx::{Ctx, DONE, Flow, Outcome};
 use crate::error::Refusal;
+use crate::many_keys::ManyKeys;
 use russet_base::{Args, UnixMillis};
 use russet_engine::keys::Keys;
 use russet_engine::value::Type;
@@ -49,9 +50,9 @@ fn pop_one(ctx: &mut Ctx, args: Args, extreme: Extreme) -> Outcome {
 }
 
 pub fn bzmpop(ctx: &mut Ctx, args: Args) -> Outcome {
-    let wanted = ManyKeys::parse(args.from(2))?;
+    let wanted = ManyKeys::parse(args.from(2), Extreme::parse)?;
     let deadline = deadline(args.at(1), ctx.keys.now)?;
-    let (extreme, count) = (wanted.extreme, wanted.count);
+    let (extreme, count) = (wanted.side, wanted.count);
     let call = WaitingPop { extreme, count, shape: Shape::KeyAndPairs };
     pop_or_wait(ctx, wanted.iter(), deadline, call)
 }

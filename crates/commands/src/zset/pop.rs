@@ -1,9 +1,10 @@
 //! Popping without waiting: ZPOPMIN, ZPOPMAX, ZMPOP.
 
+use super::access;
 use super::reply::{self, Scores};
-use super::{access, positive};
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
+use crate::many_keys::ManyKeys;
 use russet_base::text::eq_ignore_case;
 use russet_base::{Args, num};
 use russet_engine::event::Event;
@@ -21,7 +22,7 @@ pub enum Extreme {
 }
 
 impl Extreme {
-    fn parse(word: &[u8]) -> Result<Self, Refusal> {
+    pub fn parse(word: &[u8]) -> Result<Self, Refusal> {
         if eq_ignore_case(word, b"min") {
             Ok(Extreme::Min)
         } else if eq_ignore_case(word, b"max") {
@@ -143,43 +144,10 @@ fn count_word(word: &[u8]) -> Result<usize, Refusal> {
     usize::try_from(value).map_err(|_| Refusal::NotPositive)
 }
 
-/// ZMPOP's and BZMPOP's words from `numkeys` on.
-#[derive(Clone, Copy)]
-pub struct ManyKeys<'a> {
-    keys: Args<'a>,
-    keys_len: usize,
-    pub extreme: Extreme,
-    pub count: usize,
-}
-
-impl<'a> ManyKeys<'a> {
-    pub fn parse(args: Args<'a>) -> Result<Self, Refusal> {
-        let keys_len = positive(args.at(0), "ERR numkeys should be greater than 0")?;
-        let Some(place) = args.get(keys_len.saturating_add(1)) else {
-            return Err(Refusal::Syntax);
-        };
-        let extreme = Extreme::parse(place)?;
-        let mut options = args.from(keys_len + 2).iter();
-        let mut count = None;
-        while let Some(name) = options.next() {
-            let Some(word) = options.next() else { return Err(Refusal::Syntax) };
-            if count.is_some() || !eq_ignore_case(name, b"count") {
-                return Err(Refusal::Syntax);
-            }
-            count = Some(positive(word, "ERR count should be greater than 0")?);
-        }
-        Ok(ManyKeys { keys: args.from(1), keys_len, extreme, count: count.unwrap_or(1) })
-    }
-
-    pub fn iter(self) -> impl Iterator<Item = &'a [u8]> + Clone {
-        self.keys.iter().take(self.keys_len)
-    }
-}
-
 pub fn zmpop(ctx: &mut Ctx, args: Args) -> Outcome {
-    let wanted = ManyKeys::parse(args.from(1))?;
+    let wanted = ManyKeys::parse(args.from(1), Extreme::parse)?;
     for key in wanted.iter() {
-        let pop = Pop { key, extreme: wanted.extreme, count: wanted.count };
+        let pop = Pop { key, extreme: wanted.side, count: wanted.count };
         if pop.run(ctx.keys, ctx.reply, Shape::KeyAndPairs)? {
             return DONE;
         }
