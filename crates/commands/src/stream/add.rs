@@ -156,6 +156,7 @@ pub fn xadd(ctx: &mut Ctx, args: Args) -> Outcome {
     }
     let too_large = call.fields_bytes(args) > MEMBERS_BYTES_MAX;
     let too_large_refusal = || Refusal::text("ERR Elements are too large to be stored");
+    let mut trim = call.trim;
     let id = match ctx.keys.write(key) {
         Some(entry) => {
             let last = stored::stream(&entry.as_ref())?.last_id();
@@ -163,7 +164,8 @@ pub fn xadd(ctx: &mut Ctx, args: Args) -> Outcome {
             if too_large {
                 return Err(too_large_refusal());
             }
-            stored::append(entry, id, words, limits)?;
+            let stream = stored::append(entry, id, words, limits)?;
+            trim = trim.filter(|trim| is_due(stream, *trim));
             id
         }
         None if !call.creates => {
@@ -179,7 +181,7 @@ pub fn xadd(ctx: &mut Ctx, args: Args) -> Outcome {
             id
         }
     };
-    finish(ctx, key, call.trim, id)
+    finish(ctx, key, trim, id)
 }
 
 impl AddCall<'_> {

@@ -114,13 +114,11 @@ impl TrimWords {
 
 /// Whether trimming may do something: a packed stream is not made large for nothing.
 pub fn is_due(stream: StreamRef<'_>, trim: Trim) -> bool {
-    if let StreamRef::Large(_) = stream {
-        return true;
-    }
+    let is_one_block = matches!(stream, StreamRef::Packed(_));
     match trim.threshold {
-        Threshold::Len(max) if trim.is_approximate => max == 0,
+        Threshold::Len(max) if trim.is_approximate && is_one_block => max == 0,
         Threshold::Len(max) => stream.len() > max,
-        Threshold::Id(min) if trim.is_approximate => stream.last_id() < min,
+        Threshold::Id(min) if trim.is_approximate && is_one_block => stream.last_id() < min,
         Threshold::Id(min) => stream.first_entry_id().is_some_and(|first| first < min),
     }
 }

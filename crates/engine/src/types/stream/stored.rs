@@ -31,22 +31,24 @@ pub fn edit<'a>(mut entry: EntryMut<'a, Object>) -> Result<&'a mut Stream, Wrong
     }
 }
 
-/// Adds an entry, whose ID is greater than the last, and leaves a small stream packed.
+/// Adds an entry, whose ID is greater than the last, and leaves a small stream packed. Shows the
+/// stream as it is then.
 #[inline]
-pub fn append<'w>(
-    mut entry: EntryMut<'_, Object>,
+pub fn append<'a, 'w>(
+    mut entry: EntryMut<'a, Object>,
     id: StreamId,
     words: impl ExactSizeIterator<Item = &'w [u8]> + Clone,
     limits: BlockLimits,
-) -> Result<(), WrongType> {
+) -> Result<StreamRef<'a>, WrongType> {
     if matches!(entry.value(), View::Packed(tag, _) if tag == PackedTag::Stream as u8)
         && let Some(mut blob) = entry.blob()
         && packed::append(&mut blob, id, words.clone(), limits)
     {
-        return Ok(());
+        return stream(&entry.into_ref());
     }
-    edit(entry)?.log.append(id, words, limits);
-    Ok(())
+    let large = edit(entry)?;
+    large.log.append(id, words, limits);
+    Ok(StreamRef::Large(large))
 }
 
 /// A new stream of one entry, handed to `put` as a value.
