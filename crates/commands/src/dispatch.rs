@@ -243,8 +243,8 @@ impl Worker {
         }
         let shards = self.plan(session, command, args);
         let node = &*self.node;
-        let Some(locked) = lock(node, session, shards) else {
-            if let Some(run) = node.scripts.running.in_the_way(shards) {
+        let Some(locked) = lock(node, session, &shards) else {
+            if let Some(run) = node.scripts.running.in_the_way(&shards) {
                 session.wait = None;
                 let text = if run.is_function { BUSY_FUNCTION } else { BUSY_SCRIPT };
                 self.refuse(session, Some(command), Refusal::text(text), sink);
@@ -365,7 +365,7 @@ pub(crate) fn plan_keys(
     places: &mut Vec<(usize, Place)>,
 ) {
     if command.spec().flags.has_any(Flags::ALL_SHARDS.and(Flags::FURTHER_SHARDS)) {
-        *shards = shards.union(generic::shards_of(&node.keyspace, command, args));
+        *shards = std::mem::take(shards).union(&generic::shards_of(&node.keyspace, command, args));
         return;
     }
     if scripting::runs_wide(node, worker, command, args) {
@@ -384,7 +384,7 @@ pub(crate) fn plan_keys(
 }
 
 /// Locks, or sets the client aside to wait.
-fn lock<'n>(node: &'n Node, session: &mut Session, shards: ShardSet) -> Option<Locked<'n, Shard>> {
+fn lock<'n>(node: &'n Node, session: &mut Session, shards: &ShardSet) -> Option<Locked<'n, Shard>> {
     let mut wait = match session.wait.take() {
         Some(wait) => wait,
         None => match node.keyspace.try_lock(shards) {

@@ -205,8 +205,13 @@ impl<'a> Keys<'a> {
         self.keyspace
     }
 
-    pub fn held(&self) -> ShardSet {
+    pub fn held(&self) -> &ShardSet {
         self.locked.held()
+    }
+
+    /// Whether every shard is held.
+    pub fn holds_all(&self) -> bool {
+        self.held().count() == self.keyspace.shards()
     }
 
     /// Planning has hashed the command's keys already. Only those are known by their address: they
@@ -525,12 +530,10 @@ impl<'a> Keys<'a> {
 
     /// Makes the counts of the changed shards visible to INFO.
     pub fn publish(&mut self) {
-        let touched = std::mem::replace(&mut self.effects.touched, ShardSet::EMPTY);
-        let _always = touched.try_each(|index| {
+        self.effects.touched.drain_each(|index| {
             if self.locked.shard(index).tables[self.db].take_changed() {
                 self.keyspace.publish_gauges(index, &mut self.locked, self.db);
             }
-            true
         });
     }
 }

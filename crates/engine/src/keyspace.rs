@@ -8,7 +8,7 @@ use crate::keys::{Effects, Keys, ReadyKey};
 use crate::reclaim::Reclaimer;
 use crate::shard::{Shard, ShardGauges};
 use crate::store::raw::lock::{Locked, Locks, Wait, Wake};
-use crate::store::raw::table::{PagePool, Table};
+use crate::store::raw::table::{Blocks, PagePool, Table};
 use crate::store::shard_set::ShardSet;
 use crate::value::Object;
 use russet_base::clock::UnixMillis;
@@ -16,6 +16,10 @@ use russet_base::hash::{KeyHasher, hash_tag};
 use russet_base::limits::SHARDS_MAX;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// Shards whose entries lie among each other: the fewer there are to a slab, the more memory is
+/// left over in the last page of each size, and the more, the likelier two threads meet there.
+const SHARDS_PER_SLAB: usize = 16;
 
 /// Where a key lives: its shard, and its hash inside the shard's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +58,12 @@ impl Keyspace {
     pub fn new(shards: usize, databases: usize, hasher: KeyHasher) -> Self {
         let shards = shards.clamp(1, SHARDS_MAX).next_power_of_two();
         let pool = Arc::new(PagePool::new());
+        let slabs: Vec<_> = (0..shards.div_ceil(SHARDS_PER_SLAB))
+            .map(|_| Arc::new(Blocks::new(pool.clone())))
+            .collect();
+        let shard = |index: usize| Shard::new(&slabs[index % slabs.len()], hasher);
         Keyspace {
-            locks: Arc::new(Locks::new((0..shards).map(|_| Shard::new(databases, &pool, hasher)))),
+            locks: Arc::new(Locks::new((0..shards).map(shard))),
             gauges: (0..shards).map(|_| ShardGauges::new(databases)).collect(),
             hasher,
             shard_mask: shards as u64 - 1,
@@ -97,12 +105,12 @@ impl Keyspace {
     }
 
     #[inline]
-    pub fn try_lock(&self, wanted: ShardSet) -> Result<Locked<'_, Shard>, usize> {
+    pub fn try_lock(&self, wanted: &ShardSet) -> Result<Locked<'_, Shard>, usize> {
         self.locks.try_lock(wanted)
     }
 
     /// Wakes all who wait for one of these shards; see [`Locks::wake_waiters`].
-    pub fn wake_waiters(&self, shards: ShardSet) {
+    pub fn wake_waiters(&self, shards: &ShardSet) {
         shards.iter().for_each(|index| self.locks.wake_waiters(index));
     }
 
@@ -139,7 +147,11 @@ impl Keyspace {
     }
 
     #[inline]
-    pub fn poll<'a>(&'a self, wait: &mut KeyspaceWait, set: ShardSet) -> Option<Locked<'a, Shard>> {
+    pub fn poll<'a>(
+        &'a self,
+        wait: &mut KeyspaceWait,
+        set: &ShardSet,
+    ) -> Option<Locked<'a, Shard>> {
         wait.poll(&self.locks, set)
     }
 
@@ -151,12 +163,12 @@ impl Keyspace {
                 self.0.unpark();
             }
         }
-        if let Ok(locked) = self.try_lock(wanted) {
+        if let Ok(locked) = self.try_lock(&wanted) {
             return locked;
         }
         let mut wait = self.wait(Arc::new(Unpark(std::thread::current())));
         loop {
-            if let Some(locked) = self.poll(&mut wait, wanted) {
+            if let Some(locked) = self.poll(&mut wait, &wanted) {
                 return locked;
             }
             std::thread::park();
@@ -231,7 +243,7 @@ impl Keyspace {
         };
         let wants_notice = self.notify_classes().has_any(EventClasses::EXPIRED);
         let mut more = false;
-        for db in 0..self.databases {
+        for db in 0..locked.shard(shard).tables.end() {
             let held = locked.shard(shard);
             if held.tables[db].expires_len() == 0 {
                 continue;

@@ -24,7 +24,7 @@ impl<'a> Keys<'a> {
     /// The keys of this database in the held shards, those included that expired unnoticed.
     pub fn count_all(&mut self) -> usize {
         let db = self.db;
-        self.held().iter().map(|index| self.shard(index).table(db).len()).sum()
+        self.held().clone().iter().map(|index| self.shard(index).table(db).len()).sum()
     }
 
     /// Shows the live keys of the next few places of a held shard, and says where to go on.
@@ -55,7 +55,7 @@ impl<'a> Keys<'a> {
     /// has told of no change and asks for no more than a walk.
     pub fn move_on(&mut self, shard: usize) -> bool {
         debug_assert!(self.effects.is_settled(), "effects are settled under the locks they had");
-        match self.keyspace.try_lock(ShardSet::one(shard)) {
+        match self.keyspace.try_lock(&ShardSet::one(shard)) {
             Ok(locked) => {
                 self.locked = locked;
                 true
@@ -91,7 +91,7 @@ impl<'a> Keys<'a> {
         let total = self.count_all() as u64;
         let mut at = ((u128::from(self.keyspace.draw_u64()) * u128::from(total)) >> 64) as usize;
         let db = self.db;
-        self.held().iter().find(|&index| {
+        self.held().clone().iter().find(|&index| {
             let len = self.shard(index).table(db).len();
             let is_here = at < len;
             at = at.saturating_sub(len);
@@ -100,7 +100,7 @@ impl<'a> Keys<'a> {
     }
 
     fn first_live_key(&mut self) -> Option<Box<[u8]>> {
-        for shard in self.held().iter() {
+        for shard in self.held().clone().iter() {
             let mut cursor = Cursor::START;
             loop {
                 let mut found: Option<Box<[u8]>> = None;
@@ -124,14 +124,14 @@ impl<'a> Keys<'a> {
     pub fn flush(&mut self, databases: std::ops::Range<usize>) {
         let keyspace = self.keyspace;
         let mut emptied = Vec::new();
-        for index in self.held().iter() {
+        for index in self.held().clone().iter() {
             for db in databases.clone() {
                 let Shard { tables, fields, watched, waiting, once } = self.locked.shard(index);
-                let table = &mut tables[db];
                 once.clear(db);
-                if table.is_empty() {
+                if tables[db].is_empty() {
                     continue;
                 }
+                let table = &mut tables[db];
                 for key in waiting.keys_of_db(db) {
                     if holds_key(keyspace, table, &key) {
                         self.effects.ready.push(ReadyKey { db, key });
@@ -155,7 +155,7 @@ impl<'a> Keys<'a> {
             return;
         }
         let keyspace = self.keyspace;
-        for index in self.held().iter() {
+        for index in self.held().clone().iter() {
             self.expire_watched(index, (one, other));
             let Shard { tables, fields, watched, waiting, once } = self.locked.shard(index);
             once.swap((one, other));

@@ -21,7 +21,8 @@ use std::time::Duration;
 const GRACE: Duration = Duration::from_secs(10);
 /// Shards for each event loop, so that two of them seldom want the same.
 const SHARDS_PER_THREAD: usize = 16;
-const SHARDS_MIN: usize = 64;
+/// So many that one which is held for long, by a script say, is in the way of few.
+const SHARDS_MIN: usize = 512;
 
 const USAGE: &str = "\
 Usage: russet [file] [--name value ...]

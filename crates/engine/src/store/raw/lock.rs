@@ -168,7 +168,7 @@ impl<T> Locks<T> {
 
     /// Locks all of `wanted`, or none of it and says which shard was busy.
     #[inline]
-    pub fn try_lock(&self, wanted: ShardSet) -> Result<Locked<'_, T>, usize> {
+    pub fn try_lock(&self, wanted: &ShardSet) -> Result<Locked<'_, T>, usize> {
         let mut locked = Locked { locks: self, held: ShardSet::EMPTY };
         wanted.try_each(|index| {
             let is_locked = self.locks[index].try_lock_spinning();
@@ -212,8 +212,8 @@ pub struct Locked<'a, T> {
 }
 
 impl<T> Locked<'_, T> {
-    pub fn held(&self) -> ShardSet {
-        self.held
+    pub fn held(&self) -> &ShardSet {
+        &self.held
     }
 
     #[inline]
@@ -299,7 +299,7 @@ impl<T> Wait<T> {
 
     /// Tries to lock all of `wanted`; on failure stays queued on a shard that was busy and will be
     /// woken. Spurious calls are harmless: a place in the queue is kept.
-    pub fn poll<'a>(&mut self, locks: &'a Locks<T>, wanted: ShardSet) -> Option<Locked<'a, T>> {
+    pub fn poll<'a>(&mut self, locks: &'a Locks<T>, wanted: &ShardSet) -> Option<Locked<'a, T>> {
         assert!(std::ptr::eq(locks, &*self.locks), "a wait belongs to one keyspace");
         let mut granted = match self.queued.take() {
             None => None,
@@ -339,7 +339,7 @@ impl<T> Wait<T> {
 /// Tries the shards of `wanted` that `first` does not hold yet. Nothing stays locked on failure.
 fn lock_rest<'a, T>(
     locks: &'a Locks<T>,
-    wanted: ShardSet,
+    wanted: &ShardSet,
     first: Option<Locked<'a, T>>,
 ) -> Result<Locked<'a, T>, usize> {
     let mut locked = first.unwrap_or(Locked { locks, held: ShardSet::EMPTY });
@@ -351,8 +351,8 @@ fn lock_rest<'a, T>(
         is_locked
     })?;
     // What was waited for may be wanted no more (a script was reloaded, say): give it back.
-    for index in locked.held.iter() {
-        if !wanted.contains(index) {
+    if !locked.held.is_subset(wanted) {
+        for index in locked.held.clone().iter().filter(|&index| !wanted.contains(index)) {
             locked.held.remove(index);
             locks.locks[index].unlock();
         }
