@@ -105,10 +105,8 @@ impl Worker {
         }
         let node = &*self.node;
         let none_yet = node.keyspace.lock_none();
-        let mut keys = node
-            .keyspace
-            .keys(none_yet, &mut self.effects, (session.db, self.now))
-            .knowing(&self.places);
+        let mut keys = node.keyspace.keys(none_yet, &mut self.effects, (session.db, self.now));
+        keys.know(&self.places);
         keys.is_silent = session.is_silent;
         let is_held = |call: &Planned| keys.hold_known_now(call.places());
         let held = planned.iter().map(is_held).take_while(|is_held| *is_held).count();

@@ -121,6 +121,7 @@ pub struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
+    #[inline]
     pub(crate) fn new(
         keyspace: &'a Keyspace,
         locked: Locked<'a, Shard>,
@@ -143,10 +144,9 @@ impl<'a> Keys<'a> {
     }
 
     /// Gives the places that planning already computed, by the addresses of the key's bytes.
-    #[must_use]
-    pub fn knowing(mut self, known: &'a [(usize, Place)]) -> Self {
+    #[inline]
+    pub fn know(&mut self, known: &'a [(usize, Place)]) {
         self.known = known;
-        self
     }
 
     /// Hints that all the known keys will be needed soon: a command of many keys waits for memory

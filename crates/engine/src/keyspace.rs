@@ -7,7 +7,7 @@ use crate::field_expiry::bound_of_gone;
 use crate::keys::{Effects, Keys, ReadyKey};
 use crate::reclaim::Reclaimer;
 use crate::shard::{Shard, ShardGauges};
-use crate::store::raw::lock::{Locked, Locks, Wait, Wake};
+use crate::store::raw::lock::{Locked, LockedOne, Locks, Wait, Wake};
 use crate::store::raw::table::{Blocks, PagePool, Table};
 use crate::store::shard_set::ShardSet;
 use crate::value::Object;
@@ -115,7 +115,7 @@ impl Keyspace {
     }
 
     /// One shard's lock if it is free and nobody waits for it: for work that can be put off.
-    pub(crate) fn try_lock_now(&self, shard: usize) -> Option<Locked<'_, Shard>> {
+    pub(crate) fn try_lock_now(&self, shard: usize) -> Option<LockedOne<'_, Shard>> {
         self.locks.try_lock_now(shard)
     }
 
@@ -134,7 +134,7 @@ impl Keyspace {
     pub fn prefetch(&self, places: &[(usize, Place)]) {
         let look = |&(db, place): &(usize, Place), hint: fn(&Table<Object>, u64)| {
             if let Some(mut locked) = self.locks.try_lock_now(place.shard as usize) {
-                hint(&locked.shard(place.shard as usize).tables[db], place.hash);
+                hint(&locked.shard().tables[db], place.hash);
             }
         };
         places.iter().for_each(|at| look(at, Table::prefetch_bucket));
@@ -243,8 +243,8 @@ impl Keyspace {
         };
         let wants_notice = self.notify_classes().has_any(EventClasses::EXPIRED);
         let mut more = false;
-        for db in 0..locked.shard(shard).tables.end() {
-            let held = locked.shard(shard);
+        let held = locked.shard();
+        for db in 0..held.tables.end() {
             if held.tables[db].expires_len() == 0 {
                 continue;
             }
@@ -270,8 +270,7 @@ impl Keyspace {
                 self.gauges[shard].publish(held, db);
             }
         }
-        let held = (shard, locked.shard(shard));
-        more |= self.expire_fields_step(held, (now, budget), &mut notices);
+        more |= self.expire_fields_step((shard, held), (now, budget), &mut notices);
         (notices, more)
     }
 
@@ -279,12 +278,23 @@ impl Keyspace {
     /// [`crate::once`]. How many records and bytes are left, and how many went. Skips a busy shard.
     pub fn expire_once(&self, shard: usize, now: UnixMillis, budget: usize) -> Option<OnceReport> {
         let mut locked = self.locks.try_lock_now(shard)?;
-        let once = &mut locked.shard(shard).once;
+        let once = &mut locked.shard().once;
         let expired = once.expire(now, budget);
         Some(OnceReport { records: once.len(), bytes: once.memory_bytes(), expired })
     }
 
+    /// Forgets those who no longer watch a key of one shard. Whether anyone waits for one, or may,
+    /// since the shard is busy.
+    pub fn sweep_watched(&self, shard: usize) -> bool {
+        self.try_lock_now(shard).is_none_or(|mut locked| {
+            let held = locked.shard();
+            held.watched.sweep();
+            !held.waiting.is_empty()
+        })
+    }
+
     /// A view of locked shards for one command.
+    #[inline]
     pub fn keys<'a>(
         &'a self,
         locked: Locked<'a, Shard>,

@@ -41,8 +41,8 @@ impl Shard {
     }
 }
 
-/// What a shard has for each database, made when a database is first used: there are hundreds of
-/// shards, and few servers use more than the first database.
+/// What a shard has for each database: for the first at once, for others when they are first used,
+/// since there are hundreds of shards and few servers use more than one database.
 pub(crate) struct ByDatabase<T> {
     made: Vec<T>,
     /// What is read of a database that was never written to.
@@ -68,7 +68,7 @@ impl Blank for FieldSchedule {
 
 impl<T: Blank> ByDatabase<T> {
     fn new(blank: T) -> Self {
-        ByDatabase { made: Vec::new(), blank }
+        ByDatabase { made: vec![blank.blank()], blank }
     }
 
     /// The databases that may hold something: those before this one.
@@ -176,7 +176,7 @@ mod tests {
         let blocks = Arc::new(Blocks::new(Arc::new(PagePool::new())));
         let hasher = KeyHasher::with_seed(1);
         let mut tables = Shard::new(&blocks, hasher).tables;
-        assert!(tables[9].is_empty() && tables.end() == 0, "reading makes nothing");
+        assert!(tables[9].is_empty() && tables.end() == 1, "reading makes nothing");
         let hash = hasher.hash(b"k");
         tables[2].insert(b"k", hash, NewValue::Int(7), None);
         assert_eq!((tables.end(), tables[0].len(), tables[2].len()), (3, 0, 1));

@@ -24,7 +24,7 @@ impl<'a> Keys<'a> {
     /// The keys of this database in the held shards, those included that expired unnoticed.
     pub fn count_all(&mut self) -> usize {
         let db = self.db;
-        self.held().clone().iter().map(|index| self.shard(index).table(db).len()).sum()
+        self.held().iter().map(|index| self.shard(index).table(db).len()).sum()
     }
 
     /// Shows the live keys of the next few places of a held shard, and says where to go on.
@@ -91,7 +91,7 @@ impl<'a> Keys<'a> {
         let total = self.count_all() as u64;
         let mut at = ((u128::from(self.keyspace.draw_u64()) * u128::from(total)) >> 64) as usize;
         let db = self.db;
-        self.held().clone().iter().find(|&index| {
+        self.held().iter().find(|&index| {
             let len = self.shard(index).table(db).len();
             let is_here = at < len;
             at = at.saturating_sub(len);
@@ -100,7 +100,7 @@ impl<'a> Keys<'a> {
     }
 
     fn first_live_key(&mut self) -> Option<Box<[u8]>> {
-        for shard in self.held().clone().iter() {
+        for shard in self.held().iter() {
             let mut cursor = Cursor::START;
             loop {
                 let mut found: Option<Box<[u8]>> = None;
@@ -124,7 +124,7 @@ impl<'a> Keys<'a> {
     pub fn flush(&mut self, databases: std::ops::Range<usize>) {
         let keyspace = self.keyspace;
         let mut emptied = Vec::new();
-        for index in self.held().clone().iter() {
+        for index in self.held().iter() {
             for db in databases.clone() {
                 let Shard { tables, fields, watched, waiting, once } = self.locked.shard(index);
                 once.clear(db);
@@ -155,7 +155,7 @@ impl<'a> Keys<'a> {
             return;
         }
         let keyspace = self.keyspace;
-        for index in self.held().clone().iter() {
+        for index in self.held().iter() {
             self.expire_watched(index, (one, other));
             let Shard { tables, fields, watched, waiting, once } = self.locked.shard(index);
             once.swap((one, other));

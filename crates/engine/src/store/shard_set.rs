@@ -4,171 +4,129 @@ use russet_base::limits::SHARDS_MAX;
 
 const WORDS: usize = SHARDS_MAX / 64;
 
-const _: () = assert!(SHARDS_MAX.is_multiple_of(64));
+const _: () = assert!(SHARDS_MAX.is_multiple_of(64) && WORDS <= u64::BITS as usize);
 
 /// Which shards a command needs or holds: one bit each. It is made, moved and dropped with every
-/// command and nearly always of one shard, so one word is at hand; a box has all of them for those
-/// that need more.
-#[derive(Default, Clone, Debug)]
+/// command and nearly always of one shard, so one word tells which of the others are worth a look.
+#[derive(Default, Clone, Debug, PartialEq, Eq)]
 pub struct ShardSet {
-    /// The only word that is not zero, and which it is; zero if there is a box.
-    word: u64,
-    at: usize,
-    all: Option<Box<[u64; WORDS]>>,
+    /// A bit for each word that is not zero.
+    used: u64,
+    words: [u64; WORDS],
 }
 
 impl ShardSet {
-    pub const EMPTY: ShardSet = ShardSet { word: 0, at: 0, all: None };
+    pub const EMPTY: ShardSet = ShardSet { used: 0, words: [0; WORDS] };
 
     #[inline]
     pub fn one(index: usize) -> Self {
-        assert!(index < SHARDS_MAX, "there are fewer shards");
-        ShardSet { word: 1 << (index % 64), at: index / 64, all: None }
+        let mut set = Self::EMPTY;
+        set.insert(index);
+        set
     }
 
     /// The first `count` shards.
     pub fn first(count: usize) -> Self {
-        let bits = |at: usize| count.saturating_sub(at * 64).min(64);
-        let words = std::array::from_fn(|at| u64::MAX.checked_shr(64 - bits(at) as u32));
-        ShardSet { all: Some(Box::new(words.map(|word| word.unwrap_or(0)))), ..Self::EMPTY }
+        let mut set = Self::EMPTY;
+        (0..count).for_each(|index| set.insert(index));
+        set
     }
 
     #[inline]
     pub fn insert(&mut self, index: usize) {
-        assert!(index < SHARDS_MAX, "there are fewer shards");
-        if let Some(all) = &mut self.all {
-            all[index / 64] |= 1 << (index % 64);
-        } else if self.word == 0 || self.at == index / 64 {
-            self.word |= 1 << (index % 64);
-            self.at = index / 64;
-        } else {
-            self.spread();
-            self.insert(index);
-        }
+        self.words[index / 64] |= 1 << (index % 64);
+        self.used |= 1 << (index / 64);
     }
 
-    /// From one word to all of them.
-    #[cold]
-    fn spread(&mut self) {
-        let mut all = Box::new([0; WORDS]);
-        all[self.at] = std::mem::take(&mut self.word);
-        self.all = Some(all);
+    #[inline]
+    pub fn clear(&mut self) {
+        self.drain_each(|_| {});
     }
 
     #[inline]
     pub fn remove(&mut self, index: usize) {
-        match &mut self.all {
-            Some(all) => all[index / 64] &= !(1 << (index % 64)),
-            None if self.at == index / 64 => self.word &= !(1 << (index % 64)),
-            None => {}
+        self.words[index / 64] &= !(1 << (index % 64));
+        if self.words[index / 64] == 0 {
+            self.used &= !(1 << (index / 64));
         }
     }
 
     #[inline]
     pub fn contains(&self, index: usize) -> bool {
-        let word = match &self.all {
-            Some(all) => all[index / 64],
-            None if self.at == index / 64 => self.word,
-            None => 0,
-        };
-        word >> (index % 64) & 1 == 1
+        self.words[index / 64] >> (index % 64) & 1 == 1
     }
 
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.word == 0 && self.all.as_ref().is_none_or(|all| **all == [0; WORDS])
+        self.used == 0
     }
 
     pub fn count(&self) -> usize {
-        self.words().map(|(_, word)| word.count_ones() as usize).sum()
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
     #[must_use]
     pub fn union(mut self, other: &ShardSet) -> Self {
-        other.iter().for_each(|index| self.insert(index));
+        self.used |= other.used;
+        self.words.iter_mut().zip(&other.words).for_each(|(word, more)| *word |= more);
         self
     }
 
     pub fn intersects(&self, other: &ShardSet) -> bool {
-        self.words().any(|(at, word)| word & other.word(at) != 0)
+        self.words.iter().zip(&other.words).any(|(word, also)| word & also != 0)
     }
 
     pub fn is_subset(&self, other: &ShardSet) -> bool {
-        self.words().all(|(at, word)| word & !other.word(at) == 0)
-    }
-
-    fn word(&self, at: usize) -> u64 {
-        match &self.all {
-            Some(all) => all[at],
-            None if self.at == at => self.word,
-            None => 0,
-        }
-    }
-
-    /// All words that may not be zero, with their places, in ascending order.
-    #[inline]
-    fn words(&self) -> impl Iterator<Item = (usize, u64)> {
-        let all = self.all.as_ref().map_or(&[][..], |all| &all[..]);
-        // Zero beside a box, and then skipped as any zero is.
-        std::iter::once((self.at, self.word)).chain(all.iter().copied().enumerate())
+        self.words.iter().zip(&other.words).all(|(word, within)| word & !within == 0)
     }
 
     /// Calls `action` for each, in ascending order: the order in which shards are locked. Stops at
     /// the first that it refuses, and says which.
     #[inline]
     pub fn try_each(&self, mut action: impl FnMut(usize) -> bool) -> Result<(), usize> {
-        for_bits(self.at, self.word, &mut action)?;
-        match &self.all {
-            Some(all) => try_all(all, &mut action),
-            None => Ok(()),
+        let mut used = self.used;
+        while used != 0 {
+            let at = used.trailing_zeros() as usize;
+            let mut left = self.words[at];
+            while left != 0 {
+                let index = at * 64 + left.trailing_zeros() as usize;
+                if !action(index) {
+                    return Err(index);
+                }
+                left &= left - 1;
+            }
+            used &= used - 1;
         }
+        Ok(())
     }
 
     /// Empties the set, and calls `action` for each that was in it, in ascending order.
     #[inline]
     pub fn drain_each(&mut self, mut action: impl FnMut(usize)) {
-        let _always = std::mem::take(self).try_each(|index| {
-            action(index);
-            true
-        });
+        while self.used != 0 {
+            let at = self.used.trailing_zeros() as usize;
+            let mut left = std::mem::take(&mut self.words[at]);
+            while left != 0 {
+                action(at * 64 + left.trailing_zeros() as usize);
+                left &= left - 1;
+            }
+            self.used &= self.used - 1;
+        }
     }
 
-    /// In ascending order.
-    pub fn iter(&self) -> impl Iterator<Item = usize> {
-        self.words().flat_map(|(at, word)| {
-            let rest = std::iter::successors(Some(word), |left| Some(left & left.wrapping_sub(1)));
-            let bits = rest.take_while(|&left| left != 0);
-            bits.map(move |left| at * 64 + left.trailing_zeros() as usize)
+    /// In ascending order. For many shards: one or two are cheaper with [`ShardSet::try_each`].
+    pub fn iter(&self) -> impl Iterator<Item = usize> + use<> {
+        let mut left = self.clone();
+        std::iter::from_fn(move || {
+            if left.used == 0 {
+                return None;
+            }
+            let at = left.used.trailing_zeros() as usize;
+            let index = at * 64 + left.words[at].trailing_zeros() as usize;
+            left.remove(index);
+            Some(index)
         })
     }
-}
-
-impl PartialEq for ShardSet {
-    fn eq(&self, other: &ShardSet) -> bool {
-        self.is_subset(other) && other.is_subset(self)
-    }
-}
-
-impl Eq for ShardSet {}
-
-#[inline]
-fn for_bits(at: usize, word: u64, action: &mut impl FnMut(usize) -> bool) -> Result<(), usize> {
-    let mut left = word;
-    while left != 0 {
-        let index = at * 64 + left.trailing_zeros() as usize;
-        if !action(index) {
-            return Err(index);
-        }
-        left &= left - 1;
-    }
-    Ok(())
-}
-
-/// Not inlined: sets of one word, nearly all of them, need no second copy of the action.
-#[cold]
-#[inline(never)]
-fn try_all(all: &[u64; WORDS], action: &mut impl FnMut(usize) -> bool) -> Result<(), usize> {
-    all.iter().enumerate().try_for_each(|(at, &word)| for_bits(at, word, action))
 }
 
 #[cfg(test)]
@@ -237,6 +195,9 @@ mod tests {
         }
         let (mut drained, mut order) = (set.clone(), Vec::new());
         drained.drain_each(|index| order.push(index));
+        let mut cleared = set.clone();
+        cleared.clear();
+        assert_eq!(cleared, ShardSet::EMPTY);
         assert!(drained == ShardSet::EMPTY && order.into_iter().eq(model.iter().copied()));
     }
 }

@@ -111,7 +111,7 @@ fn digest(ctx: &mut Ctx) -> Outcome {
     let mut sum = Signature::default();
     for db in 0..ctx.keys.keyspace().databases() {
         ctx.keys.in_db(db, |keys| {
-            for shard in keys.held().clone().iter() {
+            for shard in keys.held().iter() {
                 keys.expire_fields_of(shard);
                 let mut cursor = Cursor::START;
                 loop {
@@ -145,7 +145,7 @@ fn table_stats(ctx: &mut Ctx, word: &[u8]) -> Outcome {
     let db = usize::try_from(db).ok().filter(|db| *db < databases);
     let db = db.ok_or_else(|| Refusal::text("ERR Out of range database"))?;
     let (mut keys, mut expires, mut bytes) = (0, 0, 0);
-    for shard in ctx.keys.held().clone().iter() {
+    for shard in ctx.keys.held().iter() {
         let table = ctx.keys.shard(shard).table(db);
         keys += table.len();
         expires += table.expires_len();

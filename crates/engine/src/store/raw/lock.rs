@@ -54,8 +54,9 @@ pub struct Locks<T> {
     locks: Box<[Lock<T>]>,
 }
 
-// SAFETY: 1. A `T` is reached only through `Locked`, which holds that shard's lock exclusively, so
-// sharing `Locks` between threads only ever moves access to each `T` from thread to thread.
+// SAFETY: 1. A `T` is reached only through `Locked` and `LockedOne`, which hold that shard's lock
+// exclusively, so sharing `Locks` between threads only ever moves access to each `T` from thread to
+// thread.
 unsafe impl<T: Send> Sync for Locks<T> {}
 
 impl<T> Lock<T> {
@@ -167,7 +168,7 @@ impl<T> Locks<T> {
     }
 
     /// Locks all of `wanted`, or none of it and says which shard was busy.
-    #[inline]
+    #[inline(always)]
     pub fn try_lock(&self, wanted: &ShardSet) -> Result<Locked<'_, T>, usize> {
         let mut locked = Locked { locks: self, held: ShardSet::EMPTY };
         wanted.try_each(|index| {
@@ -200,8 +201,30 @@ impl<T> Locks<T> {
 
     /// Locks one shard if that takes no waiting at all: for housekeeping.
     #[inline]
-    pub fn try_lock_now(&self, index: usize) -> Option<Locked<'_, T>> {
-        self.locks[index].try_lock().then(|| Locked { locks: self, held: ShardSet::one(index) })
+    pub fn try_lock_now(&self, index: usize) -> Option<LockedOne<'_, T>> {
+        let lock = &self.locks[index];
+        lock.try_lock().then(|| LockedOne { lock })
+    }
+}
+
+/// One locked shard, to which no other is added. Dropping it unlocks it.
+pub struct LockedOne<'a, T> {
+    lock: &'a Lock<T>,
+}
+
+impl<T> LockedOne<'_, T> {
+    #[inline]
+    pub fn shard(&mut self) -> &mut T {
+        // SAFETY: 1. `self` holds the lock, so that nothing else gives access to the value. 2. The
+        // returned borrow is of `&mut self`, so that there is only one at a time.
+        unsafe { &mut *self.lock.value.get() }
+    }
+}
+
+impl<T> Drop for LockedOne<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.lock.unlock();
     }
 }
 
@@ -352,7 +375,7 @@ fn lock_rest<'a, T>(
     })?;
     // What was waited for may be wanted no more (a script was reloaded, say): give it back.
     if !locked.held.is_subset(wanted) {
-        for index in locked.held.clone().iter().filter(|&index| !wanted.contains(index)) {
+        for index in locked.held.iter().filter(|&index| !wanted.contains(index)) {
             locked.held.remove(index);
             locks.locks[index].unlock();
         }

@@ -199,7 +199,7 @@ impl Pair {
         let mut bounds = Vec::new();
         let mut scheduled = 0;
         self.with_keys(|keys| {
-            for shard in keys.held().clone().iter() {
+            for shard in keys.held().iter() {
                 keys.expire_fields_of(shard);
                 scheduled += keys.shard(shard).fields[0].len();
             }
