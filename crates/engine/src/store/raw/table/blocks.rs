@@ -68,6 +68,11 @@ impl Blocks {
         block <= SLAB_BLOCK_MAX && unsafe { self.lock().is_sparse(memory, block) }
     }
 
+    /// Gives memory back that was kept for the next block: one page would hold a chunk.
+    pub(super) fn trim(&self) {
+        self.lock().trim(&self.pool);
+    }
+
     #[inline]
     fn lock(&self) -> MutexGuard<'_, Slab> {
         // No foreign code runs under this lock, so the slab is whole even after a panic.

@@ -485,6 +485,9 @@ impl Core {
             // never read again: `segments` listed each segment once, before.
             unsafe { Box::from_raw(segment.as_ptr()) }.dissolve(old.blocks.pool());
         }
+        if !old.directory.is_empty() {
+            old.blocks.trim();
+        }
     }
 }
 

@@ -144,6 +144,16 @@ impl Slab {
         unsafe { page != self.roomy[class_of(block)] && (*page).used < (*page).capacity / 2 }
     }
 
+    /// Gives the spare page back.
+    pub(super) fn trim(&mut self, pool: &PagePool) {
+        if let Some(spare) = NonNull::new(std::mem::replace(&mut self.spare, null_mut())) {
+            self.pages -= 1;
+            // SAFETY: 1. The page came from the pool. 2. A spare page has no live block and is in
+            // no list.
+            unsafe { pool.give_page(spare.cast()) };
+        }
+    }
+
     /// Gives all pages back, live blocks or not.
     ///
     /// # Safety
@@ -160,10 +170,7 @@ impl Slab {
                 }
             }
         }
-        if let Some(spare) = NonNull::new(self.spare) {
-            // SAFETY: 1. As above; a spare page is in no list.
-            unsafe { pool.give_page(spare.cast()) };
-        }
+        self.trim(pool);
         *self = Slab::new();
     }
 
