@@ -166,7 +166,7 @@ mod tests {
             }
             assert_eq!(set.contains(index), model.contains(&index));
             assert_eq!(set.is_empty(), model.is_empty());
-            if index % 64 == 0 {
+            if index.is_multiple_of(64) {
                 check(&set, &model);
             }
         }
