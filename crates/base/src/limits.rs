@@ -9,7 +9,7 @@ pub const ARGUMENTS_MAX: usize = 1024 * 1024;
 /// Longest inline request, and longest header line of a multibulk request.
 pub const INLINE_BYTES_MAX: usize = 64 * 1024;
 /// Most shards of a keyspace: `ShardSet` is a bitmap of this many bits.
-pub const SHARDS_MAX: usize = 128;
+pub const SHARDS_MAX: usize = 512;
 /// Slots of a cluster.
 pub const SLOTS: u16 = 16384;
 /// Longest text that is read as a long double, less one: longer is refused unread.

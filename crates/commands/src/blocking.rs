@@ -259,8 +259,11 @@ fn whole_source<'w>(keys: &mut Keys, waiter: &'w Waiter, fed: &'w [u8]) -> Sourc
 /// those who were told to try again but gave up instead. To be called now and then.
 pub(crate) fn tend(node: &Node, effects: &mut Effects, now: UnixMillis) {
     for index in 0..node.keyspace.shards() {
+        if !node.keyspace.sweep_watched(index) {
+            continue;
+        }
         // A busy shard is visited again next time.
-        let Ok(mut locked) = node.keyspace.try_lock(ShardSet::one(index)) else {
+        let Ok(mut locked) = node.keyspace.try_lock(&ShardSet::one(index)) else {
             continue;
         };
         let shard = locked.shard(index);

@@ -47,6 +47,8 @@ pub struct Worker {
     pub stats: Arc<WorkerStats>,
     /// The time that commands see: read once for each batch of commands.
     pub now: UnixMillis,
+    /// What the call under way needs: kept, for a set is large to make and to move.
+    shards: ShardSet,
     pub(crate) places: Vec<(usize, Place)>,
     /// Databases and places of keys that commands of other connections will touch soon.
     expected: Vec<(usize, Place)>,
@@ -67,6 +69,7 @@ impl Worker {
             node,
             stats,
             now,
+            shards: ShardSet::EMPTY,
             places: Vec::new(),
             expected: Vec::new(),
             reach: Reach::default(),
@@ -246,10 +249,10 @@ impl Worker {
             // they have done.
             self.end_batch();
         }
-        let shards = self.plan(session, command, args);
+        self.plan(session, command, args);
         let node = &*self.node;
-        let Some(locked) = lock(node, session, shards) else {
-            if let Some(run) = node.scripts.running.in_the_way(shards) {
+        let Some(locked) = lock(node, session, &self.shards) else {
+            if let Some(run) = node.scripts.running.in_the_way(&self.shards) {
                 session.wait = None;
                 let text = if run.is_function { BUSY_FUNCTION } else { BUSY_SCRIPT };
                 self.refuse(session, Some(command), Refusal::text(text), sink);
@@ -265,34 +268,37 @@ impl Worker {
         // The turn began, or the command before it ended, no more than a parsing ago.
         let started = self.batch_started;
         let is_retry = session.blocked.is_some();
-        let mut keys = node
-            .keyspace
-            .keys(locked, &mut self.effects, (session.db, self.now))
-            .knowing(&self.places);
-        keys.is_silent = session.is_silent;
-        if self.places.len() > 1 {
-            keys.prefetch_known();
-        }
-        let mut ctx = Ctx {
-            keys: &mut keys,
-            reply: sink,
-            session,
-            node,
-            stats: &self.stats,
-            command,
-            may_block: true,
+        // A block, for a `drop` would move the locks about before it lets go of them.
+        let progress = 'run: {
+            let mut keys = node.keyspace.keys(locked, &mut self.effects, (session.db, self.now));
+            keys.know(&self.places);
+            keys.is_silent = session.is_silent;
+            if self.places.len() > 1 {
+                keys.prefetch_known();
+            }
+            let mut ctx = Ctx {
+                keys: &mut keys,
+                reply: sink,
+                session,
+                node,
+                stats: &self.stats,
+                command,
+                may_block: true,
+            };
+            let outcome = handlers::of(command)(&mut ctx, args);
+            if let Ok(Flow::Replan) = outcome {
+                break 'run None;
+            }
+            let progress = conclude(&mut ctx, outcome, args);
+            settle(&mut keys, node);
+            if node.monitors.is_on() && !is_retry {
+                node.monitors.feed(node, session, command, args);
+            }
+            Some(progress)
         };
-        let outcome = handlers::of(command)(&mut ctx, args);
-        if let Ok(Flow::Replan) = outcome {
-            drop(keys);
+        let Some(progress) = progress else {
             return self.call(session, command, args, sink);
-        }
-        let progress = conclude(&mut ctx, outcome, args);
-        settle(&mut keys, node);
-        if node.monitors.is_on() && !is_retry {
-            node.monitors.feed(node, session, command, args);
-        }
-        drop(keys);
+        };
         session.card.last_command.store(command as u16 + 1, Ordering::Relaxed);
         self.batch.absorb(&mut session.uncounted);
         // A blocked call is counted when it is over.
@@ -320,19 +326,22 @@ impl Worker {
         }
     }
 
-    /// The shards that a call needs, and the places of its keys for the handler to find again.
-    fn plan(&mut self, session: &Session, command: Command, args: Args) -> ShardSet {
+    /// Finds the shards that a call needs, and the places of its keys for the handler.
+    fn plan(&mut self, session: &Session, command: Command, args: Args) {
         self.places.clear();
-        if command == Command::Exec {
-            return transactions::plan((&self.node, self.stats.number), session, &mut self.places);
-        }
-        if command == Command::Once {
-            return once::plan((&self.node, self.stats.number), session, args, &mut self.places);
-        }
-        let mut shards = ShardSet::EMPTY;
         let asker = (&*self.node, self.stats.number);
-        plan_keys(asker, command, args, &mut shards, &mut self.places);
-        shards
+        match command {
+            Command::Exec => {
+                self.shards = transactions::plan(asker, session, &mut self.places);
+            }
+            Command::Once => {
+                self.shards = once::plan(asker, session, args, &mut self.places);
+            }
+            _ => {
+                self.shards.clear();
+                plan_keys(asker, command, args, &mut self.shards, &mut self.places);
+            }
+        }
     }
 }
 
@@ -370,7 +379,7 @@ pub(crate) fn plan_keys(
     places: &mut Vec<(usize, Place)>,
 ) {
     if command.spec().flags.has_any(Flags::ALL_SHARDS.and(Flags::FURTHER_SHARDS)) {
-        *shards = shards.union(generic::shards_of(&node.keyspace, command, args));
+        *shards = std::mem::take(shards).union(&generic::shards_of(&node.keyspace, command, args));
         return;
     }
     if scripting::runs_wide(node, worker, command, args) {
@@ -389,7 +398,8 @@ pub(crate) fn plan_keys(
 }
 
 /// Locks, or sets the client aside to wait.
-fn lock<'n>(node: &'n Node, session: &mut Session, shards: ShardSet) -> Option<Locked<'n, Shard>> {
+#[inline]
+fn lock<'n>(node: &'n Node, session: &mut Session, shards: &ShardSet) -> Option<Locked<'n, Shard>> {
     let mut wait = match session.wait.take() {
         Some(wait) => wait,
         None => match node.keyspace.try_lock(shards) {

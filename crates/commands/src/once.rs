@@ -168,7 +168,7 @@ pub(crate) fn plan(
     places.push((request.id.as_ptr() as usize, mark));
     match request.command {
         Command::Exec => {
-            shards = shards.union(transactions::plan((node, worker), session, places));
+            shards = shards.union(&transactions::plan((node, worker), session, places));
         }
         command => plan_keys((node, worker), command, request.args, &mut shards, places),
     }

@@ -82,10 +82,8 @@ impl Worker {
             return Ran::default();
         }
         let none_yet = node.keyspace.lock_none();
-        let mut keys = node
-            .keyspace
-            .keys(none_yet, &mut self.effects, (session.db, self.now))
-            .knowing(&self.places);
+        let mut keys = node.keyspace.keys(none_yet, &mut self.effects, (session.db, self.now));
+        keys.know(&self.places);
         keys.is_silent = session.is_silent;
         let may_be_long = hold(&mut keys, &mut calls, &mut self.reach);
         prefetch_once(&mut keys, &calls, &self.places);

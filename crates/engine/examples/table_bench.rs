@@ -2,11 +2,13 @@
 //! bytes per key for four shapes of entries. Run with `--release`, optionally with a key count.
 
 use russet_base::hash::KeyHasher;
-use russet_engine::store::raw::table::{Cursor, NewValue, PagePool, Slot, Table, View};
+use russet_engine::store::raw::table::{Blocks, Cursor, NewValue, PagePool, Slot, Table, View};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// As in the keyspace.
+const SHARDS_PER_SLAB: usize = 16;
 const HASHER: KeyHasher = KeyHasher::with_seed(0x5EED);
 /// Searches whose cache misses overlap in the pipelined figures.
 const BATCH: usize = 16;
@@ -69,8 +71,12 @@ fn memory(keys: u64, shards: usize) {
     for shape in SHAPES {
         let before = resident_bytes();
         let pool = Arc::new(PagePool::new());
-        let mut tables: Vec<Table<Vec<u8>>> =
-            (0..shards).map(|_| Table::new(Arc::clone(&pool), HASHER)).collect();
+        let slabs: Vec<_> = (0..shards.div_ceil(SHARDS_PER_SLAB))
+            .map(|_| Arc::new(Blocks::new(Arc::clone(&pool))))
+            .collect();
+        let mut tables: Vec<Table<Vec<u8>>> = (0..shards)
+            .map(|shard| Table::new(Arc::clone(&slabs[shard % slabs.len()]), HASHER))
+            .collect();
         fill(&mut tables, shape, keys);
         let per_key = (resident_bytes() - before) as f64 / keys as f64;
         let counted = tables.iter().map(Table::memory_bytes).sum::<usize>() as f64 / keys as f64;
@@ -119,7 +125,7 @@ fn growth(keys: u64, prepares: bool) -> Table<Vec<u8>> {
 
 fn grow_once(shortest: &mut [u32], prepares: bool) -> Table<Vec<u8>> {
     let pool = Arc::new(PagePool::new());
-    let mut table: Table<Vec<u8>> = Table::new(Arc::clone(&pool), HASHER);
+    let mut table: Table<Vec<u8>> = Table::new(Arc::new(Blocks::new(Arc::clone(&pool))), HASHER);
     for (number, shortest) in shortest.iter_mut().enumerate() {
         let key = key(number as u64);
         let hash = HASHER.hash(&key);
@@ -220,7 +226,8 @@ fn walks(table: &mut Table<Vec<u8>>) {
 
 /// Keys that live for about ten seconds, reclaimed by steps every 25 ms of simulated time.
 fn expiry(keys: u64) {
-    let mut table: Table<Vec<u8>> = Table::new(Arc::new(PagePool::new()), HASHER);
+    let mut table: Table<Vec<u8>> =
+        Table::new(Arc::new(Blocks::new(Arc::new(PagePool::new()))), HASHER);
     for number in 0..keys {
         let key = key(number);
         let expiry = Some(scrambled(number, 10_000) as i64);

@@ -155,7 +155,7 @@ impl Keyspace {
     ) -> bool {
         let wanted = self.notify_classes();
         let (mut left, mut has_more) = (budget, false);
-        for db in 0..self.databases() {
+        for db in 0..shard.fields.end() {
             if !shard.fields[db].is_due(now) {
                 continue;
             }

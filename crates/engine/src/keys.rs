@@ -123,6 +123,7 @@ pub struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
+    #[inline]
     pub(crate) fn new(
         keyspace: &'a Keyspace,
         locked: Locked<'a, Shard>,
@@ -146,10 +147,9 @@ impl<'a> Keys<'a> {
     }
 
     /// Gives the places that planning already computed, by the addresses of the key's bytes.
-    #[must_use]
-    pub fn knowing(mut self, known: &'a [(usize, Place)]) -> Self {
+    #[inline]
+    pub fn know(&mut self, known: &'a [(usize, Place)]) {
         self.known = known;
-        self
     }
 
     /// Hints that all the known keys will be needed soon: a command of many keys waits for memory
@@ -208,8 +208,13 @@ impl<'a> Keys<'a> {
         self.keyspace
     }
 
-    pub fn held(&self) -> ShardSet {
+    pub fn held(&self) -> &ShardSet {
         self.locked.held()
+    }
+
+    /// Whether every shard is held.
+    pub fn holds_all(&self) -> bool {
+        self.held().count() == self.keyspace.shards()
     }
 
     /// Planning has hashed the command's keys already. Only those are known by their address: they
@@ -541,12 +546,10 @@ impl<'a> Keys<'a> {
 
     /// Makes the counts of the changed shards visible to INFO.
     pub fn publish(&mut self) {
-        let touched = std::mem::replace(&mut self.effects.touched, ShardSet::EMPTY);
-        let _always = touched.try_each(|index| {
+        self.effects.touched.drain_each(|index| {
             if self.locked.shard(index).tables[self.db].take_changed() {
                 self.keyspace.publish_gauges(index, &mut self.locked, self.db);
             }
-            true
         });
     }
 }

@@ -7,8 +7,8 @@ use crate::field_expiry::bound_of_gone;
 use crate::keys::{Effects, Keys, ReadyKey};
 use crate::reclaim::Reclaimer;
 use crate::shard::{Shard, ShardGauges};
-use crate::store::raw::lock::{Locked, Locks, Wait, Wake};
-use crate::store::raw::table::{PagePool, Table};
+use crate::store::raw::lock::{Locked, LockedOne, Locks, Wait, Wake};
+use crate::store::raw::table::{Blocks, PagePool, Table};
 use crate::store::shard_set::ShardSet;
 use crate::value::Object;
 use russet_base::clock::UnixMillis;
@@ -16,6 +16,10 @@ use russet_base::hash::{KeyHasher, hash_tag};
 use russet_base::limits::SHARDS_MAX;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// Shards whose entries lie among each other: the fewer there are to a slab, the more memory is
+/// left over in the last page of each size, and the more, the likelier two threads meet there.
+const SHARDS_PER_SLAB: usize = 16;
 
 /// Where a key lives: its shard, and its hash inside the shard's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +58,12 @@ impl Keyspace {
     pub fn new(shards: usize, databases: usize, hasher: KeyHasher) -> Self {
         let shards = shards.clamp(1, SHARDS_MAX).next_power_of_two();
         let pool = Arc::new(PagePool::new());
+        let slabs: Vec<_> = (0..shards.div_ceil(SHARDS_PER_SLAB))
+            .map(|_| Arc::new(Blocks::new(pool.clone())))
+            .collect();
+        let shard = |index: usize| Shard::new(&slabs[index % slabs.len()], hasher);
         Keyspace {
-            locks: Arc::new(Locks::new((0..shards).map(|_| Shard::new(databases, &pool, hasher)))),
+            locks: Arc::new(Locks::new((0..shards).map(shard))),
             gauges: (0..shards).map(|_| ShardGauges::new(databases)).collect(),
             hasher,
             shard_mask: shards as u64 - 1,
@@ -97,17 +105,17 @@ impl Keyspace {
     }
 
     #[inline]
-    pub fn try_lock(&self, wanted: ShardSet) -> Result<Locked<'_, Shard>, usize> {
+    pub fn try_lock(&self, wanted: &ShardSet) -> Result<Locked<'_, Shard>, usize> {
         self.locks.try_lock(wanted)
     }
 
     /// Wakes all who wait for one of these shards; see [`Locks::wake_waiters`].
-    pub fn wake_waiters(&self, shards: ShardSet) {
+    pub fn wake_waiters(&self, shards: &ShardSet) {
         shards.iter().for_each(|index| self.locks.wake_waiters(index));
     }
 
     /// One shard's lock if it is free and nobody waits for it: for work that can be put off.
-    pub(crate) fn try_lock_now(&self, shard: usize) -> Option<Locked<'_, Shard>> {
+    pub(crate) fn try_lock_now(&self, shard: usize) -> Option<LockedOne<'_, Shard>> {
         self.locks.try_lock_now(shard)
     }
 
@@ -126,7 +134,7 @@ impl Keyspace {
     pub fn prefetch(&self, places: &[(usize, Place)]) {
         let look = |&(db, place): &(usize, Place), hint: fn(&Table<Object>, u64)| {
             if let Some(mut locked) = self.locks.try_lock_now(place.shard as usize) {
-                hint(&locked.shard(place.shard as usize).tables[db], place.hash);
+                hint(&locked.shard().tables[db], place.hash);
             }
         };
         places.iter().for_each(|at| look(at, Table::prefetch_bucket));
@@ -139,7 +147,11 @@ impl Keyspace {
     }
 
     #[inline]
-    pub fn poll<'a>(&'a self, wait: &mut KeyspaceWait, set: ShardSet) -> Option<Locked<'a, Shard>> {
+    pub fn poll<'a>(
+        &'a self,
+        wait: &mut KeyspaceWait,
+        set: &ShardSet,
+    ) -> Option<Locked<'a, Shard>> {
         wait.poll(&self.locks, set)
     }
 
@@ -151,12 +163,12 @@ impl Keyspace {
                 self.0.unpark();
             }
         }
-        if let Ok(locked) = self.try_lock(wanted) {
+        if let Ok(locked) = self.try_lock(&wanted) {
             return locked;
         }
         let mut wait = self.wait(Arc::new(Unpark(std::thread::current())));
         loop {
-            if let Some(locked) = self.poll(&mut wait, wanted) {
+            if let Some(locked) = self.poll(&mut wait, &wanted) {
                 return locked;
             }
             std::thread::park();
@@ -231,8 +243,8 @@ impl Keyspace {
         };
         let wants_notice = self.notify_classes().has_any(EventClasses::EXPIRED);
         let mut more = false;
-        for db in 0..self.databases {
-            let held = locked.shard(shard);
+        let held = locked.shard();
+        for db in 0..held.tables.end() {
             if held.tables[db].expires_len() == 0 {
                 continue;
             }
@@ -258,8 +270,7 @@ impl Keyspace {
                 self.gauges[shard].publish(held, db);
             }
         }
-        let held = (shard, locked.shard(shard));
-        more |= self.expire_fields_step(held, (now, budget), &mut notices);
+        more |= self.expire_fields_step((shard, held), (now, budget), &mut notices);
         (notices, more)
     }
 
@@ -267,12 +278,23 @@ impl Keyspace {
     /// [`crate::once`]. How many records and bytes are left, and how many went. Skips a busy shard.
     pub fn expire_once(&self, shard: usize, now: UnixMillis, budget: usize) -> Option<OnceReport> {
         let mut locked = self.locks.try_lock_now(shard)?;
-        let once = &mut locked.shard(shard).once;
+        let once = &mut locked.shard().once;
         let expired = once.expire(now, budget);
         Some(OnceReport { records: once.len(), bytes: once.memory_bytes(), expired })
     }
 
+    /// Forgets those who no longer watch a key of one shard. Whether anyone waits for one, or may,
+    /// since the shard is busy.
+    pub fn sweep_watched(&self, shard: usize) -> bool {
+        self.try_lock_now(shard).is_none_or(|mut locked| {
+            let held = locked.shard();
+            held.watched.sweep();
+            !held.waiting.is_empty()
+        })
+    }
+
     /// A view of locked shards for one command.
+    #[inline]
     pub fn keys<'a>(
         &'a self,
         locked: Locked<'a, Shard>,

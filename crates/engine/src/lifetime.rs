@@ -64,7 +64,7 @@ impl Keyspace {
             return;
         }
         if let Some(mut locked) = self.try_lock_now(shard) {
-            let held = locked.shard(shard);
+            let held = locked.shard();
             databases.for_each(|db| gauges.mean_expiry[db].sample(held.table(db), now.0));
         }
     }

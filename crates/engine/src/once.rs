@@ -261,6 +261,9 @@ impl OnceRecords {
 
     /// Puts every record into the database that it belongs to now, or nowhere.
     fn rebuild(&mut self, place: impl Fn(usize) -> Option<usize>) {
+        if self.slots.is_empty() {
+            return;
+        }
         for mut slot in std::mem::take(self).slots {
             if let (Some(_), Some(db)) = (&slot.bytes, place(slot.db as usize)) {
                 slot.db = db as u32;

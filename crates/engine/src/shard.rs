@@ -1,30 +1,31 @@
-//! One shard: a table for each database, and who waits for or watches its keys.
+//! One shard: a table for each database in use, and who waits for or watches its keys.
 
 use crate::field_expiry::FieldSchedule;
 use crate::lifetime::MeanExpiry;
 use crate::once::OnceRecords;
-use crate::store::raw::table::{PagePool, Table};
+use crate::store::raw::table::{Blocks, Table};
 use crate::value::Object;
 use crate::waiting::Waiting;
 use crate::watch::Watched;
 use russet_base::hash::KeyHasher;
+use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What is behind one shard's lock.
 pub struct Shard {
-    pub(crate) tables: Vec<Table<Object>>,
+    pub(crate) tables: ByDatabase<Table<Object>>,
     /// By database: the hashes some of whose fields expire.
-    pub(crate) fields: Vec<FieldSchedule>,
+    pub(crate) fields: ByDatabase<FieldSchedule>,
     pub watched: Watched,
     pub waiting: Waiting,
     pub once: OnceRecords,
 }
 
 impl Shard {
-    pub(crate) fn new(databases: usize, pool: &Arc<PagePool>, hasher: KeyHasher) -> Self {
-        let tables = (0..databases).map(|_| Table::new(pool.clone(), hasher)).collect();
-        let fields = (0..databases).map(|_| FieldSchedule::default()).collect();
+    pub(crate) fn new(blocks: &Arc<Blocks>, hasher: KeyHasher) -> Self {
+        let tables = ByDatabase::new(Table::new(blocks.clone(), hasher));
+        let fields = ByDatabase::new(FieldSchedule::default());
         let (watched, waiting) = (Watched::default(), Waiting::default());
         Shard { tables, fields, watched, waiting, once: OnceRecords::default() }
     }
@@ -37,6 +38,76 @@ impl Shard {
     #[inline]
     pub(crate) fn has_listeners(&self) -> bool {
         !self.watched.is_empty() || !self.waiting.is_empty()
+    }
+}
+
+/// What a shard has for each database: for the first at once, for others when they are first used,
+/// since there are hundreds of shards and few servers use more than one database.
+pub(crate) struct ByDatabase<T> {
+    made: Vec<T>,
+    /// What is read of a database that was never written to.
+    blank: T,
+}
+
+/// Can give another of its kind that holds nothing.
+pub(crate) trait Blank {
+    fn blank(&self) -> Self;
+}
+
+impl Blank for Table<Object> {
+    fn blank(&self) -> Self {
+        self.empty_twin()
+    }
+}
+
+impl Blank for FieldSchedule {
+    fn blank(&self) -> Self {
+        FieldSchedule::default()
+    }
+}
+
+impl<T: Blank> ByDatabase<T> {
+    fn new(blank: T) -> Self {
+        ByDatabase { made: vec![blank.blank()], blank }
+    }
+
+    /// The databases that may hold something: those before this one.
+    pub fn end(&self) -> usize {
+        self.made.len()
+    }
+
+    pub fn swap(&mut self, one: usize, other: usize) {
+        let last = one.max(other);
+        if last >= self.made.len() {
+            self.make(last);
+        }
+        self.made.swap(one, other);
+    }
+
+    #[cold]
+    fn make(&mut self, db: usize) {
+        let missing = db + 1 - self.made.len();
+        self.made.reserve_exact(missing);
+        self.made.extend((0..missing).map(|_| self.blank.blank()));
+    }
+}
+
+impl<T> Index<usize> for ByDatabase<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, db: usize) -> &T {
+        self.made.get(db).unwrap_or(&self.blank)
+    }
+}
+
+impl<T: Blank> IndexMut<usize> for ByDatabase<T> {
+    #[inline]
+    fn index_mut(&mut self, db: usize) -> &mut T {
+        if db >= self.made.len() {
+            self.make(db);
+        }
+        &mut self.made[db]
     }
 }
 
@@ -92,5 +163,26 @@ impl ShardGauges {
     pub(crate) fn count_expired_fields(&self, count: u64) {
         let before = self.expired_fields.load(Ordering::Relaxed);
         self.expired_fields.store(before + count, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::raw::table::{NewValue, PagePool};
+
+    #[test]
+    fn databases_are_made_as_they_are_written_to() {
+        let blocks = Arc::new(Blocks::new(Arc::new(PagePool::new())));
+        let hasher = KeyHasher::with_seed(1);
+        let mut tables = Shard::new(&blocks, hasher).tables;
+        assert!(tables[9].is_empty() && tables.end() == 1, "reading makes nothing");
+        let hash = hasher.hash(b"k");
+        tables[2].insert(b"k", hash, NewValue::Int(7), None);
+        assert_eq!((tables.end(), tables[0].len(), tables[2].len()), (3, 0, 1));
+        tables.swap(2, 5);
+        assert_eq!((tables.end(), tables[2].len(), tables[5].len()), (6, 0, 1));
+        tables.swap(0, 1);
+        assert!(tables[5].find(b"k", hash).is_some() && tables[15].find(b"k", hash).is_none());
     }
 }

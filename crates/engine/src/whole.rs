@@ -55,7 +55,7 @@ impl<'a> Keys<'a> {
     /// has told of no change and asks for no more than a walk.
     pub fn move_on(&mut self, shard: usize) -> bool {
         debug_assert!(self.effects.is_settled(), "effects are settled under the locks they had");
-        match self.keyspace.try_lock(ShardSet::one(shard)) {
+        match self.keyspace.try_lock(&ShardSet::one(shard)) {
             Ok(locked) => {
                 self.locked = locked;
                 true
@@ -127,11 +127,11 @@ impl<'a> Keys<'a> {
         for index in self.held().iter() {
             for db in databases.clone() {
                 let Shard { tables, fields, watched, waiting, once } = self.locked.shard(index);
-                let table = &mut tables[db];
                 once.clear(db);
-                if table.is_empty() {
+                if tables[db].is_empty() {
                     continue;
                 }
+                let table = &mut tables[db];
                 for key in waiting.keys_of_db(db) {
                     if holds_key(keyspace, table, &key) {
                         self.effects.ready.push(ReadyKey { db, key });

@@ -19,9 +19,6 @@ use std::time::Duration;
 
 /// How long replies under way may take to be written when the process ends.
 const GRACE: Duration = Duration::from_secs(10);
-/// Shards for each event loop, so that two of them seldom want the same.
-const SHARDS_PER_THREAD: usize = 16;
-const SHARDS_MIN: usize = 64;
 
 const USAGE: &str = "\
 Usage: russet [file] [--name value ...]
@@ -68,7 +65,8 @@ fn serve(config: Config) -> Result<(), String> {
         given => given as usize,
     };
     let shards = match config.int(Directive::Shards) {
-        0 => (threads * SHARDS_PER_THREAD).clamp(SHARDS_MIN, SHARDS_MAX).next_power_of_two(),
+        // So many that one which is held for long, by a script say, is in the way of few.
+        0 => SHARDS_MAX,
         given => given as usize,
     };
     let hasher = KeyHasher::with_seed(Random::from_entropy().next_u64());

@@ -260,7 +260,7 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
     }
 
     fn holds_all(&self) -> bool {
-        self.ctx.node.keyspace.all_shards().is_subset(&self.ctx.keys.held())
+        self.ctx.keys.holds_all()
     }
 
     fn found_undeclared(&mut self, key: &[u8]) -> Result<(), String> {
@@ -333,7 +333,8 @@ impl Host for RunHost<'_, '_, '_> {
             let elapsed = node.clock.monotonic_micros().saturating_sub(self.started_micros);
             if elapsed >= busy_after {
                 let shards = self.ctx.keys.held();
-                let run = self.request.describe(shards, self.started_micros, self.has_written);
+                let run =
+                    self.request.describe(shards.clone(), self.started_micros, self.has_written);
                 self.run = Some(node.scripts.running.begin(run));
                 // Those who wait for one of its shards are told that it is busy.
                 node.keyspace.wake_waiters(shards);

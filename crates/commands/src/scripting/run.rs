@@ -70,7 +70,7 @@ pub fn on_machine(
 }
 
 pub fn run(ctx: &mut Ctx, lua: &mut Lua, request: &Request) -> Outcome {
-    if request.is_wide && ctx.keys.held() != ctx.node.keyspace.all_shards() {
+    if request.is_wide && !ctx.keys.holds_all() {
         return Ok(Flow::Replan);
     }
     show(ctx, request.words.all);

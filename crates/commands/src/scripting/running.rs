@@ -66,11 +66,11 @@ impl Running {
     }
 
     /// The slow script that holds one of these shards.
-    pub fn in_the_way(&self, wanted: ShardSet) -> Option<Arc<Run>> {
+    pub fn in_the_way(&self, wanted: &ShardSet) -> Option<Arc<Run>> {
         if self.count.load(Ordering::Acquire) == 0 {
             return None;
         }
-        self.runs().iter().find(|run| run.shards.intersects(&wanted)).cloned()
+        self.runs().iter().find(|run| run.shards.intersects(wanted)).cloned()
     }
 
     /// The run that has been slow for longest.
@@ -132,8 +132,8 @@ mod tests {
     fn what_has_written_is_not_ended() {
         let running = Running::default();
         let run = running.begin(slow());
-        assert!(running.in_the_way(ShardSet::one(3)).is_some());
-        assert!(running.in_the_way(ShardSet::one(4)).is_none());
+        assert!(running.in_the_way(&ShardSet::one(3)).is_some());
+        assert!(running.in_the_way(&ShardSet::one(4)).is_none());
         assert!(running.may_write(&run));
         assert_eq!(running.end_slow(false), Ending::HaveWritten);
     }

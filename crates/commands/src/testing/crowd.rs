@@ -115,7 +115,7 @@ impl Crowd {
     pub fn while_busy<R>(&mut self, key: &str, action: impl FnOnce(&mut Self) -> R) -> R {
         let node = self.desk.worker.node.clone();
         let Place { shard, .. } = node.keyspace.place(key.as_bytes());
-        let _held = node.keyspace.try_lock(ShardSet::one(shard as usize)).unwrap();
+        let _held = node.keyspace.try_lock(&ShardSet::one(shard as usize)).unwrap();
         action(self)
     }
 

@@ -156,7 +156,7 @@ impl<'a> Request<'a> {
         }
         let by = self.by.filter(|_| self.order != Order::Stored);
         let patterns = self.gets.iter().copied().chain(by);
-        patterns.fold(shards, |shards, pattern| shards.union(pattern.shards(keyspace)))
+        patterns.fold(shards, |shards, pattern| shards.union(&pattern.shards(keyspace)))
     }
 }
 
@@ -219,10 +219,10 @@ mod tests {
         };
         let of = |key: &str| ShardSet::one(usize::from(keyspace.place(key.as_bytes()).shard));
         assert_eq!(shards("SORT k DESC"), of("k"));
-        assert_eq!(shards("SORT k STORE d"), of("k").union(of("d")));
+        assert_eq!(shards("SORT k STORE d"), of("k").union(&of("d")));
         assert_eq!(shards("SORT k BY nosort GET # GET x"), of("k"));
         assert_eq!(shards("SORT k BY {k}w_*"), of("k"));
-        assert_eq!(shards("SORT k GET {t}*->f"), of("k").union(of("t")));
+        assert_eq!(shards("SORT k GET {t}*->f"), of("k").union(&of("t")));
         assert_eq!(shards("SORT k BY w_*"), keyspace.all_shards());
         assert_eq!(shards("SORT k GET *{k}"), keyspace.all_shards());
         assert_eq!(shards("SORT k GET {*}"), keyspace.all_shards());

@@ -54,8 +54,9 @@ pub struct Locks<T> {
     locks: Box<[Lock<T>]>,
 }
 
-// SAFETY: 1. A `T` is reached only through `Locked`, which holds that shard's lock exclusively, so
-// sharing `Locks` between threads only ever moves access to each `T` from thread to thread.
+// SAFETY: 1. A `T` is reached only through `Locked` and `LockedOne`, which hold that shard's lock
+// exclusively, so sharing `Locks` between threads only ever moves access to each `T` from thread to
+// thread.
 unsafe impl<T: Send> Sync for Locks<T> {}
 
 impl<T> Lock<T> {
@@ -167,8 +168,8 @@ impl<T> Locks<T> {
     }
 
     /// Locks all of `wanted`, or none of it and says which shard was busy.
-    #[inline]
-    pub fn try_lock(&self, wanted: ShardSet) -> Result<Locked<'_, T>, usize> {
+    #[inline(always)]
+    pub fn try_lock(&self, wanted: &ShardSet) -> Result<Locked<'_, T>, usize> {
         let mut locked = Locked { locks: self, held: ShardSet::EMPTY };
         wanted.try_each(|index| {
             let is_locked = self.locks[index].try_lock_spinning();
@@ -200,8 +201,30 @@ impl<T> Locks<T> {
 
     /// Locks one shard if that takes no waiting at all: for housekeeping.
     #[inline]
-    pub fn try_lock_now(&self, index: usize) -> Option<Locked<'_, T>> {
-        self.locks[index].try_lock().then(|| Locked { locks: self, held: ShardSet::one(index) })
+    pub fn try_lock_now(&self, index: usize) -> Option<LockedOne<'_, T>> {
+        let lock = &self.locks[index];
+        lock.try_lock().then(|| LockedOne { lock })
+    }
+}
+
+/// One locked shard, to which no other is added. Dropping it unlocks it.
+pub struct LockedOne<'a, T> {
+    lock: &'a Lock<T>,
+}
+
+impl<T> LockedOne<'_, T> {
+    #[inline]
+    pub fn shard(&mut self) -> &mut T {
+        // SAFETY: 1. `self` holds the lock, so that nothing else gives access to the value. 2. The
+        // returned borrow is of `&mut self`, so that there is only one at a time.
+        unsafe { &mut *self.lock.value.get() }
+    }
+}
+
+impl<T> Drop for LockedOne<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.lock.unlock();
     }
 }
 
@@ -212,8 +235,8 @@ pub struct Locked<'a, T> {
 }
 
 impl<T> Locked<'_, T> {
-    pub fn held(&self) -> ShardSet {
-        self.held
+    pub fn held(&self) -> &ShardSet {
+        &self.held
     }
 
     #[inline]
@@ -299,7 +322,7 @@ impl<T> Wait<T> {
 
     /// Tries to lock all of `wanted`; on failure stays queued on a shard that was busy and will be
     /// woken. Spurious calls are harmless: a place in the queue is kept.
-    pub fn poll<'a>(&mut self, locks: &'a Locks<T>, wanted: ShardSet) -> Option<Locked<'a, T>> {
+    pub fn poll<'a>(&mut self, locks: &'a Locks<T>, wanted: &ShardSet) -> Option<Locked<'a, T>> {
         assert!(std::ptr::eq(locks, &*self.locks), "a wait belongs to one keyspace");
         let mut granted = match self.queued.take() {
             None => None,
@@ -339,7 +362,7 @@ impl<T> Wait<T> {
 /// Tries the shards of `wanted` that `first` does not hold yet. Nothing stays locked on failure.
 fn lock_rest<'a, T>(
     locks: &'a Locks<T>,
-    wanted: ShardSet,
+    wanted: &ShardSet,
     first: Option<Locked<'a, T>>,
 ) -> Result<Locked<'a, T>, usize> {
     let mut locked = first.unwrap_or(Locked { locks, held: ShardSet::EMPTY });
@@ -351,8 +374,8 @@ fn lock_rest<'a, T>(
         is_locked
     })?;
     // What was waited for may be wanted no more (a script was reloaded, say): give it back.
-    for index in locked.held.iter() {
-        if !wanted.contains(index) {
+    if !locked.held.is_subset(wanted) {
+        for index in locked.held.iter().filter(|&index| !wanted.contains(index)) {
             locked.held.remove(index);
             locks.locks[index].unlock();
         }

@@ -51,13 +51,13 @@ fn with_locked(
     wanted: ShardSet,
     action: impl FnOnce(&mut lock::Locked<u64>),
 ) {
-    if let Ok(mut locked) = locks.try_lock(wanted) {
+    if let Ok(mut locked) = locks.try_lock(&wanted) {
         return action(&mut locked);
     }
     let bell = Arc::new(Bell::default());
     let mut wait = Wait::new(locks.clone(), bell.clone());
     loop {
-        if let Some(mut locked) = wait.poll(locks, wanted) {
+        if let Some(mut locked) = wait.poll(locks, &wanted) {
             return action(&mut locked);
         }
         bell.await_ring();
@@ -118,7 +118,7 @@ fn a_waiter_that_leaves_strands_nobody() {
                         if at == 0 {
                             let bell = Arc::new(Bell::default());
                             let mut wait = Wait::new(locks.clone(), bell);
-                            drop(wait.poll(&locks, set(&[0])));
+                            drop(wait.poll(&locks, &set(&[0])));
                             drop(wait);
                             return;
                         }

@@ -2,12 +2,13 @@
 //! exported can be used from safe code only.
 //!
 //! From the bottom up: `pages` maps memory and hands out pages, `slab` cuts pages into blocks,
-//! `entry` is the layout of one key in one block, `segment` is a small open-addressed table of
+//! `blocks` lends them to several tables at once, `entry` is the layout of one key in one block, `segment` is a small open-addressed table of
 //! tagged pointers to entries, `core` is a directory of segments that grows and shrinks, `handle`
 //! lends entries out, `removed` is what is left of an entry outside the table, `walk` goes through
 //! many entries, and `face` is what callers see. Locks, clocks, value types and eviction policies
 //! are left to the callers.
 
+mod blocks;
 mod core;
 mod entry;
 mod face;
@@ -21,6 +22,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+pub use blocks::Blocks;
 pub use entry::{INLINE_VALUE_MAX, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use face::Table;
 pub use handle::{BlobMut, EntryMut, EntryRef, NewValue, Slot, VacantEntry, View};

@@ -2,7 +2,7 @@
 
 use super::combine::{Combination, Operation};
 use super::*;
-use crate::store::raw::table::{EntryMut, NewValue, PagePool, Table};
+use crate::store::raw::table::{Blocks, EntryMut, NewValue, PagePool, Table};
 use crate::value::Object;
 use russet_base::random::Random;
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ fn usual() -> SetRules {
 }
 
 fn table() -> Table<Object> {
-    Table::new(Arc::new(PagePool::new()), HASHER)
+    Table::new(Arc::new(Blocks::new(Arc::new(PagePool::new()))), HASHER)
 }
 
 fn entry<'t>(table: &'t mut Table<Object>, key: &[u8]) -> EntryMut<'t, Object> {

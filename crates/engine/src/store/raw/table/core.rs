@@ -1,4 +1,4 @@
-//! The directory of segments (extendible hashing) with the slab of their entries: everything about
+//! The directory of segments (extendible hashing) with the blocks of their entries: everything about
 //! a table that doesn't depend on what its objects are. It grows one segment at a time: a full
 //! segment gets more buckets, and at the largest size splits in two by one more bit of the hash.
 //! On the way down segments lose buckets, then merge with their neighbour.
@@ -6,10 +6,9 @@
 //! An index into the directory is the leading bits of a hash. Segments that share fewer bits than
 //! the directory has stand in it several times, side by side.
 
-use super::entry::{Change, Label, Memory, RawEntry};
-use super::pages::PagePool;
+use super::blocks::Blocks;
+use super::entry::{Change, Label, RawEntry};
 use super::segment::{Gathered, Segment, Spot, Word, buckets_for, capacity_of, larger};
-use super::slab::Slab;
 use russet_base::hash::KeyHasher;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -31,8 +30,10 @@ pub(super) struct Place {
 }
 
 pub(super) struct Core {
-    pool: Arc<PagePool>,
-    slab: Option<Box<Slab>>,
+    /// Where the entries live, beside those of other tables.
+    blocks: Arc<Blocks>,
+    /// Bytes of this table's own blocks.
+    allocated_bytes: usize,
     /// 2^depth pointers, or none while the table has never held a key.
     directory: Vec<NonNull<Segment>>,
     depth: u8,
@@ -64,10 +65,10 @@ pub(super) fn fingerprint_of(hash: u64) -> u16 {
 }
 
 impl Core {
-    pub(super) fn new(pool: Arc<PagePool>) -> Core {
+    pub(super) fn new(blocks: Arc<Blocks>) -> Core {
         Core {
-            pool,
-            slab: None,
+            blocks,
+            allocated_bytes: 0,
             directory: Vec::new(),
             depth: 0,
             deepest: 0,
@@ -81,11 +82,11 @@ impl Core {
     }
 
     pub(super) fn empty_twin(&self) -> Core {
-        Core::new(Arc::clone(&self.pool))
+        Core::new(Arc::clone(&self.blocks))
     }
 
     pub(super) fn allocated_bytes(&self) -> usize {
-        self.slab.as_ref().map_or(0, |slab| slab.allocated_bytes())
+        self.allocated_bytes
     }
 
     /// Slots and directory.
@@ -93,8 +94,8 @@ impl Core {
         self.segment_bytes + self.directory.capacity() * size_of::<NonNull<Segment>>()
     }
 
-    pub(super) fn page_bytes(&self) -> usize {
-        self.slab.as_ref().map_or(0, |slab| slab.page_bytes())
+    pub(super) fn blocks(&self) -> &Blocks {
+        &self.blocks
     }
 
     pub(super) fn depth(&self) -> u8 {
@@ -183,8 +184,8 @@ impl Core {
         debug_assert!(self.find(key, hash).is_none(), "an inserted key is absent");
         self.make_room(hash, hasher);
         let index = self.index_of(hash);
-        let slab = self.slab.get_or_insert_with(Slab::new);
-        let entry = RawEntry::create(slab, &self.pool, key, value, expiry);
+        let entry = RawEntry::create(&self.blocks, key, value, expiry);
+        self.allocated_bytes += entry.block_bytes();
         let spot = self.segment_mut(index).insert(Word::new(entry, fingerprint_of(hash)));
         self.len += 1;
         self.is_changed = true;
@@ -221,9 +222,10 @@ impl Core {
     /// 1. The entry was detached from this table. 2. Nobody uses it any more.
     pub(super) unsafe fn release(&mut self, entry: RawEntry) {
         let bytes = entry.block_bytes();
-        let slab = self.slab.as_mut().expect("a table with entries has a slab");
-        // SAFETY: 1. An entry's block has the block size of its layout at all times.
-        unsafe { slab.release(entry.pointer(), bytes, &self.pool) };
+        self.allocated_bytes -= bytes;
+        // SAFETY: 1. An entry's block has the block size of its layout at all times, and came from
+        // the blocks that the table was made with. 2. By the contract.
+        unsafe { self.blocks.release(entry.pointer(), bytes) };
     }
 
     /// Changes an entry in place or into a new block. An object that is replaced is not dropped.
@@ -233,9 +235,8 @@ impl Core {
         let old_expiry = if word.has_expiry() { old.expiry() } else { None };
         self.objects -= usize::from(old.label() == Label::OBJECT);
         self.objects += usize::from(change.label == Label::OBJECT);
-        let slab = self.slab.as_mut().expect("a table with entries has a slab");
-        let moved = old.reshape(change, Memory { slab, pool: &self.pool });
-        if let Some(entry) = moved {
+        if let Some(entry) = old.reshape(change, &self.blocks) {
+            self.allocated_bytes += entry.block_bytes();
             self.is_changed = true;
             self.segment_mut(place.index).replace(place.spot, word.moved_to(entry));
             // SAFETY: 1. The slot, its only user, has let go of the old block.
@@ -257,12 +258,12 @@ impl Core {
         let word = self.word(place);
         let old = word.entry();
         let bytes = old.block_bytes();
-        let slab = self.slab.as_mut().expect("a table with entries has a slab");
         // SAFETY: 1. The entry is live, and its block has the block size of its layout.
-        if !unsafe { slab.is_sparse(old.pointer(), bytes) } {
+        if !unsafe { self.blocks.is_sparse(old.pointer(), bytes) } {
             return false;
         }
-        let block = slab.allocate(bytes, &self.pool);
+        let block = self.blocks.allocate(bytes);
+        self.allocated_bytes += bytes;
         // SAFETY: 1. Both blocks hold `bytes` bytes and are distinct. 2. The copy is an entry.
         let entry = unsafe {
             block.copy_from_nonoverlapping(old.pointer(), bytes);
@@ -297,7 +298,7 @@ impl Core {
 
     fn make_room(&mut self, hash: u64, hasher: KeyHasher) {
         if self.directory.is_empty() {
-            let segment = Segment::new(0, 1, &self.pool);
+            let segment = Segment::new(0, 1, self.blocks.pool());
             self.segment_bytes += segment.bytes();
             self.directory.push(NonNull::from(Box::leak(segment)));
             self.deepest = 1;
@@ -315,7 +316,7 @@ impl Core {
     }
 
     fn resize(&mut self, index: usize, count: usize) {
-        let pool = Arc::clone(&self.pool);
+        let pool = Arc::clone(self.blocks.pool());
         let mut words = Gathered::new();
         let segment = self.segment_mut(index);
         segment.gather(&mut words);
@@ -350,12 +351,12 @@ impl Core {
         let [low, high] = halves;
         let old = self.segment(index);
         let (old_bytes, times) = (old.bytes(), (old.expiry_min, old.sweep_after, old.horizon));
-        let mut twin = Segment::new(depth + 1, buckets_for(high.words().len()), &self.pool);
+        let mut twin = Segment::new(depth + 1, buckets_for(high.words().len()), self.blocks.pool());
         let twin_count = twin.count();
         (twin.expiry_min, twin.sweep_after, twin.horizon) = times;
-        twin.rebuild(high.words(), twin_count, &self.pool);
+        twin.rebuild(high.words(), twin_count, self.blocks.pool());
         let twin_bytes = twin.bytes();
-        let pool = Arc::clone(&self.pool);
+        let pool = Arc::clone(self.blocks.pool());
         let segment = self.segment_mut(index);
         segment.depth = depth + 1;
         segment.rebuild(low.words(), buckets_for(low.words().len()), &pool);
@@ -419,7 +420,7 @@ impl Core {
         let freed = unsafe { Box::from_raw(freed.as_ptr()) };
         let kept = self.directory[low];
         self.directory[high..high + run.len()].fill(kept);
-        let pool = Arc::clone(&self.pool);
+        let pool = Arc::clone(self.blocks.pool());
         let segment = self.segment_mut(low);
         let before = segment.bytes() + freed.bytes();
         segment.expiry_min = segment.expiry_min.min(freed.expiry_min);
@@ -464,15 +465,10 @@ impl Core {
     /// afterwards.
     pub(super) fn release_all(&mut self, drop_object: &mut dyn FnMut(RawEntry)) {
         let mut old = std::mem::replace(self, self.empty_twin());
-        let has_large = old.slab.as_ref().is_some_and(|slab| slab.large_blocks() > 0);
-        let must_visit = has_large || old.objects > 0;
         let segments: Vec<usize> = old.segments().collect();
-        let mut words = Gathered::new();
         for index in segments {
-            if must_visit {
-                words = Gathered::new();
-                old.segment(index).gather(&mut words);
-            }
+            let mut words = Gathered::new();
+            old.segment(index).gather(&mut words);
             for (number, word) in words.words().iter().enumerate() {
                 if let Some(ahead) = words.words().get(number + PREFETCH_AHEAD) {
                     ahead.prefetch();
@@ -487,11 +483,10 @@ impl Core {
             let segment = old.directory[index];
             // SAFETY: 1. The pointer came from a box. 2. The rest of its run in the directory is
             // never read again: `segments` listed each segment once, before.
-            unsafe { Box::from_raw(segment.as_ptr()) }.dissolve(&old.pool);
+            unsafe { Box::from_raw(segment.as_ptr()) }.dissolve(old.blocks.pool());
         }
-        if let Some(mut slab) = old.slab.take() {
-            // SAFETY: 1. All entries were in the segments, which are gone.
-            unsafe { slab.release_pages(&old.pool) };
+        if !old.directory.is_empty() {
+            old.blocks.trim();
         }
     }
 }

@@ -11,8 +11,8 @@
 //! Only keys and values beyond 16-bit lengths are extended. Who may read or write an entry, and
 //! for how long it lives, is decided by the modules above.
 
-use super::pages::PagePool;
-use super::slab::{SLAB_BLOCK_MAX, Slab, block_bytes};
+use super::blocks::Blocks;
+use super::slab::{SLAB_BLOCK_MAX, block_bytes};
 use std::ptr::NonNull;
 
 /// Up to this length a string or packed value is better inline; beyond it, in an object.
@@ -166,8 +166,7 @@ impl RawEntry {
 
     /// A new entry whose value is zeroes, to be filled by the caller.
     pub(super) fn create(
-        slab: &mut Slab,
-        pool: &PagePool,
+        blocks: &Blocks,
         key: &[u8],
         (label, value_len): (Label, usize),
         expiry: Option<i64>,
@@ -175,7 +174,7 @@ impl RawEntry {
         assert!(key.len() <= KEY_BYTES_MAX && value_len <= VALUE_BYTES_MAX);
         let has_expiry = expiry.is_some();
         let layout = Layout { key_len: key.len(), value_len, has_expiry, is_roomy: false };
-        let block = slab.allocate(layout.block_bytes(), pool);
+        let block = blocks.allocate(layout.block_bytes());
         // SAFETY: 1. The block has `layout.bytes()` bytes at least, so all offsets are inside.
         // 2. It is aligned to 8, and so are the header and the expiry in it.
         unsafe {
@@ -360,7 +359,7 @@ impl RawEntry {
 
     /// Applies a change; returns the new entry if a block of another size was needed. Then this
     /// one stays as it was, and is to be released by the caller.
-    pub(super) fn reshape(self, change: &Change<'_>, memory: Memory<'_>) -> Option<RawEntry> {
+    pub(super) fn reshape(self, change: &Change<'_>, blocks: &Blocks) -> Option<RawEntry> {
         let old = self.layout();
         assert!(change.at <= old.value_len && change.remove <= old.value_len - change.at);
         let added: usize = change.insert.iter().map(|piece| piece.len()).sum();
@@ -374,7 +373,7 @@ impl RawEntry {
         let in_place = old.shares_block_with(new);
         let target = match in_place {
             true => self.0,
-            false => memory.slab.allocate(new.block_bytes(), memory.pool),
+            false => blocks.allocate(new.block_bytes()),
         };
         let header = Header::new(change.label, self.access(), new);
         let tail_at = change.at + change.remove;
@@ -412,12 +411,6 @@ impl RawEntry {
     pub(super) fn block_bytes(self) -> usize {
         self.layout().block_bytes()
     }
-}
-
-/// Where an entry's new block comes from.
-pub(super) struct Memory<'a> {
-    pub(super) slab: &'a mut Slab,
-    pub(super) pool: &'a PagePool,
 }
 
 /// A change of an entry: a splice of the value, and what label and expiry are to be afterwards.

@@ -1,9 +1,9 @@
 //! The face of the table: keys in, entries out. Everything here is safe to call; the work is done
 //! by the modules below.
 
+use super::blocks::Blocks;
 use super::core::{Core, fingerprint_of};
 use super::handle::{EntryMut, EntryRef, NewValue, Slot, VacantEntry, View};
-use super::pages::PagePool;
 use super::removed::{Deleted, Removed};
 use russet_base::hash::KeyHasher;
 use std::marker::PhantomData;
@@ -24,9 +24,14 @@ unsafe impl<O: Sync> Sync for Table<O> {}
 
 impl<O> Table<O> {
     /// Allocates nothing until the first key arrives. The hash that goes with each key must be the
-    /// hasher's own.
-    pub fn new(pool: Arc<PagePool>, hasher: KeyHasher) -> Table<O> {
-        Table { core: Core::new(pool), hasher, marker: PhantomData }
+    /// hasher's own. Other tables may have the same blocks.
+    pub fn new(blocks: Arc<Blocks>, hasher: KeyHasher) -> Table<O> {
+        Table { core: Core::new(blocks), hasher, marker: PhantomData }
+    }
+
+    /// An empty table with the same blocks.
+    pub fn empty_twin(&self) -> Table<O> {
+        Table { core: self.core.empty_twin(), hasher: self.hasher, marker: PhantomData }
     }
 
     #[inline]
@@ -59,10 +64,9 @@ impl<O> Table<O> {
         self.core.allocated_bytes()
     }
 
-    /// Bytes of the pages that entries live in, free blocks included, and of the slots. Blocks
-    /// too large for a page are not in it.
-    pub fn held_bytes(&self) -> usize {
-        self.core.slot_bytes() + self.core.page_bytes()
+    /// Where the entries live.
+    pub fn blocks(&self) -> &Blocks {
+        self.core.blocks()
     }
 
     #[inline]
@@ -156,9 +160,8 @@ impl<O> Table<O> {
 
     /// Leaves an empty table, and returns the full one to be dropped wherever there is time.
     pub fn take(&mut self) -> Table<O> {
-        let empty = self.core.empty_twin();
-        let core = std::mem::replace(&mut self.core, empty);
-        Table { core, hasher: self.hasher, marker: PhantomData }
+        let empty = self.empty_twin();
+        std::mem::replace(self, empty)
     }
 
     #[cfg(test)]

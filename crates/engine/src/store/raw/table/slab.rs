@@ -1,9 +1,8 @@
-//! The blocks of one table's entries: pages cut into blocks of one size class, each page with its
-//! own free list. Blocks above the largest class come from the global allocator. A block's class
-//! follows from the size asked for, so that nothing but that size is needed to give it back.
+//! Small blocks: pages cut into blocks of one size class, each page with its own free list. A
+//! block's class follows from the size asked for, so that nothing but that size is needed to give
+//! it back. Who shares a slab, and where large blocks come from, is up to `blocks`.
 
 use super::pages::{PAGE_BYTES, PagePool};
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{NonNull, null_mut};
 
 /// The largest block that lives in a page.
@@ -57,26 +56,20 @@ pub(super) struct Slab {
     /// One empty page of no class, so that a class at a page's edge doesn't go to the pool and
     /// back with every key.
     spare: *mut PageHeader,
-    allocated_bytes: usize,
     pages: usize,
-    large_blocks: usize,
 }
 
+// SAFETY: 1. A slab owns its pages alone, and they are plain memory: no thread is tied to them.
+unsafe impl Send for Slab {}
+
 impl Slab {
-    pub(super) fn new() -> Box<Slab> {
-        Box::new(Slab {
+    pub(super) fn new() -> Slab {
+        Slab {
             roomy: [null_mut(); CLASSES],
             full: [null_mut(); CLASSES],
             spare: null_mut(),
-            allocated_bytes: 0,
             pages: 0,
-            large_blocks: 0,
-        })
-    }
-
-    /// Bytes of live blocks, by block size.
-    pub(super) fn allocated_bytes(&self) -> usize {
-        self.allocated_bytes
+        }
     }
 
     /// Bytes of pages held, spare included, and the slab's own.
@@ -84,22 +77,8 @@ impl Slab {
         self.pages * PAGE_BYTES + size_of::<Slab>()
     }
 
-    /// Blocks that `release_pages` will not free.
-    pub(super) fn large_blocks(&self) -> usize {
-        self.large_blocks
-    }
-
-    /// A block of `block_bytes(bytes)` bytes, aligned to 8, contents undefined.
-    pub(super) fn allocate(&mut self, bytes: usize, pool: &PagePool) -> NonNull<u8> {
-        let block = block_bytes(bytes);
-        self.allocated_bytes += block;
-        if block > SLAB_BLOCK_MAX {
-            self.large_blocks += 1;
-            let layout = large_layout(block);
-            // SAFETY: 1. The size is above zero.
-            let memory = unsafe { alloc(layout) };
-            return NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout));
-        }
+    /// A block of this block size, aligned to 8, contents undefined.
+    pub(super) fn allocate(&mut self, block: usize, pool: &PagePool) -> NonNull<u8> {
         let class = class_of(block);
         if self.roomy[class].is_null() {
             self.add_page(class, block, pool);
@@ -128,17 +107,8 @@ impl Slab {
     }
 
     /// # Safety
-    /// 1. `memory` came from `allocate(bytes)` of this slab with a size of the same block size.
-    /// 2. Nobody uses it any more.
-    pub(super) unsafe fn release(&mut self, memory: NonNull<u8>, bytes: usize, pool: &PagePool) {
-        let block = block_bytes(bytes);
-        self.allocated_bytes -= block;
-        if block > SLAB_BLOCK_MAX {
-            self.large_blocks -= 1;
-            // SAFETY: 1. `allocate` used the same layout for this block size.
-            unsafe { dealloc(memory.as_ptr(), large_layout(block)) };
-            return;
-        }
+    /// 1. `memory` came from `allocate(block)` of this slab. 2. Nobody uses it any more.
+    pub(super) unsafe fn release(&mut self, memory: NonNull<u8>, block: usize, pool: &PagePool) {
         let page: *mut PageHeader =
             memory.as_ptr().map_addr(|address| address & !(PAGE_BYTES - 1)).cast();
         let offset = memory.addr().get() - page.addr();
@@ -166,19 +136,25 @@ impl Slab {
     /// would help to free it.
     ///
     /// # Safety
-    /// 1. `memory` is a live block of this slab, allocated with a size of the same block size.
-    pub(super) unsafe fn is_sparse(&self, memory: NonNull<u8>, bytes: usize) -> bool {
-        let block = block_bytes(bytes);
-        if block > SLAB_BLOCK_MAX {
-            return false;
-        }
+    /// 1. `memory` is a live block of this slab, of this block size.
+    pub(super) unsafe fn is_sparse(&self, memory: NonNull<u8>, block: usize) -> bool {
         let page: *mut PageHeader =
             memory.as_ptr().map_addr(|address| address & !(PAGE_BYTES - 1)).cast();
         // SAFETY: 1. As in `release`, `page` is the header of the block's page.
         unsafe { page != self.roomy[class_of(block)] && (*page).used < (*page).capacity / 2 }
     }
 
-    /// Gives all pages back, live blocks or not. Large blocks are not touched.
+    /// Gives the spare page back.
+    pub(super) fn trim(&mut self, pool: &PagePool) {
+        if let Some(spare) = NonNull::new(std::mem::replace(&mut self.spare, null_mut())) {
+            self.pages -= 1;
+            // SAFETY: 1. The page came from the pool. 2. A spare page has no live block and is in
+            // no list.
+            unsafe { pool.give_page(spare.cast()) };
+        }
+    }
+
+    /// Gives all pages back, live blocks or not.
     ///
     /// # Safety
     /// 1. Nobody uses a block of this slab any more.
@@ -194,11 +170,8 @@ impl Slab {
                 }
             }
         }
-        if let Some(spare) = NonNull::new(self.spare) {
-            // SAFETY: 1. As above; a spare page is in no list.
-            unsafe { pool.give_page(spare.cast()) };
-        }
-        *self = *Slab::new();
+        self.trim(pool);
+        *self = Slab::new();
     }
 
     fn add_page(&mut self, class: usize, block: usize, pool: &PagePool) {
@@ -236,10 +209,6 @@ impl Slab {
         // SAFETY: 1. The page came from the pool. 2. It has no live block and is in no list.
         unsafe { pool.give_page(page.cast()) };
     }
-}
-
-fn large_layout(block: usize) -> Layout {
-    Layout::from_size_align(block, 8).expect("entries are far smaller than the address space")
 }
 
 /// # Safety
@@ -298,11 +267,10 @@ mod tests {
     fn pages_come_back_when_their_blocks_do() {
         let pool = PagePool::new();
         let mut slab = Slab::new();
-        let sizes = [8, 56, 128, 129, 1000, 1024, 1025, 70_000];
-        for size in sizes {
+        for size in [8, 56, 128, 129, 1000, 1024].map(block_bytes) {
             let count = if cfg!(miri) { 40 } else { 3000 };
             let blocks: Vec<_> = (0..count).map(|_| slab.allocate(size, &pool)).collect();
-            assert_eq!(slab.allocated_bytes(), count * block_bytes(size));
+            assert!(slab.page_bytes() > count * size);
             for (number, block) in blocks.iter().enumerate() {
                 // SAFETY: 1. Fresh blocks of at least `size` bytes.
                 unsafe { block.as_ptr().write_bytes(number as u8, size) };
@@ -314,7 +282,6 @@ mod tests {
                     slab.release(block, size, &pool);
                 }
             }
-            assert_eq!(slab.allocated_bytes(), 0);
             assert!(pool.used_bytes() <= PAGE_BYTES, "one spare page stays");
         }
         // SAFETY: 1. No block is left.

@@ -61,7 +61,7 @@ impl Drop for Counted {
 
 fn table<O>() -> (Table<O>, Arc<PagePool>) {
     let pool = Arc::new(PagePool::new());
-    (Table::new(Arc::clone(&pool), HASHER), pool)
+    (Table::new(Arc::new(Blocks::new(Arc::clone(&pool))), HASHER), pool)
 }
 
 fn key(number: usize) -> Vec<u8> {
@@ -249,6 +249,35 @@ fn memory_comes_back_after_mass_deletion() {
 }
 
 #[test]
+fn tables_of_several_threads_share_blocks() {
+    let pool = Arc::new(PagePool::new());
+    let blocks = Arc::new(Blocks::new(Arc::clone(&pool)));
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let mut table: Table<u64> = Table::new(Arc::clone(&blocks), HASHER);
+            scope.spawn(move || {
+                let keys = || (0..KEYS).map(|number| (number, key(number)));
+                for (number, key) in keys() {
+                    let value = vec![thread; number % 300];
+                    table.insert(&key, hash(&key), NewValue::Bytes(&value), None);
+                }
+                for (number, key) in keys().filter(|(number, _)| number % 3 == 0) {
+                    let removed = table.remove(&key, hash(&key)).expect("inserted");
+                    assert_eq!(removed.value(), View::Bytes(&vec![thread; number % 300]));
+                }
+                table.check();
+                for (number, key) in keys().filter(|(number, _)| number % 3 != 0) {
+                    let entry = table.find(&key, hash(&key)).expect("kept");
+                    assert_eq!(entry.value(), View::Bytes(&vec![thread; number % 300]));
+                }
+            });
+        }
+    });
+    drop(blocks);
+    assert_eq!(pool.used_bytes(), 0);
+}
+
+#[test]
 fn compaction_frees_pages_that_random_deletion_left_sparse() {
     let (mut table, _pool) = table::<u64>();
     for number in 0..KEYS {
@@ -260,7 +289,7 @@ fn compaction_frees_pages_that_random_deletion_left_sparse() {
             drop(table.remove(&key, hash(&key)));
         }
     }
-    let sparse = table.held_bytes();
+    let sparse = table.blocks().page_bytes();
     for _ in 0..4 {
         let mut cursor = table.compact_step(Cursor::START);
         while !cursor.is_end() {
@@ -269,7 +298,8 @@ fn compaction_frees_pages_that_random_deletion_left_sparse() {
     }
     table.check();
     if !cfg!(miri) {
-        assert!(table.held_bytes() < sparse / 3, "{} of {sparse} left", table.held_bytes());
+        let left = table.blocks().page_bytes();
+        assert!(left < sparse / 3, "{left} of {sparse} left");
     }
     for number in (0..KEYS).step_by(10) {
         let key = key(number);

@@ -276,7 +276,7 @@ impl<O> Table<O> {
 
     /// Moves the entries of one segment out of pages that are mostly empty, so that after
     /// many deletions whole pages become free. Returns where to go on; the caller decides whether
-    /// it is worth it by comparing `held_bytes` with `memory_bytes`.
+    /// it is worth it by comparing the pages of its blocks with what all their tables allocated.
     pub fn compact_step(&mut self, cursor: Cursor) -> Cursor {
         let Some(position) = cursor.position() else { return Cursor::START };
         if self.core.directory_len() == 0 {

@@ -33,7 +33,10 @@ fn plain(view: View<'_, Counted>) -> Plain {
 
 impl Pair {
     fn new(seed: u64, key_space: usize) -> Pair {
-        let (table, _) = table();
+        Pair::with(table().0, seed, key_space)
+    }
+
+    fn with(table: Table<Counted>, seed: u64, key_space: usize) -> Pair {
         let alive = Rc::new(Cell::new(0));
         Pair { table, model: Model::new(), alive, random: Random(seed), key_space }
     }
@@ -182,19 +185,23 @@ impl Pair {
     }
 }
 
+/// Waves of growth and of deletion, so that segments split and merge.
+fn wave(pair: &mut Pair, round: usize) {
+    let puts = [8, 5, 2, 1][round % 4];
+    for _ in 0..pair.key_space / 2 {
+        match pair.random.below(12) {
+            choice if choice < puts => pair.put(),
+            choice if choice < 10 && puts > 2 => pair.edit(),
+            _ => pair.remove(),
+        }
+    }
+}
+
 fn run(seed: u64, key_space: usize, rounds: usize) {
     let mut pair = Pair::new(seed, key_space);
     let mut now_ms = 0;
     for round in 0..rounds {
-        // Waves of growth and of deletion, so that segments split and merge.
-        let puts = [8, 5, 2, 1][round % 4];
-        for _ in 0..key_space / 2 {
-            match pair.random.below(12) {
-                choice if choice < puts => pair.put(),
-                choice if choice < 10 && puts > 2 => pair.edit(),
-                _ => pair.remove(),
-            }
-        }
+        wave(&mut pair, round);
         if round % 3 == 2 {
             now_ms += 40;
             pair.expire(now_ms);
@@ -217,6 +224,32 @@ fn tiny_tables_follow_the_model() {
 fn middling_tables_follow_the_model() {
     let rounds = if cfg!(miri) { 4 } else { 24 };
     run(100, if cfg!(miri) { 500 } else { 3000 }, rounds);
+}
+
+/// Each follows its own model, whatever the others do in the pages between: a neighbour that is
+/// emptied at once takes nothing along.
+#[test]
+fn tables_that_share_blocks_follow_their_models() {
+    let (first, pool) = table::<Counted>();
+    let key_space = if cfg!(miri) { 100 } else { 800 };
+    let others = (1..5).map(|seed| Pair::with(first.empty_twin(), seed, key_space));
+    let mut pairs: Vec<Pair> = others.collect();
+    pairs.push(Pair::with(first, 5, key_space));
+    for round in 0..if cfg!(miri) { 4 } else { 40 } {
+        // Out of step, so that one grows while another shrinks.
+        pairs.iter_mut().enumerate().for_each(|(at, pair)| wave(pair, round + at));
+        if round % 4 == 3 {
+            let emptied = &mut pairs[round / 4 % 5];
+            emptied.table.clear();
+            emptied.model.clear();
+        }
+        pairs.iter().for_each(Pair::check);
+    }
+    while let Some(pair) = pairs.pop() {
+        drop(pair);
+        pairs.iter().for_each(Pair::check);
+    }
+    assert_eq!(pool.used_bytes(), 0);
 }
 
 #[cfg(not(miri))]
