@@ -252,13 +252,7 @@ impl Worker {
         self.plan(session, command, args);
         let node = &*self.node;
         let Some(locked) = lock(node, session, &self.shards) else {
-            if let Some(run) = node.scripts.running.in_the_way(&self.shards) {
-                session.wait = None;
-                let text = if run.is_function { BUSY_FUNCTION } else { BUSY_SCRIPT };
-                self.refuse(session, Some(command), Refusal::text(text), sink);
-                return Progress::Done;
-            }
-            return Progress::Busy;
+            return self.find_busy(session, command, sink);
         };
         let retrying = session.blocked.as_ref().map(|_| session.card.clone());
         let _unblock_waits = retrying.as_ref().map(|card| card.waiter());
@@ -306,6 +300,22 @@ impl Worker {
             self.account(session, command, args, is_timed.then_some(started));
         }
         progress
+    }
+
+    /// A shard is busy: for long, if it is with a slow script.
+    fn find_busy(
+        &mut self,
+        session: &mut Session,
+        command: Command,
+        sink: &mut dyn Sink,
+    ) -> Progress {
+        let Some(run) = self.node.scripts.running.in_the_way(&self.shards) else {
+            return Progress::Busy;
+        };
+        session.wait = None;
+        let text = if run.is_function { BUSY_FUNCTION } else { BUSY_SCRIPT };
+        self.refuse(session, Some(command), Refusal::text(text), sink);
+        Progress::Done
     }
 
     pub(crate) fn count_run(&self, session: &Session, commands: u64) {

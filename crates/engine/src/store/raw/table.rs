@@ -2,11 +2,11 @@
 //! exported can be used from safe code only.
 //!
 //! From the bottom up: `pages` maps memory and hands out pages, `slab` cuts pages into blocks,
-//! `blocks` lends them to several tables at once, `entry` is the layout of one key in one block, `segment` is a small open-addressed table of
-//! tagged pointers to entries, `core` is a directory of segments that grows and shrinks, `handle`
-//! lends entries out, `removed` is what is left of an entry outside the table, `walk` goes through
-//! many entries, and `face` is what callers see. Locks, clocks, value types and eviction policies
-//! are left to the callers.
+//! `blocks` lends them to several tables at once, `entry` is the layout of one key in one block,
+//! `segment` is a small open-addressed table of tagged pointers to entries, `core` is a directory
+//! of segments that grows and shrinks, `handle` lends entries out, `removed` is what is left of an
+//! entry outside the table, `walk` goes through many entries, and `face` is what callers see.
+//! Locks, clocks, value types and eviction policies are left to the callers.
 
 mod blocks;
 mod core;

@@ -1,7 +1,7 @@
-//! The directory of segments (extendible hashing) with the blocks of their entries: everything about
-//! a table that doesn't depend on what its objects are. It grows one segment at a time: a full
-//! segment gets more buckets, and at the largest size splits in two by one more bit of the hash.
-//! On the way down segments lose buckets, then merge with their neighbour.
+//! The directory of segments (extendible hashing) with the blocks of their entries: everything
+//! about a table that doesn't depend on what its objects are. It grows one segment at a time: a
+//! full segment gets more buckets, and at the largest size splits in two by one more bit of the
+//! hash. On the way down segments lose buckets, then merge with their neighbour.
 //!
 //! An index into the directory is the leading bits of a hash. Segments that share fewer bits than
 //! the directory has stand in it several times, side by side.
