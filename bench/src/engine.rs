@@ -25,7 +25,8 @@ use std::time::{Duration, Instant};
 /// The least that two threads must bring over one.
 const SPEED_UP_MIN: f64 = 1.7;
 const KEYS: u64 = 1_000_000;
-const SHARDS: usize = 64;
+/// As many as a server has by default.
+const SHARDS: usize = russet_base::limits::SHARDS_MAX;
 /// Commands that a thread prepares and runs in one go, as a connection's turn does.
 const BATCH: usize = 16;
 const ROUNDS: usize = 5;

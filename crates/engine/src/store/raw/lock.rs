@@ -42,11 +42,12 @@ struct Waiter {
 
 /// Alone on its cache lines (the processor fetches them in pairs): neighbours are taken by other
 /// threads.
-#[repr(align(128))]
+#[repr(C, align(128))]
 struct Lock<T> {
     state: AtomicU8,
-    queue: Mutex<VecDeque<Arc<Waiter>>>,
+    /// Right behind, so that whoever takes the lock has the value's first line of memory as well.
     value: UnsafeCell<T>,
+    queue: Mutex<VecDeque<Arc<Waiter>>>,
 }
 
 /// All the shards of a keyspace, each behind its lock.
