@@ -145,3 +145,20 @@ fn client_list_tells_what_is_in_the_buffers() {
     }
     wait_until(&|line| figure(line, "omem") == 0 && figure(line, "obl") == 0);
 }
+
+/// As `printf 'PING\r\n' | nc` does: the reply, and then the end.
+#[test]
+fn a_client_that_sends_no_more_gets_its_replies_and_the_end() {
+    use std::io::Read;
+    use std::net::Shutdown;
+    let server = Server::start(Kind::Russet, &[]).unwrap();
+    for _ in 0..50 {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        stream.set_read_timeout(Some(REPLY_WAIT)).unwrap();
+        stream.write_all(b"PING\r\n").unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut replies = Vec::new();
+        stream.read_to_end(&mut replies).unwrap();
+        assert_eq!(replies, b"+PONG\r\n");
+    }
+}

@@ -34,13 +34,15 @@ impl<S: Service> Thread<S> {
             // The end, or a failure, is found again when the connection has its turn.
             Ok(0) => {}
             Ok(count) => {
-                connection.is_readable = count == AHEAD_BYTES_MAX;
                 connection.input = self.inputs.pop().unwrap_or_default();
                 connection.input.extend_from_slice(&buffer[..count]);
-                self.received(connection, count);
+                self.received(connection, count, AHEAD_BYTES_MAX);
                 self.tell_first(connection);
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => connection.is_readable = false,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                connection.is_readable = false;
+                connection.may_have_ended = false;
+            }
             Err(_) => {}
         }
         self.read_buffer = buffer;

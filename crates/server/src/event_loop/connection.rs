@@ -35,6 +35,9 @@ pub struct Connection<S: Service> {
     pub hold: Hold,
     pub is_readable: bool,
     pub is_writable: bool,
+    /// The other side may have closed behind what it sent, which is reported only once: reading
+    /// goes on until the socket says that there is no more.
+    pub may_have_ended: bool,
     /// The other side will send no more.
     pub is_at_end: bool,
     /// The deadline that the loop's timers know of.

@@ -9,6 +9,7 @@ use super::owner::{Ownership, Pulse};
 use super::stream::{Listener, Peer, Stream};
 use super::turn::{Thread, Verdict, flush};
 use super::{Service, mailbox};
+use mio::event::Event;
 use mio::{Events, Interest, Poll, Token, Waker};
 use russet_base::limits::LOOP_EVENTS_MAX;
 use russet_commands::mail::Letter;
@@ -268,6 +269,7 @@ impl<S: Service> EventLoop<S> {
             hold: Hold::None,
             is_readable: false,
             is_writable: true,
+            may_have_ended: false,
             is_at_end: false,
             timer_ms: None,
             letters: VecDeque::new(),
@@ -385,7 +387,7 @@ impl<S: Service> EventLoop<S> {
                 Token(token) if token >= LISTENERS => {
                     state.accept(token - LISTENERS, fleet);
                 }
-                Token(slot) => state.woken(slot, event.is_readable(), event.is_writable()),
+                Token(slot) => state.woken(slot, event),
             }
         }
         state.events = Some(events);
@@ -464,12 +466,13 @@ impl<S: Service> LoopState<S> {
         }
     }
 
-    fn woken(&mut self, slot: usize, is_readable: bool, is_writable: bool) {
+    fn woken(&mut self, slot: usize, event: &Event) {
         // A connection that is out is found again by its letters or its next event: remember both.
         match self.slots.get_mut(slot).map(|held| &mut held.place) {
             Some(Place::Here(connection)) => {
-                connection.is_readable |= is_readable;
-                connection.is_writable |= is_writable;
+                connection.is_readable |= event.is_readable();
+                connection.is_writable |= event.is_writable();
+                connection.may_have_ended |= event.is_read_closed();
                 self.ready.push_back(slot);
             }
             Some(Place::Out(letters)) => letters.push_back(Letter::SocketReady),

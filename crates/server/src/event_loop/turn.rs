@@ -86,6 +86,7 @@ impl<S: Service> Thread<S> {
             if matches!(letter, Letter::SocketReady) {
                 connection.is_readable = true;
                 connection.is_writable = true;
+                connection.may_have_ended = true;
                 continue;
             }
             let Connection { client, output, .. } = connection;
@@ -126,8 +127,7 @@ impl<S: Service> Thread<S> {
         let verdict = match connection.stream.read(&mut buffer) {
             Ok(0) => self.at_end(connection),
             Ok(count) => {
-                connection.is_readable = count == buffer.len();
-                self.received(connection, count);
+                self.received(connection, count, buffer.len());
                 let mut input = std::mem::take(&mut connection.input);
                 let verdict = self.run_bytes(connection, &buffer[..count], &mut input, own);
                 connection.input = input;
@@ -146,8 +146,7 @@ impl<S: Service> Thread<S> {
         match self.read_behind(connection, wanted) {
             Ok(0) => self.at_end(connection),
             Ok(count) => {
-                connection.is_readable = count == wanted;
-                self.received(connection, count);
+                self.received(connection, count, wanted);
                 // Together they were too much to be read ahead.
                 connection.last_read_bytes += have;
                 if !self.service.may_hold_input(&connection.client, connection.input.len()) {
@@ -181,7 +180,9 @@ impl<S: Service> Thread<S> {
         result
     }
 
-    pub(super) fn received(&mut self, connection: &mut Connection<S>, count: usize) {
+    /// `count` bytes came where there was room for `room`.
+    pub(super) fn received(&mut self, connection: &mut Connection<S>, count: usize, room: usize) {
+        connection.is_readable = count == room || connection.may_have_ended;
         connection.last_read_bytes = count;
         self.service.received(&mut self.worker, &mut connection.client, count);
     }
@@ -344,6 +345,7 @@ fn read_failed<S: Service>(connection: &mut Connection<S>, kind: ErrorKind) -> V
     match kind {
         ErrorKind::WouldBlock => {
             connection.is_readable = false;
+            connection.may_have_ended = false;
             Verdict::Keep
         }
         ErrorKind::Interrupted => Verdict::Keep,
