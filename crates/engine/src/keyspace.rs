@@ -151,8 +151,9 @@ impl Keyspace {
         &'a self,
         wait: &mut KeyspaceWait,
         set: &ShardSet,
+        may_reserve: bool,
     ) -> Option<Locked<'a, Shard>> {
-        wait.poll(&self.locks, set)
+        wait.poll(&self.locks, set, may_reserve)
     }
 
     /// Locks shards, sleeping if it must: for threads that serve nobody else.
@@ -168,7 +169,7 @@ impl Keyspace {
         }
         let mut wait = self.wait(Arc::new(Unpark(std::thread::current())));
         loop {
-            if let Some(locked) = self.poll(&mut wait, &wanted) {
+            if let Some(locked) = self.poll(&mut wait, &wanted, true) {
                 return locked;
             }
             std::thread::park();

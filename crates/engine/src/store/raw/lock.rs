@@ -3,22 +3,29 @@
 //! A command asks for all its shards at once and gets all or none, trying them in ascending order.
 //! Whoever finds a shard busy queues on that one shard, holding nothing, and is woken when it is
 //! free; so a command that waits for a slow one keeps no other key waiting. A shard that has
-//! waiters may still be taken by someone who happens to come by (a lock that is always handed over
-//! in turn makes every holder wait for a sleeping heir), but only [`BYPASSES_MAX`] times: then it
-//! is handed to the first in the queue.
+//! waiters may still be taken by someone who happens to come by: a lock that is always handed over
+//! in turn makes every holder wait for a thread that sleeps.
 //!
-//! Why there is no deadlock: nobody waits while holding. Why nobody starves: the queue is first
-//! come first served and the number of bypasses is bounded.
+//! A waiter that has waited for long reserves those of its shards that are busy ([`wait`]): they
+//! are taken by nobody else, and become its own when the calls that run on them now have ended.
+//!
+//! Why there is no deadlock: nobody waits while holding, and reservations are served by age, so
+//! that the oldest waits for running calls only. Why nobody starves: every waiter becomes the
+//! oldest.
 
-use super::sync::{AtomicBool, AtomicU8, AtomicU32, Mutex, Ordering, spin_hint};
+#[path = "lock/wait.rs"]
+mod wait;
+
+pub use wait::Wait;
+
+use super::sync::{self, AtomicU8, Mutex, Ordering, spin_hint};
 use crate::store::raw::prefetch::prefetch_to_write;
 use crate::store::shard_set::ShardSet;
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use wait::Reservations;
 
-/// How often a shard may be taken by a passer-by while the first of its queue waits.
-pub const BYPASSES_MAX: u32 = 32;
 /// How often a busy lock is looked at again before the caller queues. About two microseconds: an
 /// ordinary command is done by then, a slow one is not worth waiting for.
 const SPINS_MAX: u32 = 64;
@@ -26,19 +33,16 @@ const SPINS_MAX: u32 = 64;
 const HELD: u8 = 1;
 /// Somebody is in the queue: the holder must look there when it unlocks.
 const QUEUED: u8 = 2;
+/// Somebody has waited for long: only the oldest who has reserved the shard may take it.
+const RESERVED: u8 = 4;
 
 /// Told that a shard it queued for may be free now. It may be told more often than needed.
 pub trait Wake: Send + Sync {
     fn wake(&self);
 }
 
-/// A place in a shard's queue.
-struct Waiter {
-    wake: Arc<dyn Wake>,
-    /// The lock is already this waiter's: the unlocker handed it over.
-    granted: AtomicBool,
-    bypassed: AtomicU32,
-}
+/// One who waits in a shard's queue.
+type Waiter = Arc<dyn Wake>;
 
 /// Alone on its cache lines (the processor fetches them in pairs): neighbours are taken by other
 /// threads.
@@ -47,12 +51,13 @@ struct Lock<T> {
     state: AtomicU8,
     /// Right behind, so that whoever takes the lock has the value's first line of memory as well.
     value: UnsafeCell<T>,
-    queue: Mutex<VecDeque<Arc<Waiter>>>,
+    queue: Mutex<VecDeque<Waiter>>,
 }
 
 /// All the shards of a keyspace, each behind its lock.
 pub struct Locks<T> {
     locks: Box<[Lock<T>]>,
+    reservations: Reservations,
 }
 
 // SAFETY: 1. A `T` is reached only through `Locked` and `LockedOne`, which hold that shard's lock
@@ -61,9 +66,10 @@ pub struct Locks<T> {
 unsafe impl<T: Send> Sync for Locks<T> {}
 
 impl<T> Lock<T> {
-    fn try_lock(&self) -> bool {
+    /// Sets HELD if none of `blocking` is set.
+    fn try_lock_unless(&self, blocking: u8) -> bool {
         let mut state = self.state.load(Ordering::Relaxed);
-        while state & HELD == 0 {
+        while state & blocking == 0 {
             match self.state.compare_exchange_weak(
                 state,
                 state | HELD,
@@ -75,6 +81,10 @@ impl<T> Lock<T> {
             }
         }
         false
+    }
+
+    fn try_lock(&self) -> bool {
+        self.try_lock_unless(HELD | RESERVED)
     }
 
     #[inline]
@@ -94,56 +104,36 @@ impl<T> Lock<T> {
         false
     }
 
-    #[inline]
-    fn unlock(&self) {
-        if self.state.compare_exchange(HELD, 0, Ordering::Release, Ordering::Relaxed).is_err() {
-            self.unlock_to_queue();
-        }
+    fn is_free(&self) -> bool {
+        self.state.load(Ordering::Acquire) & (HELD | RESERVED) == 0
     }
 
-    /// Wakes the first in the queue, and hands it the lock if it has been passed by often enough.
-    #[cold]
-    fn unlock_to_queue(&self) {
-        let mut queue = self.queue.lock().unwrap_or_else(|poison| poison.into_inner());
-        let Some(first) = queue.front() else {
-            // The last waiter gave up and left; QUEUED is only ever cleared under the queue's lock.
-            self.state.store(0, Ordering::Release);
-            return;
-        };
-        if first.bypassed.fetch_add(1, Ordering::Relaxed) < BYPASSES_MAX {
-            let first = first.clone();
-            self.state.store(QUEUED, Ordering::Release);
-            drop(queue);
-            first.wake.wake();
-            return;
-        }
-        let heir = queue.pop_front().expect("the queue has a front: it was just looked at");
-        let rest = if queue.is_empty() { 0 } else { QUEUED };
-        self.state.store(HELD | rest, Ordering::Release);
-        heir.granted.store(true, Ordering::Release);
-        drop(queue);
-        heir.wake.wake();
+    fn queue(&self) -> sync::MutexGuard<'_, VecDeque<Waiter>> {
+        self.queue.lock().unwrap_or_else(|poison| poison.into_inner())
     }
 
-    /// Queues `waiter` unless the lock is free by now, in which case it is taken: true.
-    fn lock_or_enqueue(&self, waiter: &Arc<Waiter>) -> bool {
-        let mut queue = self.queue.lock().unwrap_or_else(|poison| poison.into_inner());
-        let before = self.state.fetch_or(QUEUED | HELD, Ordering::Acquire);
-        if before & HELD == 0 {
-            if queue.is_empty() {
-                self.state.store(HELD, Ordering::Relaxed);
-            }
-            return true;
+    /// Queues `waiter`, unless the lock is free by now: false.
+    fn enqueue_unless_free(&self, waiter: &Waiter) -> bool {
+        let mut queue = self.queue();
+        let before = self.state.fetch_or(QUEUED, Ordering::Acquire);
+        let is_free = before & (HELD | RESERVED) == 0;
+        if !is_free {
+            queue.push_back(waiter.clone());
+        } else if queue.is_empty() {
+            self.state.fetch_and(!QUEUED, Ordering::Relaxed);
         }
-        queue.push_back(waiter.clone());
-        false
+        !is_free
     }
 
-    /// Takes `waiter` out of the queue. True if it was granted the lock meanwhile.
-    fn leave_queue(&self, waiter: &Arc<Waiter>) -> bool {
-        let mut queue = self.queue.lock().unwrap_or_else(|poison| poison.into_inner());
-        queue.retain(|other| !Arc::ptr_eq(other, waiter));
-        waiter.granted.load(Ordering::Acquire)
+    /// Takes `waiter` out of the queue.
+    fn leave_queue(&self, waiter: &Waiter) {
+        let mut queue = self.queue();
+        let at = queue.iter().position(|other| Arc::ptr_eq(other, waiter));
+        at.and_then(|at| queue.remove(at));
+    }
+
+    fn first_in_queue(&self) -> Option<Waiter> {
+        self.queue().front().cloned()
     }
 }
 
@@ -157,7 +147,7 @@ impl<T> Locks<T> {
                 value: UnsafeCell::new(value),
             })
             .collect();
-        Locks { locks }
+        Locks { locks, reservations: Reservations::default() }
     }
 
     pub fn len(&self) -> usize {
@@ -182,11 +172,35 @@ impl<T> Locks<T> {
         Ok(locked)
     }
 
+    #[inline]
+    fn unlock(&self, index: usize) {
+        let state = &self.locks[index].state;
+        if state.compare_exchange(HELD, 0, Ordering::Release, Ordering::Relaxed).is_err() {
+            self.unlock_and_wake(index);
+        }
+    }
+
+    /// Wakes the oldest who has reserved the shard, or else the first in its queue.
+    #[cold]
+    fn unlock_and_wake(&self, index: usize) {
+        let lock = &self.locks[index];
+        let queue = lock.queue();
+        // QUEUED is only ever cleared under the queue's lock.
+        let cleared = if queue.is_empty() { HELD | QUEUED } else { HELD };
+        let before = lock.state.fetch_and(!cleared, Ordering::Release);
+        let first = queue.front().cloned();
+        drop(queue);
+        if before & RESERVED != 0 {
+            self.reservations.wake_oldest(index);
+        } else if let Some(first) = first {
+            first.wake();
+        }
+    }
+
     /// Wakes all who wait for a shard, though it is still held: to be told why.
     pub fn wake_waiters(&self, index: usize) {
-        let queue = self.locks[index].queue.lock().unwrap_or_else(|poison| poison.into_inner());
-        let wakes: Vec<Arc<dyn Wake>> = queue.iter().map(|waiter| waiter.wake.clone()).collect();
-        drop(queue);
+        let mut wakes: Vec<Waiter> = self.locks[index].queue().iter().cloned().collect();
+        wakes.extend(self.reservations.all_of(index));
         wakes.iter().for_each(|wake| wake.wake());
     }
 
@@ -203,14 +217,14 @@ impl<T> Locks<T> {
     /// Locks one shard if that takes no waiting at all: for housekeeping.
     #[inline]
     pub fn try_lock_now(&self, index: usize) -> Option<LockedOne<'_, T>> {
-        let lock = &self.locks[index];
-        lock.try_lock().then(|| LockedOne { lock })
+        self.locks[index].try_lock().then(|| LockedOne { locks: self, index })
     }
 }
 
 /// One locked shard, to which no other is added. Dropping it unlocks it.
 pub struct LockedOne<'a, T> {
-    lock: &'a Lock<T>,
+    locks: &'a Locks<T>,
+    index: usize,
 }
 
 impl<T> LockedOne<'_, T> {
@@ -218,14 +232,14 @@ impl<T> LockedOne<'_, T> {
     pub fn shard(&mut self) -> &mut T {
         // SAFETY: 1. `self` holds the lock, so that nothing else gives access to the value. 2. The
         // returned borrow is of `&mut self`, so that there is only one at a time.
-        unsafe { &mut *self.lock.value.get() }
+        unsafe { &mut *self.locks.locks[self.index].value.get() }
     }
 }
 
 impl<T> Drop for LockedOne<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        self.lock.unlock();
+        self.locks.unlock(self.index);
     }
 }
 
@@ -302,103 +316,8 @@ impl<T> Drop for Locked<'_, T> {
     #[inline]
     fn drop(&mut self) {
         let _always = self.held.try_each(|index| {
-            self.locks.locks[index].unlock();
+            self.locks.unlock(index);
             true
         });
-    }
-}
-
-/// A command's wait for a busy shard. It holds no lock, except one that was handed to it and that
-/// it has not looked at yet. Dropping it leaves the queue.
-pub struct Wait<T> {
-    locks: Arc<Locks<T>>,
-    wake: Arc<dyn Wake>,
-    queued: Option<(usize, Arc<Waiter>)>,
-}
-
-impl<T> Wait<T> {
-    pub fn new(locks: Arc<Locks<T>>, wake: Arc<dyn Wake>) -> Self {
-        Wait { locks, wake, queued: None }
-    }
-
-    /// Tries to lock all of `wanted`; on failure stays queued on a shard that was busy and will be
-    /// woken. Spurious calls are harmless: a place in the queue is kept.
-    pub fn poll<'a>(&mut self, locks: &'a Locks<T>, wanted: &ShardSet) -> Option<Locked<'a, T>> {
-        assert!(std::ptr::eq(locks, &*self.locks), "a wait belongs to one keyspace");
-        let mut granted = match self.queued.take() {
-            None => None,
-            Some((index, waiter)) => {
-                if waiter.granted.load(Ordering::Acquire) {
-                    Some(Locked { locks, held: ShardSet::one(index) })
-                } else if locks.locks[index].try_lock() {
-                    // Taken on our own: the place in the queue is no longer needed. The grant can't
-                    // come between, for only a holder grants, and the holder is us.
-                    locks.locks[index].leave_queue(&waiter);
-                    Some(Locked { locks, held: ShardSet::one(index) })
-                } else {
-                    self.queued = Some((index, waiter));
-                    return None;
-                }
-            }
-        };
-        loop {
-            let busy = match lock_rest(locks, wanted, granted.take()) {
-                Ok(locked) => return Some(locked),
-                Err(busy) => busy,
-            };
-            let waiter = Arc::new(Waiter {
-                wake: self.wake.clone(),
-                granted: AtomicBool::new(false),
-                bypassed: AtomicU32::new(0),
-            });
-            if !locks.locks[busy].lock_or_enqueue(&waiter) {
-                self.queued = Some((busy, waiter));
-                return None;
-            }
-            granted = Some(Locked { locks, held: ShardSet::one(busy) });
-        }
-    }
-}
-
-/// Tries the shards of `wanted` that `first` does not hold yet. Nothing stays locked on failure.
-fn lock_rest<'a, T>(
-    locks: &'a Locks<T>,
-    wanted: &ShardSet,
-    first: Option<Locked<'a, T>>,
-) -> Result<Locked<'a, T>, usize> {
-    let mut locked = first.unwrap_or(Locked { locks, held: ShardSet::EMPTY });
-    wanted.try_each(|index| {
-        let is_locked = locked.held.contains(index) || locks.locks[index].try_lock_spinning();
-        if is_locked {
-            locked.held.insert(index);
-        }
-        is_locked
-    })?;
-    // What was waited for may be wanted no more (a script was reloaded, say): give it back.
-    if !locked.held.is_subset(wanted) {
-        for index in locked.held.iter().filter(|&index| !wanted.contains(index)) {
-            locked.held.remove(index);
-            locks.locks[index].unlock();
-        }
-    }
-    Ok(locked)
-}
-
-impl<T> Drop for Wait<T> {
-    fn drop(&mut self) {
-        if let Some((index, waiter)) = self.queued.take() {
-            let lock = &self.locks.locks[index];
-            if lock.leave_queue(&waiter) {
-                lock.unlock();
-            } else {
-                // A wake-up meant for us may have been the only one: pass it on.
-                let queue = lock.queue.lock().unwrap_or_else(|poison| poison.into_inner());
-                let next = queue.front().map(|next| next.wake.clone());
-                drop(queue);
-                if let Some(wake) = next {
-                    wake.wake();
-                }
-            }
-        }
     }
 }

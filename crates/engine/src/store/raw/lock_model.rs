@@ -2,11 +2,21 @@
 //! step is scheduled by shuttle.
 
 mod sync {
-    pub(super) use shuttle::sync::Mutex;
-    pub(super) use shuttle::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+    use shuttle::rand::Rng;
+    pub(super) use shuttle::sync::atomic::{AtomicU8, Ordering};
+    pub(super) use shuttle::sync::{Mutex, MutexGuard};
 
     pub(super) fn spin_hint() {
         shuttle::thread::yield_now();
+    }
+
+    pub(super) type Moment = ();
+
+    pub(super) fn now() -> Moment {}
+
+    /// Any time may have passed: a waiter may have grown old at each look.
+    pub(super) fn micros_since(_moment: Moment) -> u64 {
+        if shuttle::rand::thread_rng().gen_bool(0.5) { u64::MAX } else { 0 }
     }
 }
 
@@ -57,7 +67,7 @@ fn with_locked(
     let bell = Arc::new(Bell::default());
     let mut wait = Wait::new(locks.clone(), bell.clone());
     loop {
-        if let Some(mut locked) = wait.poll(locks, &wanted) {
+        if let Some(mut locked) = wait.poll(locks, &wanted, true) {
             return action(&mut locked);
         }
         bell.await_ring();
@@ -118,7 +128,7 @@ fn a_waiter_that_leaves_strands_nobody() {
                         if at == 0 {
                             let bell = Arc::new(Bell::default());
                             let mut wait = Wait::new(locks.clone(), bell);
-                            drop(wait.poll(&locks, &set(&[0])));
+                            drop(wait.poll(&locks, &set(&[0]), true));
                             drop(wait);
                             return;
                         }
@@ -130,6 +140,76 @@ fn a_waiter_that_leaves_strands_nobody() {
                 .collect();
             threads.into_iter().for_each(|thread| thread.join().unwrap());
             with_locked(&locks, set(&[0]), |locked| assert_eq!(*locked.shard(0), 4));
+        },
+        SCHEDULES,
+    );
+}
+
+/// One that has reserved shards and gives up, or goes back to the queue because it may reserve no
+/// longer, leaves them to others.
+#[test]
+fn a_reservation_that_is_given_up_strands_nobody() {
+    shuttle::check_random(
+        || {
+            let locks = Arc::new(Locks::new([0u64, 0, 0]));
+            let threads: Vec<_> = (0..4)
+                .map(|at| {
+                    let locks = locks.clone();
+                    shuttle::thread::spawn(move || {
+                        let wanted = set(&[at % 3, (at + 1) % 3]);
+                        let bell = Arc::new(Bell::default());
+                        let mut wait = Wait::new(locks.clone(), bell.clone());
+                        if wait.poll(&locks, &wanted, true).is_some() || at == 0 {
+                            // It may have reserved, and leaves.
+                            return;
+                        }
+                        loop {
+                            bell.await_ring();
+                            if wait.poll(&locks, &wanted, at != 1).is_some() {
+                                return;
+                            }
+                        }
+                    })
+                })
+                .collect();
+            for index in 0..3 {
+                with_locked(&locks, set(&[index]), |locked| *locked.shard(index) += 1);
+            }
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            with_locked(&locks, set(&[0, 1, 2]), |locked| {
+                assert_eq!((0..3).map(|index| *locked.shard(index)).sum::<u64>(), 3);
+            });
+        },
+        SCHEDULES,
+    );
+}
+
+/// A call that needs other shards when it is tried again (its script was replaced, say) gives back
+/// what it had reserved before.
+#[test]
+fn a_wait_whose_shards_change_ends() {
+    shuttle::check_random(
+        || {
+            let locks = Arc::new(Locks::new([0u64, 0]));
+            let threads: Vec<_> = (0..3)
+                .map(|at| {
+                    let locks = locks.clone();
+                    shuttle::thread::spawn(move || {
+                        let bell = Arc::new(Bell::default());
+                        let mut wait = Wait::new(locks.clone(), bell.clone());
+                        let mut tries = at;
+                        loop {
+                            tries += 1;
+                            if wait.poll(&locks, &set(&[tries % 2]), true).is_some() {
+                                return;
+                            }
+                            bell.await_ring();
+                        }
+                    })
+                })
+                .collect();
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            with_locked(&locks, set(&[0, 1]), |locked| *locked.shard(0) += 1);
         },
         SCHEDULES,
     );

@@ -2,5 +2,17 @@
 //! against its own.
 
 pub(super) use std::hint::spin_loop as spin_hint;
-pub(super) use std::sync::Mutex;
-pub(super) use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+pub(super) use std::sync::atomic::{AtomicU8, Ordering};
+pub(super) use std::sync::{Mutex, MutexGuard};
+use std::time::Instant;
+
+/// A moment of the monotonic clock.
+pub(super) type Moment = Instant;
+
+pub(super) fn now() -> Moment {
+    Instant::now()
+}
+
+pub(super) fn micros_since(moment: Moment) -> u64 {
+    moment.elapsed().as_micros() as u64
+}
