@@ -5,11 +5,12 @@
 
 use mio::net::TcpListener;
 use russet_base::Args;
+use russet_commands::client::After;
 use russet_commands::dispatch::Progress;
 use russet_commands::mail::Letter;
 use russet_commands::together::Ran;
 use russet_protocol::RequestLimits;
-use russet_server::event_loop::{Address, After, Buffers, Fleet, Listener, Peer, Service};
+use russet_server::event_loop::{Address, Buffers, Fleet, Listener, Peer, Service};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -1,17 +1,19 @@
 //! Commands that wait for a key to be fed, whatever its type: how they are parked, served by the
 //! writer that feeds them, tried again, and given up.
 
-use crate::clients::ClientCard;
+use crate::client::Hold;
+use crate::clients::{ClientCard, ClientFlags};
+use crate::ctx::Ctx;
 use crate::dispatch::settle;
 use crate::error::Refusal;
 use crate::mail::{Letter, Mailbox};
 use crate::node::Node;
-use crate::session::Session;
 use russet_base::clock::UnixMillis;
 use russet_base::longdouble::LongDouble;
 use russet_base::{Args, OwnedArgs, num};
 use russet_catalog::{Command, resolve};
 use russet_engine::keys::{Effects, Keys, ReadyKey};
+use russet_engine::keyspace::KeyspaceWait;
 use russet_engine::store::shard_set::ShardSet;
 use russet_engine::value::{Type, type_of};
 use russet_engine::waiting::Waiter;
@@ -19,7 +21,7 @@ use russet_protocol::{Resp, RespWriter, Sink};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a blocked client wants with the key that feeds it.
 pub trait BlockedCall: Send + Sync {
@@ -83,7 +85,10 @@ struct Parked {
     call: Box<dyn BlockedCall>,
     keys: Arc<[Box<[u8]>]>,
     resp: Resp,
+    card: Arc<ClientCard>,
     mailbox: Arc<dyn Mailbox>,
+    /// How many clients are blocked: one fewer as soon as the wait is claimed.
+    blocked_clients: Arc<AtomicU64>,
 }
 
 /// What the session remembers while it waits.
@@ -92,6 +97,8 @@ pub struct BlockedState {
     pub keys: Arc<[Box<[u8]>]>,
     pub deadline: Option<UnixMillis>,
     pub args: OwnedArgs,
+    /// The call is to be tried again and waits for its shards.
+    pub retry: Option<KeyspaceWait>,
 }
 
 impl BlockedState {
@@ -102,12 +109,21 @@ impl BlockedState {
 }
 
 /// Parks a client in the queues of its keys. The shards of all of them are locked.
-pub(crate) fn park(keys: &mut Keys, session: &mut Session, args: Args, request: BlockRequest) {
+pub(crate) fn park(ctx: &mut Ctx, args: Args, request: BlockRequest) {
+    let Ctx { keys, session, node, .. } = ctx;
     let BlockRequest { keys: awaited, wants, deadline, call } = request;
     let awaited: Arc<[Box<[u8]>]> = awaited.into();
     let (again, alarm) = (call.again(args), call.alarm(keys));
-    let mailbox = session.mailbox.clone();
-    let parked = Parked { call, keys: awaited.clone(), resp: session.resp, mailbox };
+    let parked = Parked {
+        call,
+        keys: awaited.clone(),
+        resp: session.resp,
+        card: session.card.clone(),
+        mailbox: session.mailbox.clone(),
+        blocked_clients: node.stats.blocked_clients.clone(),
+    };
+    session.card.set_flag(ClientFlags::BLOCKED, true);
+    node.stats.blocked_clients.fetch_add(1, Ordering::Relaxed);
     let waiter = Arc::new(Waiter::new(session.id(), keys.db, wants, Box::new(parked)));
     for key in awaited.iter() {
         keys.shard_of(key).waiting.add(key, &waiter);
@@ -118,7 +134,20 @@ pub(crate) fn park(keys: &mut Keys, session: &mut Session, args: Args, request: 
     }
     *session.card.waiter() = Arc::downgrade(&waiter);
     session.card.argument_bytes.store(args.bytes_total() as u64, Ordering::Relaxed);
-    session.blocked = Some(BlockedState { waiter, keys: awaited, deadline, args: again });
+    let state = BlockedState { waiter, keys: awaited, deadline, args: again, retry: None };
+    session.hold = Hold::Keys(Box::new(state));
+}
+
+/// Ends a wait, if nobody else has: true for exactly one caller, who must then answer the client.
+/// From here on the client counts as blocked no more.
+pub(crate) fn claim(waiter: &Waiter) -> bool {
+    let is_ours = waiter.claim();
+    if is_ours {
+        let Parked { card, blocked_clients, .. } = parked(waiter);
+        card.set_flag(ClientFlags::BLOCKED, false);
+        blocked_clients.fetch_sub(1, Ordering::Relaxed);
+    }
+    is_ours
 }
 
 /// How many keys clients wait for.
@@ -191,7 +220,7 @@ fn serve_key(keys: &mut Keys, ready: &ReadyKey) {
             parked.mailbox.post(Letter::Retry(waiter.clone()));
             return;
         }
-        if !waiter.claim() {
+        if !claim(&waiter) {
             continue;
         }
         let mut reply = Vec::new();
@@ -213,7 +242,7 @@ fn end_lost(keys: &mut Keys, ready: &ReadyKey) {
     for waiter in keys.shard_of(&ready.key).waiting.others(ready, found) {
         let parked = parked(&waiter);
         if let Some(refusal) = parked.call.lost(&ready.key, found)
-            && waiter.claim()
+            && claim(&waiter)
         {
             let mut reply = Vec::new();
             RespWriter::new(&mut reply, parked.resp).error(&refusal.wire());
@@ -333,20 +362,12 @@ fn timeout_seconds(word: &[u8]) -> Result<f64, Refusal> {
 pub enum GiveUp {
     TimedOut,
     UnblockedWithError,
-    Disconnected,
-}
-
-/// Ends a session's wait from its own side, and gives back what it waited for. None if a writer
-/// served it first: the reply is in the mail then.
-pub fn give_up(session: &mut Session, why: GiveUp, reply: &mut dyn Sink) -> Option<BlockedState> {
-    let is_ours = session.blocked.as_ref()?.waiter.claim();
-    if is_ours { answer(session, why, reply) } else { None }
 }
 
 /// Ends another client's wait: from here on nobody feeds it. False if it does not wait, or no
 /// longer.
 pub(crate) fn unblock(card: &ClientCard, with_error: bool) -> bool {
-    let waiter = card.waiter().upgrade().filter(|waiter| waiter.claim());
+    let waiter = card.waiter().upgrade().filter(|waiter| claim(waiter));
     let is_ended = waiter.is_some();
     if let Some(waiter) = waiter {
         card.post(Letter::Unblock { waiter, with_error });
@@ -354,15 +375,12 @@ pub(crate) fn unblock(card: &ClientCard, with_error: bool) -> bool {
     is_ended
 }
 
-/// The last words of a wait that has been claimed.
-pub fn answer(session: &mut Session, why: GiveUp, reply: &mut dyn Sink) -> Option<BlockedState> {
-    let state = session.blocked.take()?;
+/// The reply to a wait that ends without having been served.
+pub(crate) fn last_words(state: &BlockedState, why: GiveUp, reply: &mut dyn Sink) {
     match why {
         GiveUp::TimedOut => parked(&state.waiter).call.timed_out(reply),
         GiveUp::UnblockedWithError => {
             reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
         }
-        GiveUp::Disconnected => {}
     }
-    Some(state)
 }

@@ -1,6 +1,6 @@
 //! Who is connected, as CLIENT LIST shows it. Each connection writes its own card; anyone may read.
 
-use crate::mail::{Letter, Mailbox};
+use crate::mail::{Letter, Mailbox, Receipt};
 use russet_engine::waiting::Waiter;
 use std::collections::BTreeMap;
 use std::sync::atomic::{
@@ -40,7 +40,7 @@ pub struct ClientCard {
     pub commands: AtomicU64,
     pub input_bytes_total: AtomicU64,
     pub output_bytes_total: AtomicU64,
-    pub is_killed: AtomicBool,
+    is_killed: AtomicBool,
     pub names: Mutex<ClientNames>,
     mailbox: Mutex<Option<Arc<dyn Mailbox>>>,
     /// Its last wait, for CLIENT UNBLOCK to end.
@@ -157,10 +157,15 @@ impl ClientCard {
         }
     }
 
-    pub fn kill(&self) {
+    /// Ends the client; whoever has the receipt's sender waits until it is gone.
+    pub fn kill(&self, receipt: Option<Receipt>) {
         self.is_killed.store(true, Ordering::Relaxed);
         self.set_flag(ClientFlags::CLOSE_ASAP, true);
-        self.post(Letter::Kill);
+        self.post(Letter::Kill(receipt));
+    }
+
+    pub fn is_killed(&self) -> bool {
+        self.is_killed.load(Ordering::Relaxed)
     }
 }
 

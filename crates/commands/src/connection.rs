@@ -104,12 +104,8 @@ fn close_after_reply(session: &mut Session) {
     session.card.set_flag(ClientFlags::CLOSE_AFTER_REPLY, true);
 }
 
-/// Forgets a client that is gone: nobody serves, watches or publishes for it any more.
-pub fn disconnect(node: &Node, session: &mut Session) {
-    session.wait = None;
-    if let Some(state) = session.blocked.take() {
-        state.waiter.claim();
-    }
+/// Forgets a client that is gone: nobody watches or publishes for it any more.
+pub(crate) fn disconnect(node: &Node, session: &mut Session) {
     transactions::discard_state(session);
     pubsub::unsubscribe_all(node, session);
     node.monitors.remove(session.id());

@@ -1,6 +1,7 @@
 //! The path of every command: look up, check, plan, lock, run, settle.
 
 use crate::blocking::{self, BlockedState};
+use crate::client::Hold;
 use crate::ctx::{Ctx, Flow, Outcome};
 use crate::error::Refusal;
 use crate::gate;
@@ -19,7 +20,7 @@ use russet_base::{Args, UnixMillis};
 use russet_catalog::spec::Flags;
 use russet_catalog::{Command, Unknown, keys as key_positions, resolve};
 use russet_engine::keys::{Effects, Keys};
-use russet_engine::keyspace::Place;
+use russet_engine::keyspace::{KeyspaceWait, Place};
 use russet_engine::shard::Shard;
 use russet_engine::store::raw::lock::Locked;
 use russet_engine::store::shard_set::ShardSet;
@@ -35,9 +36,9 @@ const EXPECTED_WORDS_MAX: usize = 32;
 pub enum Progress {
     /// The reply is written.
     Done,
-    /// A shard is busy: give the same words to [`Worker::run`] again after a letter.
+    /// A shard is busy, or the client paused: the same command is to be given again after a letter.
     Busy,
-    /// The client waits for keys; nothing is written. `session.blocked` says more.
+    /// The command is under way and the client waits; nothing is written. `session.hold` says more.
     Blocked,
 }
 
@@ -144,8 +145,8 @@ impl Worker {
                     self.stats.of(command).failed.add(1);
                 }
             }
-            Ending::TimedOut => {}
-            Ending::Unblocked => {
+            Ending::TimedOut(_) => {}
+            Ending::Unblocked(_) => {
                 self.node.stats.count_error("UNBLOCKED");
                 self.stats.of(command).rejected.add(1);
             }
@@ -190,7 +191,10 @@ impl Worker {
             match gate::check(&self.node, session, command, args, sink) {
                 gate::Verdict::Pass => {}
                 gate::Verdict::Answered => return Progress::Done,
-                gate::Verdict::Wait => return Progress::Busy,
+                gate::Verdict::Wait => {
+                    session.hold_for_pause();
+                    return Progress::Busy;
+                }
                 gate::Verdict::Refuse(refusal) => {
                     self.refuse(session, Some(command), refusal, sink);
                     return Progress::Done;
@@ -219,6 +223,8 @@ impl Worker {
         refusal: Refusal,
         sink: &mut dyn Sink,
     ) {
+        // What it may have waited for is of no use to the command behind it.
+        session.take_wait();
         let mut text = refusal.wire();
         if let Some(command) = command {
             self.stats.of(command).rejected.add(1);
@@ -254,14 +260,14 @@ impl Worker {
         let Some(locked) = lock(node, session, &self.shards) else {
             return self.find_busy(session, command, sink);
         };
-        let retrying = session.blocked.as_ref().map(|_| session.card.clone());
+        let retrying = session.blocked().map(|_| session.card.clone());
         let _unblock_waits = retrying.as_ref().map(|card| card.waiter());
-        if session.blocked.as_ref().is_some_and(|state| state.waiter.is_settled()) {
+        if session.blocked().is_some_and(|state| state.waiter.is_settled()) {
             return Progress::Blocked;
         }
         // The turn began, or the command before it ended, no more than a parsing ago.
         let started = self.batch_started;
-        let is_retry = session.blocked.is_some();
+        let is_retry = session.blocked().is_some();
         // A block, for a `drop` would move the locks about before it lets go of them.
         let progress = 'run: {
             let mut keys = node.keyspace.keys(locked, &mut self.effects, (session.db, self.now));
@@ -312,7 +318,11 @@ impl Worker {
         let Some(run) = self.node.scripts.running.in_the_way(&self.shards) else {
             return Progress::Busy;
         };
-        session.wait = None;
+        // A call that waits for keys simply waits on.
+        if session.blocked().is_some() {
+            return Progress::Busy;
+        }
+        session.hold = Hold::None;
         let text = if run.is_function { BUSY_FUNCTION } else { BUSY_SCRIPT };
         self.refuse(session, Some(command), Refusal::text(text), sink);
         Progress::Done
@@ -410,16 +420,30 @@ pub(crate) fn plan_keys(
 /// Locks, or sets the client aside to wait.
 #[inline]
 fn lock<'n>(node: &'n Node, session: &mut Session, shards: &ShardSet) -> Option<Locked<'n, Shard>> {
-    let mut wait = match session.wait.take() {
-        Some(wait) => wait,
+    match session.take_wait() {
         None => match node.keyspace.try_lock(shards) {
-            Ok(locked) => return Some(locked),
-            Err(_busy) => node.keyspace.wait(Arc::new(WakeByMail(session.mailbox.clone()))),
+            Ok(locked) => Some(locked),
+            Err(_busy) => {
+                let wait = node.keyspace.wait(Arc::new(WakeByMail(session.mailbox.clone())));
+                poll(node, session, wait, shards)
+            }
         },
-    };
-    let locked = node.keyspace.poll(&mut wait, shards);
+        Some(wait) => poll(node, session, wait, shards),
+    }
+}
+
+#[cold]
+fn poll<'n>(
+    node: &'n Node,
+    session: &mut Session,
+    mut wait: KeyspaceWait,
+    shards: &ShardSet,
+) -> Option<Locked<'n, Shard>> {
+    // Nobody keeps others waiting for a script that is past `busy-reply-threshold`.
+    let may_reserve = node.scripts.running.in_the_way(shards).is_none();
+    let locked = node.keyspace.poll(&mut wait, shards, may_reserve);
     if locked.is_none() {
-        session.wait = Some(wait);
+        session.hold_for_shards(wait);
     }
     locked
 }
@@ -429,8 +453,8 @@ fn conclude(ctx: &mut Ctx, outcome: Outcome, args: Args) -> Progress {
     match outcome {
         Ok(Flow::Done | Flow::Replan) => {}
         Ok(Flow::Block(request)) => {
-            match &ctx.session.blocked {
-                None => blocking::park(ctx.keys, ctx.session, args, *request),
+            match ctx.session.blocked() {
+                None => blocking::park(ctx, args, *request),
                 // A second try was in vain: its turn is over for now.
                 Some(state) => state.keys.iter().for_each(|key| ctx.keys.recheck_waiters(key)),
             }
@@ -438,9 +462,11 @@ fn conclude(ctx: &mut Ctx, outcome: Outcome, args: Args) -> Progress {
         }
         Err(refusal) => fail(ctx, &refusal),
     }
-    if let Some(state) = ctx.session.blocked.take() {
+    if ctx.session.blocked().is_some()
+        && let Hold::Keys(state) = std::mem::take(&mut ctx.session.hold)
+    {
         // A second try was answered: nobody else may, and those behind it get their turn.
-        let was_waiting = state.waiter.claim();
+        let was_waiting = blocking::claim(&state.waiter);
         debug_assert!(was_waiting, "its keys and its card were locked since it was seen waiting");
         for key in state.keys.iter() {
             ctx.keys.recheck_waiters(key);
@@ -452,11 +478,19 @@ fn conclude(ctx: &mut Ctx, outcome: Outcome, args: Args) -> Progress {
 /// How a wait ended.
 #[derive(Clone, Copy, Debug)]
 pub enum Ending<'r> {
-    /// With this reply, which may be an error.
+    /// Served by another client's write; the reply may be an error.
     Answered(&'r [u8]),
-    TimedOut,
+    TimedOut(&'r [u8]),
     /// By CLIENT UNBLOCK with an error.
-    Unblocked,
+    Unblocked(&'r [u8]),
+}
+
+impl<'r> Ending<'r> {
+    pub(crate) fn reply(self) -> &'r [u8] {
+        match self {
+            Ending::Answered(reply) | Ending::TimedOut(reply) | Ending::Unblocked(reply) => reply,
+        }
+    }
 }
 
 /// Answers with a refusal, and counts it.

@@ -5,6 +5,7 @@
 mod bitmap;
 pub mod blocking;
 mod bloom;
+pub mod client;
 pub mod clients;
 pub mod config;
 pub mod connection;

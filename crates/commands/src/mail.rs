@@ -3,6 +3,7 @@
 use russet_engine::store::raw::lock::Wake;
 use russet_engine::waiting::Waiter;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Everything that can be told to a connection from outside.
 pub enum Letter {
@@ -16,10 +17,12 @@ pub enum Letter {
     Unblock { waiter: Arc<Waiter>, with_error: bool },
     /// A shard that a set-aside command waits for may be free.
     ShardFree,
-    /// CLIENT PAUSE is over, or something else worth another look at the connection.
-    Resume,
+    /// CLIENT PAUSE is over.
+    Resume(Option<Receipt>),
     /// CLIENT KILL.
-    Kill,
+    Kill(Option<Receipt>),
+    /// What this client asked of others has been done by all of them.
+    Acknowledged,
     /// The socket became ready while the connection was busy elsewhere.
     SocketReady,
 }
@@ -28,6 +31,47 @@ pub enum Letter {
 /// does not read its mail.
 pub trait Mailbox: Send + Sync {
     fn post(&self, letter: Letter);
+}
+
+/// What a client has asked of others and waits for.
+pub struct Pending {
+    /// Receipts that are still out, and one of the sender's own until all letters are posted.
+    left: AtomicUsize,
+    mailbox: Arc<dyn Mailbox>,
+}
+
+impl Pending {
+    pub fn new(mailbox: Arc<dyn Mailbox>) -> Arc<Self> {
+        Arc::new(Pending { left: AtomicUsize::new(0), mailbox })
+    }
+
+    /// The sender's own receipt; those that go with letters are made from it.
+    pub fn receipt(self: &Arc<Self>) -> Receipt {
+        self.left.fetch_add(1, Ordering::Relaxed);
+        Receipt(self.clone())
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.left.load(Ordering::Acquire) == 0
+    }
+}
+
+/// Goes with a letter whose sender waits until it has been acted on. Dropped, it says so: by the
+/// client that has done what was asked, or with a letter that finds nobody.
+pub struct Receipt(Arc<Pending>);
+
+impl Receipt {
+    pub fn another(&self) -> Self {
+        self.0.receipt()
+    }
+}
+
+impl Drop for Receipt {
+    fn drop(&mut self) {
+        if self.0.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.mailbox.post(Letter::Acknowledged);
+        }
+    }
 }
 
 /// Lets a shard's queue wake the connection that waits in it.

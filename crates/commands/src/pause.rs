@@ -1,7 +1,7 @@
 //! CLIENT PAUSE: holds back commands, and expiry with them, until a moment.
 
 use crate::clients::{ClientCard, ClientFlags};
-use crate::mail::{Letter, Mailbox};
+use crate::mail::{Letter, Mailbox, Receipt};
 use crate::node::Node;
 use crate::session::Session;
 use crate::{scripting, transactions};
@@ -10,7 +10,7 @@ use russet_catalog::Command;
 use russet_catalog::spec::Flags;
 use russet_engine::keyspace::Keyspace;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PauseKind {
@@ -23,12 +23,20 @@ struct Held {
     mailbox: Arc<dyn Mailbox>,
 }
 
+/// What a pause is, and whom it holds: under one lock, so that nobody is held by a pause that has
+/// ended.
+#[derive(Default)]
+struct State {
+    until: Option<(PauseKind, UnixMillis)>,
+    /// Clients that were held back, to be told when it is over.
+    held: Vec<Held>,
+}
+
 #[derive(Default)]
 pub struct Pause {
+    /// Whether there may be a pause: one look for all commands while there is none.
     is_on: AtomicBool,
-    until: Mutex<Option<(PauseKind, UnixMillis)>>,
-    /// Clients that were held back, to be told when it is over.
-    held: Mutex<Vec<Held>>,
+    state: Mutex<State>,
 }
 
 impl Pause {
@@ -37,10 +45,14 @@ impl Pause {
         self.is_on.load(Ordering::Relaxed)
     }
 
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+
     /// Pauses, never for shorter or for less than before.
     pub fn start(&self, keyspace: &Keyspace, kind: PauseKind, end: UnixMillis) {
-        let mut until = self.until.lock().unwrap_or_else(|poison| poison.into_inner());
-        *until = Some(match *until {
+        let mut state = self.lock();
+        state.until = Some(match state.until {
             Some((old, old_end)) => {
                 let kind = if old == PauseKind::All { old } else { kind };
                 (kind, old_end.max(end))
@@ -51,26 +63,39 @@ impl Pause {
         keyspace.hold_expiry(true);
     }
 
-    pub fn end(&self, keyspace: &Keyspace) {
-        *self.until.lock().unwrap_or_else(|poison| poison.into_inner()) = None;
+    /// Ends the pause. The clients that it held go on; `receipt` is for who waits until they have.
+    pub fn end(&self, keyspace: &Keyspace, receipt: Option<&Receipt>) {
+        self.end_locked(self.lock(), keyspace, receipt);
+    }
+
+    fn end_locked(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        keyspace: &Keyspace,
+        receipt: Option<&Receipt>,
+    ) {
+        state.until = None;
         self.is_on.store(false, Ordering::Relaxed);
         keyspace.hold_expiry(false);
-        let held =
-            std::mem::take(&mut *self.held.lock().unwrap_or_else(|poison| poison.into_inner()));
-        for Held { card, mailbox } in held {
-            card.set_flag(ClientFlags::PAUSED, false);
-            mailbox.post(Letter::Resume);
+        let held = std::mem::take(&mut state.held);
+        held.iter().for_each(|held| held.card.set_flag(ClientFlags::PAUSED, false));
+        drop(state);
+        for Held { mailbox, .. } in held {
+            mailbox.post(Letter::Resume(receipt.map(Receipt::another)));
         }
     }
 
     pub fn state(&self) -> Option<(PauseKind, UnixMillis)> {
-        *self.until.lock().unwrap_or_else(|poison| poison.into_inner())
+        self.lock().until
     }
 
     /// Ends a pause whose time is over; called by the housekeeping.
     pub fn tick(&self, keyspace: &Keyspace, now: UnixMillis) {
-        if self.is_on() && self.state().is_some_and(|(_, end)| end <= now) {
-            self.end(keyspace);
+        if self.is_on() {
+            let state = self.lock();
+            if state.until.is_some_and(|(_, end)| end <= now) {
+                self.end_locked(state, keyspace, None);
+            }
         }
     }
 
@@ -84,12 +109,9 @@ impl Pause {
         if !self.is_on() {
             return false;
         }
-        let Some((kind, end)) = self.state() else { return false };
-        if end <= node.clock.now() {
-            self.end(&node.keyspace);
-            return false;
-        }
-        let is_held = match kind {
+        let now = node.clock.now();
+        let Some((kind, _)) = self.state() else { return false };
+        let would_hold = match kind {
             // DIFFERS: CLIENT itself gets through, or nobody could end the pause.
             PauseKind::All => command.parent() != Some(Command::Client),
             PauseKind::Write => {
@@ -99,12 +121,24 @@ impl Pause {
                     })
             }
         };
-        if is_held && !session.card.has_flag(ClientFlags::PAUSED) {
-            session.card.set_flag(ClientFlags::PAUSED, true);
-            let held = Held { card: session.card.clone(), mailbox: session.mailbox.clone() };
-            self.held.lock().unwrap_or_else(|poison| poison.into_inner()).push(held);
+        if !would_hold {
+            return false;
         }
-        is_held
+        // It may have ended meanwhile, or begun again: only who is in the list is told.
+        let mut state = self.lock();
+        match state.until {
+            None => return false,
+            Some((_, end)) if end <= now => {
+                self.end_locked(state, &node.keyspace, None);
+                return false;
+            }
+            Some(_) => {}
+        }
+        if !session.card.has_flag(ClientFlags::PAUSED) {
+            session.card.set_flag(ClientFlags::PAUSED, true);
+            state.held.push(Held { card: session.card.clone(), mailbox: session.mailbox.clone() });
+        }
+        true
     }
 }
 

@@ -1,8 +1,9 @@
 //! One client's state, as commands see it: nothing of sockets or buffers.
 
 use crate::blocking::BlockedState;
+use crate::client::Hold;
 use crate::clients::{ClientCard, ClientFlags};
-use crate::mail::Mailbox;
+use crate::mail::{Mailbox, Pending, Receipt};
 use crate::pubsub::Subscriptions;
 use crate::stats::CallCounts;
 use crate::transactions::Transaction;
@@ -71,10 +72,10 @@ pub struct Session {
     pub is_silent: bool,
     /// What runs is a command that a script called.
     pub is_in_script: bool,
-    /// Set while a command of this client waits for a busy shard.
-    pub wait: Option<KeyspaceWait>,
-    /// Set while this client is blocked on keys.
-    pub blocked: Option<BlockedState>,
+    /// Why its next command is not run now.
+    pub hold: Hold,
+    /// What the command under way has asked of other clients: its reply waits for them.
+    pub(crate) pending: Option<Arc<Pending>>,
     /// QUIT, a protocol error, or CLIENT KILL of itself: close when the replies are written.
     pub is_closing: bool,
 }
@@ -98,14 +99,61 @@ impl Session {
             subscriptions: Subscriptions::default(),
             is_silent: false,
             is_in_script: false,
-            wait: None,
-            blocked: None,
+            hold: Hold::None,
+            pending: None,
             is_closing: false,
         }
     }
 
     pub fn id(&self) -> u64 {
         self.card.id
+    }
+
+    /// The reply of the command under way waits until what is asked of other clients with letters
+    /// that carry a receipt has been done.
+    pub(crate) fn ask_others(&mut self) -> Receipt {
+        // A transaction may ask more than once.
+        self.pending.get_or_insert_with(|| Pending::new(self.mailbox.clone())).receipt()
+    }
+
+    /// CLIENT PAUSE holds its command back. A place that it had in a shard's queue is given up, and
+    /// so is what it has reserved: nobody else is to wait for a client that is held back.
+    pub(crate) fn hold_for_pause(&mut self) {
+        match &mut self.hold {
+            Hold::Keys(state) => state.retry = None,
+            hold => *hold = Hold::Pause,
+        }
+    }
+
+    /// Its command, or the second try of its blocked call, waits for shards.
+    pub(crate) fn hold_for_shards(&mut self, wait: KeyspaceWait) {
+        match &mut self.hold {
+            Hold::Keys(state) => state.retry = Some(wait),
+            hold => *hold = Hold::Shards { wait, is_woken: false },
+        }
+    }
+
+    /// The wait for shards that is under way: it goes on or is over.
+    #[inline]
+    pub(crate) fn take_wait(&mut self) -> Option<KeyspaceWait> {
+        match &mut self.hold {
+            Hold::None => None,
+            Hold::Keys(state) => state.retry.take(),
+            Hold::Shards { .. } => match std::mem::take(&mut self.hold) {
+                Hold::Shards { wait, .. } => Some(wait),
+                _ => None,
+            },
+            Hold::Pause | Hold::Others(_) => None,
+        }
+    }
+
+    /// What it waits for, if it is blocked on keys.
+    #[inline]
+    pub fn blocked(&self) -> Option<&BlockedState> {
+        match &self.hold {
+            Hold::Keys(state) => Some(state),
+            _ => None,
+        }
     }
 
     pub fn is_authenticated(&self) -> bool {

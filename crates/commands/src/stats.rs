@@ -226,7 +226,7 @@ pub struct Stats {
     pub output_limit_disconnections: AtomicU64,
     pub query_limit_disconnections: AtomicU64,
     pub evicted_clients: AtomicU64,
-    pub blocked_clients: AtomicU64,
+    pub blocked_clients: Arc<AtomicU64>,
     pub memory_peak_bytes: AtomicU64,
     pub memory_peak_seconds: AtomicI64,
     /// What was in use before the first client came.
@@ -253,7 +253,7 @@ impl Default for Stats {
             output_limit_disconnections: AtomicU64::new(0),
             query_limit_disconnections: AtomicU64::new(0),
             evicted_clients: AtomicU64::new(0),
-            blocked_clients: AtomicU64::new(0),
+            blocked_clients: Arc::default(),
             memory_peak_bytes: AtomicU64::new(0),
             memory_peak_seconds: AtomicI64::new(0),
             memory_startup_bytes: AtomicU64::new(0),

@@ -11,6 +11,7 @@
 
 mod plan;
 
+use crate::client::Hold;
 use crate::ctx::{Ctx, Flow};
 use crate::dispatch::{Worker, fail, settle};
 use crate::handlers;
@@ -229,8 +230,7 @@ fn prefetch_once(keys: &mut Keys, calls: &[Planned], places: &[(usize, Place)]) 
 /// Nothing holds this client's commands back or wants to see each by itself.
 fn may_run_together(node: &Node, session: &Session) -> bool {
     session.gate.is_open()
-        && session.blocked.is_none()
-        && session.wait.is_none()
+        && matches!(session.hold, Hold::None)
         && !node.pause.is_on()
         && !node.monitors.is_on()
         && !node.slowlog.is_precise()

@@ -23,21 +23,12 @@ pub use mailbox::Address;
 pub use stream::{Listener, Peer, Stream};
 
 use russet_base::Args;
+use russet_commands::client::After;
 use russet_commands::dispatch::Progress;
 use russet_commands::mail::Letter;
 use russet_commands::together::Ran;
 use russet_protocol::RequestLimits;
 use std::sync::Arc;
-
-/// What to do with a client after something was done with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum After {
-    /// Go on with its buffered commands.
-    Continue,
-    /// It still waits for a key or a shard.
-    Wait,
-    Close,
-}
 
 /// What a connection has in its buffers, and how much they take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,6 +103,19 @@ pub trait Service: Send + Sync + Sized + 'static {
         args: Args,
         out: &mut Vec<u8>,
     ) -> Progress;
+
+    /// Whether its next command can be run now: it waits for nothing and is not closing.
+    fn may_run(&self, _client: &Self::Client) -> bool {
+        true
+    }
+
+    /// Whether it waits with a command that is carried out even if the other side has closed.
+    fn is_under_way(&self, _client: &Self::Client) -> bool {
+        false
+    }
+
+    /// All that could be done for a connection now has been done.
+    fn turn_over(&self, _client: &mut Self::Client) {}
 
     /// Whether the connection is to be closed once its replies are written.
     fn is_closing(&self, client: &Self::Client) -> bool;

@@ -1,19 +1,16 @@
-//! What connections mean to Russet: sessions that run commands.
+//! What connections mean to Russet: clients that run commands, within limits on what they hold.
 
-use crate::event_loop::{Address, After, Buffers, Peer, Service};
+use crate::event_loop::{Address, Buffers, Peer, Service};
 use russet_base::limits::{ARGUMENTS_MAX, INLINE_BYTES_MAX, OUTPUT_BYTES_MAX};
-use russet_base::{Args, UnixMillis};
-use russet_commands::blocking::{self, GiveUp};
+use russet_base::Args;
+use russet_commands::client::{After, Client};
 use russet_commands::clients::{ClientCard, ClientFlags};
 use russet_commands::config::{ClientClass, Directive};
-use russet_commands::connection;
-use russet_commands::dispatch::{Ending, Progress, Worker};
+use russet_commands::dispatch::{Progress, Worker};
 use russet_commands::mail::Letter;
 use russet_commands::node::Node;
-use russet_commands::pubsub;
-use russet_commands::session::{Gate, ReplyMode, Session};
 use russet_commands::together::Ran;
-use russet_protocol::{RequestLimits, RespWriter};
+use russet_protocol::RequestLimits;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -25,9 +22,9 @@ pub struct RussetService {
     pub node: Arc<Node>,
 }
 
-/// A connection's session, and what the output limits need to remember.
-pub struct Client {
-    pub session: Session,
+/// A client, and what the output limits need to remember.
+pub struct Connected {
+    pub client: Client,
     /// Since when its output has been over the soft limit.
     soft_limit_since_ms: Option<i64>,
     /// It asked for more than its hard limit allows at once: nothing more is sent to it.
@@ -36,13 +33,13 @@ pub struct Client {
     buffers: Buffers,
 }
 
-impl Client {
+impl Connected {
     /// Puts what it holds on its card, which an idle client's turn leaves as it is.
     #[inline]
     fn note(&mut self, buffers: Buffers) {
         if self.buffers != buffers {
             self.buffers = buffers;
-            let card = &self.session.card;
+            let card = &self.client.session.card;
             let free = buffers.input_capacity_bytes - buffers.input_bytes;
             card.query_bytes.store(buffers.input_bytes as u64, Ordering::Relaxed);
             card.query_free_bytes.store(free as u64, Ordering::Relaxed);
@@ -54,105 +51,28 @@ impl Client {
 }
 
 impl RussetService {
-    fn writer<'a>(session: &Session, out: &'a mut Vec<u8>) -> RespWriter<'a> {
-        RespWriter::new(out, session.resp)
-    }
-
-    /// Tries a blocked call again, with all its own locks.
-    fn retry(&self, worker: &mut Worker, session: &mut Session, out: &mut Vec<u8>) -> After {
-        let Some(state) = &session.blocked else {
-            return After::Wait;
-        };
-        let args = state.args.clone();
-        worker.begin_batch();
-        let progress = self.run_in(worker, session, args.as_args(), out);
-        worker.end_batch();
-        match progress {
-            Progress::Done => self.unblocked(session),
-            Progress::Busy | Progress::Blocked => After::Wait,
-        }
-    }
-
-    fn unblocked(&self, session: &mut Session) -> After {
-        session.blocked = None;
-        session.card.set_flag(ClientFlags::BLOCKED, false);
-        self.node.stats.blocked_clients.fetch_sub(1, Ordering::Relaxed);
-        After::Continue
-    }
-
-    /// Ends a wait from its own side, unless a writer has served it: then the reply is in the mail.
-    fn give_up(
-        &self,
-        worker: &mut Worker,
-        session: &mut Session,
-        why: GiveUp,
-        out: &mut Vec<u8>,
-    ) -> After {
-        let is_ours = session.blocked.as_ref().is_some_and(|state| state.waiter.claim());
-        if is_ours { self.answer(worker, session, why, out) } else { After::Wait }
-    }
-
-    /// The last words of a wait that has been claimed.
-    fn answer(
-        &self,
-        worker: &mut Worker,
-        session: &mut Session,
-        why: GiveUp,
-        out: &mut Vec<u8>,
-    ) -> After {
-        let mut writer = Self::writer(session, out);
-        let Some(state) = blocking::answer(session, why, &mut writer) else {
-            return After::Wait;
-        };
-        let ending = match why {
-            GiveUp::UnblockedWithError => Ending::Unblocked,
-            GiveUp::TimedOut | GiveUp::Disconnected => Ending::TimedOut,
-        };
-        worker.count_unblocked(session, &state, ending);
-        self.unblocked(session)
-    }
-
     /// A client that asks for more at once than it may hold is cut off.
     #[inline]
-    fn check_output(&self, client: &mut Client, output_bytes: usize) {
-        if output_bytes > REPLY_BYTES_FREE && !self.is_within_hard_limit(client, output_bytes) {
+    fn check_output(&self, connected: &mut Connected, output_bytes: usize) {
+        if output_bytes > REPLY_BYTES_FREE && !self.is_within_hard_limit(connected, output_bytes) {
             self.node.stats.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
-            client.is_cut_off = true;
-            client.session.is_closing = true;
+            connected.is_cut_off = true;
+            connected.client.session.is_closing = true;
         }
     }
 
-    fn is_within_hard_limit(&self, client: &Client, output_bytes: usize) -> bool {
+    fn is_within_hard_limit(&self, connected: &Connected, output_bytes: usize) -> bool {
         // Who has not logged in is owed no more than a few refusals.
-        if !client.session.is_authenticated() {
+        if !connected.client.session.is_authenticated() {
             return false;
         }
-        let hard_bytes = self.node.config.output_buffer_limit(class_of(client)).hard_bytes;
+        let hard_bytes = self.node.config.output_buffer_limit(class_of(connected)).hard_bytes;
         output_bytes as u64 <= bounded(hard_bytes)
-    }
-
-    fn run_in(
-        &self,
-        worker: &mut Worker,
-        session: &mut Session,
-        args: Args,
-        out: &mut Vec<u8>,
-    ) -> Progress {
-        let before = out.len();
-        let mut writer = Self::writer(session, out);
-        let progress = worker.run(session, args, &mut writer);
-        let (node, reply_bytes) = (&self.node, out.len() - before);
-        node.large_requests.note(node, session, args, args.extent_bytes() as u64);
-        node.large_replies.note(node, session, args, reply_bytes as u64);
-        if session.gate.has(Gate::REPLIES_OFF) {
-            withhold_reply(session, out, before, progress);
-        }
-        progress
     }
 }
 
-fn class_of(client: &Client) -> ClientClass {
-    let is_pubsub = client.session.subscriptions.count_all() > 0;
+fn class_of(connected: &Connected) -> ClientClass {
+    let is_pubsub = connected.client.session.subscriptions.count_all() > 0;
     if is_pubsub { ClientClass::Pubsub } else { ClientClass::Normal }
 }
 
@@ -161,32 +81,15 @@ fn bounded(hard_bytes: u64) -> u64 {
     if hard_bytes == 0 { OUTPUT_BYTES_MAX } else { hard_bytes }
 }
 
-/// CLIENT REPLY: the replies of a command that was run are thrown away.
-/// COMPAT: but not the confirmations of subscriptions, which are pushed like their messages
-/// (tests/wire/pubsub/reply_off.wire).
-fn withhold_reply(session: &mut Session, out: &mut Vec<u8>, before: usize, progress: Progress) {
-    if !pubsub::is_confirmation(session, &out[before..]) {
-        out.truncate(before);
-    }
-    if progress != Progress::Done {
-        return;
-    }
-    match session.reply_mode {
-        ReplyMode::SkipNext => session.set_reply_mode(ReplyMode::SkipThis),
-        ReplyMode::SkipThis => session.set_reply_mode(ReplyMode::On),
-        ReplyMode::On | ReplyMode::Off => {}
-    }
-}
-
 impl Service for RussetService {
     type Worker = Worker;
-    type Client = Client;
+    type Client = Connected;
 
     fn worker(self: &Arc<Self>) -> Worker {
         Worker::new(self.node.clone())
     }
 
-    fn connect(&self, peer: &Peer, address: Address<Self>, out: &mut Vec<u8>) -> Option<Client> {
+    fn connect(&self, peer: &Peer, address: Address<Self>, out: &mut Vec<u8>) -> Option<Connected> {
         let config = &self.node.config;
         if self.node.clients.len() as i64 >= config.int(Directive::MaxClients) {
             self.node.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
@@ -203,30 +106,24 @@ impl Service for RussetService {
         }
         let (address_text, local) = (peer.address.clone(), peer.local_address.clone());
         let id = self.node.clients.next_id();
-        let card = Arc::new(ClientCard::new(id, address_text, local, peer.fd, self.now_ms()));
+        let card = ClientCard::new(id, address_text, local, peer.fd, self.now_ms());
         card.set_flag(ClientFlags::UNIX_SOCKET, peer.is_unix);
-        let mailbox = Arc::new(address);
-        card.attach(mailbox.clone());
-        self.node.clients.add(card.clone());
+        let client = Client::new(&self.node, card, Arc::new(address), needs_auth);
         self.node.stats.connections.fetch_add(1, Ordering::Relaxed);
-        let session = Session::new(card, mailbox, needs_auth);
         let buffers = Buffers::default();
-        Some(Client { session, soft_limit_since_ms: None, is_cut_off: false, buffers })
+        Some(Connected { client, soft_limit_since_ms: None, is_cut_off: false, buffers })
     }
 
-    fn disconnect(&self, _worker: &mut Worker, client: &mut Client) {
-        if client.session.blocked.is_some() {
-            self.node.stats.blocked_clients.fetch_sub(1, Ordering::Relaxed);
-        }
-        connection::disconnect(&self.node, &mut client.session);
+    fn disconnect(&self, _worker: &mut Worker, connected: &mut Connected) {
+        connected.client.disconnect(&self.node);
     }
 
-    fn limits(&self, client: &Client) -> RequestLimits {
+    fn limits(&self, connected: &Connected) -> RequestLimits {
         RequestLimits {
             bulk_bytes_max: self.node.config.int(Directive::ProtoMaxBulkLen) as usize,
             arguments_max: ARGUMENTS_MAX,
             inline_bytes_max: INLINE_BYTES_MAX,
-            authenticated: client.session.is_authenticated(),
+            authenticated: connected.client.session.is_authenticated(),
         }
     }
 
@@ -242,32 +139,32 @@ impl Service for RussetService {
         worker.stats.count_round(micros);
     }
 
-    fn begin_turn(&self, worker: &mut Worker, client: &mut Client) {
+    fn begin_turn(&self, worker: &mut Worker, connected: &mut Connected) {
         worker.begin_batch();
-        client.session.card.last_ms.store(worker.now.0, Ordering::Relaxed);
+        connected.client.session.card.last_ms.store(worker.now.0, Ordering::Relaxed);
     }
 
-    fn end_turn(&self, worker: &mut Worker, _client: &mut Client) {
+    fn end_turn(&self, worker: &mut Worker, _connected: &mut Connected) {
         worker.end_batch();
     }
 
-    fn sent(&self, worker: &mut Worker, client: &mut Client, output_bytes: usize) {
+    fn sent(&self, worker: &mut Worker, connected: &mut Connected, output_bytes: usize) {
         let bytes = output_bytes as u64;
         worker.stats.output_bytes.add(bytes);
         worker.stats.writes.add(1);
-        let total = &client.session.card.output_bytes_total;
+        let total = &connected.client.session.card.output_bytes_total;
         total.store(total.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
     }
 
-    fn received(&self, worker: &mut Worker, client: &mut Client, bytes: usize) {
+    fn received(&self, worker: &mut Worker, connected: &mut Connected, bytes: usize) {
         worker.stats.input_bytes.add(bytes as u64);
         worker.stats.reads.add(1);
-        let total = &client.session.card.input_bytes_total;
+        let total = &connected.client.session.card.input_bytes_total;
         total.store(total.load(Ordering::Relaxed) + bytes as u64, Ordering::Relaxed);
     }
 
-    fn expect(&self, worker: &mut Worker, client: &Client, args: Args) {
-        worker.expect(&client.session, args);
+    fn expect(&self, worker: &mut Worker, connected: &Connected, args: Args) {
+        worker.expect(&connected.client.session, args);
     }
 
     fn fetch_expected(&self, worker: &mut Worker) {
@@ -277,40 +174,48 @@ impl Service for RussetService {
     fn run_together<'a>(
         &self,
         worker: &mut Worker,
-        client: &mut Client,
+        connected: &mut Connected,
         commands: impl Iterator<Item = Args<'a>> + Clone,
         out: &mut Vec<u8>,
     ) -> Ran {
-        let ran = worker.run_together(&mut client.session, commands, out);
-        self.check_output(client, out.len());
+        let ran = connected.client.run_together(worker, commands, out);
+        self.check_output(connected, out.len());
         ran
     }
 
     fn run(
         &self,
         worker: &mut Worker,
-        client: &mut Client,
+        connected: &mut Connected,
         args: Args,
         out: &mut Vec<u8>,
     ) -> Progress {
-        let progress = self.run_in(worker, &mut client.session, args, out);
-        self.check_output(client, out.len());
-        if progress == Progress::Blocked {
-            client.session.card.set_flag(ClientFlags::BLOCKED, true);
-            self.node.stats.blocked_clients.fetch_add(1, Ordering::Relaxed);
-        }
+        let progress = connected.client.run(worker, args, out);
+        self.check_output(connected, out.len());
         progress
     }
 
-    fn is_closing(&self, client: &Client) -> bool {
-        client.session.is_closing
+    fn may_run(&self, connected: &Connected) -> bool {
+        connected.client.may_run()
     }
 
-    fn is_cut_off(&self, client: &Client) -> bool {
-        client.is_cut_off
+    fn is_under_way(&self, connected: &Connected) -> bool {
+        connected.client.is_under_way()
     }
 
-    fn may_hold_input(&self, _client: &Client, input_bytes: usize) -> bool {
+    fn turn_over(&self, connected: &mut Connected) {
+        connected.client.end_turn();
+    }
+
+    fn is_closing(&self, connected: &Connected) -> bool {
+        connected.client.session.is_closing
+    }
+
+    fn is_cut_off(&self, connected: &Connected) -> bool {
+        connected.is_cut_off
+    }
+
+    fn may_hold_input(&self, _connected: &Connected, input_bytes: usize) -> bool {
         let bytes_max = self.node.config.int(Directive::ClientQueryBufferLimit);
         let is_within = i64::try_from(input_bytes).is_ok_and(|bytes| bytes <= bytes_max);
         if !is_within {
@@ -322,118 +227,67 @@ impl Service for RussetService {
     fn letter(
         &self,
         worker: &mut Worker,
-        client: &mut Client,
+        connected: &mut Connected,
         letter: Letter,
         out: &mut Vec<u8>,
     ) -> After {
-        let session = &mut client.session;
-        let is_blocked = session.blocked.is_some();
-        match letter {
-            Letter::Push(bytes) => {
-                if session.takes_push(&bytes) {
-                    out.extend_from_slice(&bytes);
-                }
-                After::Wait
-            }
-            Letter::Served { waiter, reply } => match &session.blocked {
-                Some(state) if Arc::ptr_eq(&state.waiter, &waiter) => {
-                    if session.reply_mode == ReplyMode::On {
-                        out.extend_from_slice(&reply);
-                    }
-                    worker.count_unblocked(session, state, Ending::Answered(&reply));
-                    self.unblocked(session)
-                }
-                _ => After::Wait,
-            },
-            Letter::Retry(waiter) => match &session.blocked {
-                Some(state) if Arc::ptr_eq(&state.waiter, &waiter) => {
-                    self.retry(worker, session, out)
-                }
-                _ => After::Wait,
-            },
-            Letter::ShardFree if is_blocked => self.retry(worker, session, out),
-            Letter::ShardFree | Letter::Resume if !is_blocked => After::Continue,
-            Letter::Unblock { waiter, with_error } => match &session.blocked {
-                Some(state) if Arc::ptr_eq(&state.waiter, &waiter) => {
-                    let why = match with_error {
-                        true => GiveUp::UnblockedWithError,
-                        false => GiveUp::TimedOut,
-                    };
-                    self.answer(worker, session, why, out)
-                }
-                _ => After::Wait,
-            },
-            Letter::Kill => After::Close,
-            Letter::ShardFree | Letter::Resume | Letter::SocketReady => After::Wait,
-        }
+        connected.client.letter(worker, letter, out)
     }
 
-    fn may_move(&self, client: &Client) -> bool {
-        let session = &client.session;
-        session.subscriptions.count_all() == 0
-            && session.blocked.is_none()
-            && session.wait.is_none()
-            && !session.card.has_flag(ClientFlags::MONITOR)
+    fn may_move(&self, connected: &Connected) -> bool {
+        !connected.client.may_get_letters()
     }
 
-    fn moved(&self, client: &mut Client, address: Address<Self>) {
-        let mailbox = Arc::new(address);
-        client.session.card.attach(mailbox.clone());
-        client.session.mailbox = mailbox;
-        // A letter that was on its way to the old address is lost; this is the only kind that a
-        // client which waits for nothing can get.
-        if client.session.card.is_killed.load(Ordering::Relaxed) {
-            client.session.is_closing = true;
-        }
+    fn moved(&self, connected: &mut Connected, address: Address<Self>) {
+        connected.client.moved(Arc::new(address));
     }
 
-    fn deadline_ms(&self, client: &Client) -> Option<i64> {
-        client.session.blocked.as_ref()?.deadline.map(|at| at.0)
+    fn deadline_ms(&self, connected: &Connected) -> Option<i64> {
+        connected.client.deadline().map(|at| at.0)
     }
 
     fn tick(
         &self,
         worker: &mut Worker,
-        client: &mut Client,
+        connected: &mut Connected,
         buffers: Buffers,
         out: &mut Vec<u8>,
     ) -> After {
         worker.now = self.node.clock.now();
-        let now = worker.now;
-        let is_due = |at: UnixMillis| at <= now;
-        if client.session.blocked.as_ref().is_some_and(|state| state.deadline.is_some_and(is_due)) {
-            return self.give_up(worker, &mut client.session, GiveUp::TimedOut, out);
+        let after = connected.client.tick(worker, out);
+        if after != After::Wait {
+            return after;
         }
-        let card = &client.session.card;
+        let session = &connected.client.session;
         let idle_seconds = self.node.config.int(Directive::Timeout);
-        let is_exempt = client.session.blocked.is_some()
-            || client.session.subscriptions.count_all() > 0
-            || card.has_flag(ClientFlags::MONITOR);
+        let is_exempt = session.blocked().is_some()
+            || session.subscriptions.count_all() > 0
+            || session.card.has_flag(ClientFlags::MONITOR);
         if idle_seconds > 0 && !is_exempt {
-            let idle_ms = now.0 - card.last_ms.load(Ordering::Relaxed);
+            let idle_ms = worker.now.0 - session.card.last_ms.load(Ordering::Relaxed);
             if idle_ms > idle_seconds.saturating_mul(1000) {
                 return After::Close;
             }
         }
-        if !self.may_hold_output(client, buffers) { After::Close } else { After::Wait }
+        if !self.may_hold_output(connected, buffers) { After::Close } else { After::Wait }
     }
 
-    fn may_hold_output(&self, client: &mut Client, buffers: Buffers) -> bool {
-        client.note(buffers);
+    fn may_hold_output(&self, connected: &mut Connected, buffers: Buffers) -> bool {
+        connected.note(buffers);
         let output_bytes = buffers.output_bytes;
         if output_bytes == 0 {
-            client.soft_limit_since_ms = None;
+            connected.soft_limit_since_ms = None;
             return true;
         }
-        let limit = self.node.config.output_buffer_limit(class_of(client));
+        let limit = self.node.config.output_buffer_limit(class_of(connected));
         let bytes = output_bytes as u64;
         let mut is_over = bytes > bounded(limit.hard_bytes);
         if limit.soft_bytes > 0 && bytes > limit.soft_bytes {
             let now = self.now_ms();
-            let since = *client.soft_limit_since_ms.get_or_insert(now);
+            let since = *connected.soft_limit_since_ms.get_or_insert(now);
             is_over |= now - since > limit.soft_seconds as i64 * 1000;
         } else {
-            client.soft_limit_since_ms = None;
+            connected.soft_limit_since_ms = None;
         }
         if is_over {
             self.node.stats.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);

@@ -6,7 +6,6 @@ use crate::stage::Stage;
 use crate::words;
 use russet_catalog::Command;
 use russet_catalog::spec::Flags;
-use russet_commands::blocking::GiveUp;
 use russet_protocol::Value;
 use std::collections::BTreeSet;
 
@@ -38,7 +37,7 @@ pub fn check(bytes: &[u8]) {
         let who = source.below(GUESTS);
         match source.below(32) {
             0 => stage.clock.advance_ms(1 + source.below(5000) as u64),
-            1 => stage.give_up(who, GiveUp::TimedOut),
+            1 => stage.time_out(who),
             2 if source.one_in(8) => stage.replace(who),
             choice => {
                 let among = if choice < 8 { &commands } else { &with_keys };

@@ -17,6 +17,8 @@ pub fn kill(ctx: &mut Ctx, args: Args) -> Outcome {
     };
     let own_id = ctx.session.id();
     let mut killed = 0;
+    // They are gone when this is answered.
+    let receipt = ctx.session.ask_others();
     for card in ctx.node.clients.all() {
         let is_own = card.id == own_id;
         if (is_own && skips_own) || !filter.takes(&card, ctx.keys.now) {
@@ -26,7 +28,7 @@ pub fn kill(ctx: &mut Ctx, args: Args) -> Outcome {
         if is_own {
             close_after_reply(ctx.session);
         } else {
-            card.kill();
+            card.kill(Some(receipt.another()));
         }
     }
     match (is_old_form, killed) {

@@ -28,12 +28,15 @@ pub fn pause(ctx: &mut Ctx, args: Args) -> Outcome {
 }
 
 pub fn unpause(ctx: &mut Ctx, _args: Args) -> Outcome {
-    ctx.node.pause.end(&ctx.node.keyspace);
+    // Who was held back has gone on when this is answered.
+    let receipt = ctx.session.ask_others();
+    ctx.node.pause.end(&ctx.node.keyspace, Some(&receipt));
     ctx.reply.ok();
     DONE
 }
 
-/// The answer tells whether the client was blocked. Then its wait is over; its own thread tells it.
+/// The answer tells whether the client was blocked. Then its wait is over; its own thread answers
+/// it.
 pub fn unblock(ctx: &mut Ctx, args: Args) -> Outcome {
     let with_error = match args.get(3) {
         None => false,

@@ -1,104 +1,105 @@
 //! Several clients of one server, each with a mailbox that the test empties by hand.
 
-use super::{Desk, new_session};
-use crate::blocking::{self, GiveUp};
+use super::Desk;
+use crate::blocking::GiveUp;
+use crate::client::{After, Client};
+use crate::clients::ClientCard;
 use crate::dispatch::Progress;
 use crate::mail::{Letter, Mailbox};
-use crate::session::Session;
 use russet_base::OwnedArgs;
 use russet_engine::event::EventClasses;
 use russet_engine::keyspace::Place;
 use russet_engine::store::shard_set::ShardSet;
-use russet_protocol::{RespWriter, ValueSink, decode};
+use russet_protocol::decode;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 #[derive(Default)]
-struct Tray(Mutex<VecDeque<Letter>>);
+struct Inbox(Mutex<VecDeque<Letter>>);
 
-impl Mailbox for Tray {
+impl Mailbox for Inbox {
     fn post(&self, letter: Letter) {
         self.0.lock().unwrap().push_back(letter);
     }
 }
 
-struct Guest {
-    session: Session,
-    mail: Arc<Tray>,
+struct Connected {
+    client: Client,
+    inbox: Arc<Inbox>,
 }
 
 /// A server of several clients without sockets. Clients are numbered from 0.
 pub(crate) struct Crowd {
     desk: Desk,
-    guests: Vec<Guest>,
+    clients: Vec<Connected>,
 }
 
 impl Crowd {
     pub fn of(count: u64) -> Self {
         let desk = Desk::new();
-        let guest = |id: u64| {
-            let mail = Arc::new(Tray::default());
-            Guest { session: new_session(&desk.worker.node, id + 2, mail.clone()), mail }
+        let connect = |id: u64| {
+            let address = || "127.0.0.1:1".to_owned();
+            let card = ClientCard::new(id + 2, address(), address(), 3, 0);
+            let inbox = Arc::new(Inbox::default());
+            let client = Client::new(&desk.worker.node, card, inbox.clone(), false);
+            Connected { client, inbox }
         };
-        let guests = (0..count).map(guest).collect();
-        Crowd { desk, guests }
+        let clients = (0..count).map(connect).collect();
+        Crowd { desk, clients }
     }
 
-    /// One client's reply as one line, or `(blocked)`.
+    /// One client's replies as one line, `(blocked)`, or `(busy)` if it is to be said again.
     pub fn say(&mut self, who: usize, line: &str) -> String {
         let args: OwnedArgs = line.split(' ').filter(|word| !word.is_empty()).collect();
-        self.run(who, &args)
-    }
-
-    fn run(&mut self, who: usize, args: &OwnedArgs) -> String {
-        let session = &mut self.guests[who].session;
-        let mut sink = ValueSink::new(session.resp);
+        let mut out = Vec::new();
         self.desk.worker.read_clock();
         self.desk.worker.begin_batch();
-        match self.desk.worker.run(session, args.as_args(), &mut sink) {
-            Progress::Done => sink.into_value().unwrap().to_string(),
+        let client = &mut self.clients[who].client;
+        match client.run(&mut self.desk.worker, args.as_args(), &mut out) {
+            Progress::Done => shown(&out),
             Progress::Blocked => "(blocked)".to_owned(),
             Progress::Busy => "(busy)".to_owned(),
         }
     }
 
     /// Lets a client read one letter of its mail: the reply that came of it, `(blocked)` if it
-    /// waits on, `(none)` without mail.
+    /// waits on, `(ready)` if it can go on, `(none)` without mail.
     pub fn read(&mut self, who: usize) -> String {
-        let guest = &mut self.guests[who];
-        let letter = guest.mail.0.lock().unwrap().pop_front();
-        let of_state = |waiter: &Arc<_>, session: &Session| {
-            session.blocked.as_ref().is_some_and(|state| Arc::ptr_eq(&state.waiter, waiter))
-        };
-        match letter {
-            None => "(none)".to_owned(),
-            Some(Letter::Served { waiter, reply }) if of_state(&waiter, &guest.session) => {
-                guest.session.blocked = None;
-                let (value, len) = decode(&reply).unwrap().unwrap();
-                assert_eq!(len, reply.len());
-                value.to_string()
-            }
-            Some(Letter::Push(bytes)) => decode(&bytes).unwrap().unwrap().0.to_string(),
-            Some(Letter::Retry(waiter)) if of_state(&waiter, &guest.session) => self.retry(who),
-            Some(Letter::ShardFree) if guest.session.blocked.is_some() => self.retry(who),
-            Some(_) => "(stale)".to_owned(),
+        let Connected { client, inbox } = &mut self.clients[who];
+        let Some(letter) = inbox.0.lock().unwrap().pop_front() else { return "(none)".to_owned() };
+        let mut out = Vec::new();
+        let was_waiting = !client.may_run();
+        match client.letter(&mut self.desk.worker, letter, &mut out) {
+            After::Close => "(closed)".to_owned(),
+            _ if !out.is_empty() => shown(&out),
+            After::Continue => "(ready)".to_owned(),
+            After::Wait if was_waiting => "(blocked)".to_owned(),
+            After::Wait => "(stale)".to_owned(),
         }
     }
 
-    fn retry(&mut self, who: usize) -> String {
-        let args = self.guests[who].session.blocked.as_ref().unwrap().args.clone();
-        self.run(who, &args)
+    /// What a client does at the end of its turn: those who wait for it go on.
+    pub fn end_turn(&mut self, who: usize) {
+        self.clients[who].client.end_turn();
+    }
+
+    /// Whether a client's next command would be run.
+    pub fn may_run(&self, who: usize) -> bool {
+        self.clients[who].client.may_run()
     }
 
     /// Ends a client's wait from its own side.
     pub fn give_up(&mut self, who: usize, why: GiveUp) -> String {
-        let mut reply = Vec::new();
-        let session = &mut self.guests[who].session;
-        let mut writer = RespWriter::new(&mut reply, session.resp);
-        if blocking::give_up(session, why, &mut writer).is_none() {
-            return "(too late)".to_owned();
+        let mut out = Vec::new();
+        match self.clients[who].client.give_up(&mut self.desk.worker, why, &mut out) {
+            After::Continue => shown(&out),
+            _ => "(too late)".to_owned(),
         }
-        decode(&reply).unwrap().map_or("(gone)".to_owned(), |(value, _)| value.to_string())
+    }
+
+    /// The client is gone.
+    pub fn disconnect(&mut self, who: usize) {
+        self.clients[who].client.disconnect(&self.desk.worker.node);
     }
 
     /// Publishes every event of a key from now on.
@@ -107,8 +108,7 @@ impl Crowd {
     }
 
     pub fn deadline_ms(&self, who: usize) -> Option<i64> {
-        let state = self.guests[who].session.blocked.as_ref().unwrap();
-        state.deadline.map(|at| at.0 - self.desk.worker.now.0)
+        self.clients[who].client.deadline().map(|at| at.0 - self.desk.worker.now.0)
     }
 
     /// Runs `action` while somebody else holds the shard of `key`.
@@ -129,4 +129,14 @@ impl Crowd {
         let shard = |key: &str| self.desk.worker.node.keyspace.place(key.as_bytes()).shard;
         shard(one) != shard(other)
     }
+}
+
+fn shown(mut bytes: &[u8]) -> String {
+    let mut replies = Vec::new();
+    while !bytes.is_empty() {
+        let (value, len) = decode(bytes).unwrap().expect("replies are whole");
+        replies.push(value.to_string());
+        bytes = &bytes[len..];
+    }
+    replies.join(" ")
 }

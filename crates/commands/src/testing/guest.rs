@@ -59,8 +59,8 @@ impl Guest {
                 Ok(Some((value, _))) => value.to_string(),
                 other => format!("{other:?}"),
             },
-            Letter::Kill => "kill".to_owned(),
-            Letter::Resume => "resume".to_owned(),
+            Letter::Kill(_) => "kill".to_owned(),
+            Letter::Resume(_) => "resume".to_owned(),
             Letter::Unblock { with_error, .. } => format!("unblock {with_error}"),
             _ => "other".to_owned(),
         };

@@ -7,7 +7,7 @@
 //! be slow, the thread that takes the loop over finds all the others as if nothing had been read.
 
 use super::Service;
-use super::connection::{Connection, Hold};
+use super::connection::Connection;
 use super::turn::Thread;
 use russet_commands::together::TOGETHER_MAX;
 use std::io::ErrorKind;
@@ -22,7 +22,7 @@ impl<S: Service> Thread<S> {
     /// it will run.
     pub fn read_ahead(&mut self, connection: &mut Connection<S>) {
         if !connection.is_readable
-            || connection.hold != Hold::None
+            || !self.service.may_run(&connection.client)
             || !connection.input.is_empty()
             || !connection.letters.is_empty()
             || connection.last_read_bytes >= AHEAD_BYTES_MAX

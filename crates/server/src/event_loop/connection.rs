@@ -6,16 +6,6 @@ use russet_commands::mail::Letter;
 use russet_protocol::Batch;
 use std::collections::VecDeque;
 
-/// Why a connection's commands are not being run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hold {
-    None,
-    /// A shard is busy: the same command again when a letter comes.
-    Shard,
-    /// It waits for a key to be fed.
-    Key,
-}
-
 pub struct Connection<S: Service> {
     pub slot: usize,
     pub generation: u64,
@@ -32,7 +22,6 @@ pub struct Connection<S: Service> {
     /// Output that the socket did not take yet, from `sent` on.
     pub output: Vec<u8>,
     pub sent: usize,
-    pub hold: Hold,
     pub is_readable: bool,
     pub is_writable: bool,
     /// The other side may have closed behind what it sent, which is reported only once: reading
@@ -40,7 +29,7 @@ pub struct Connection<S: Service> {
     pub may_have_ended: bool,
     /// The other side will send no more.
     pub is_at_end: bool,
-    /// The deadline that the loop's timers know of.
+    /// The deadline that the loop's timers hold for it.
     pub timer_ms: Option<i64>,
     pub letters: VecDeque<Letter>,
 }

@@ -3,6 +3,7 @@
 use super::Service;
 use super::connection::Connection;
 use super::stream::{Peer, Stream};
+use super::turn::Verdict;
 use mio::Waker;
 use russet_commands::mail::{Letter, Mailbox};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +19,7 @@ pub enum Message<S: Service> {
         letter: Letter,
     },
     /// A connection that was checked out when its thread lost the loop.
-    Returned(Box<Connection<S>>),
+    Returned(Box<Connection<S>>, Verdict),
     /// A connection from another loop.
     Moved(Box<Connection<S>>),
     /// Give some connections to another loop.

@@ -2,7 +2,7 @@
 //! except while it runs the commands of a connection that it has checked out.
 
 use super::ahead::AHEAD_MAX;
-use super::connection::{Connection, Hold};
+use super::connection::Connection;
 use super::fleet::Fleet;
 use super::mailbox::{Address, Give, Inbox, Message};
 use super::owner::{Ownership, Pulse};
@@ -13,7 +13,7 @@ use mio::event::Event;
 use mio::{Events, Interest, Poll, Token, Waker};
 use russet_base::limits::LOOP_EVENTS_MAX;
 use russet_commands::mail::Letter;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -39,8 +39,8 @@ struct Slot<S: Service> {
     place: Place<S>,
 }
 
-/// A timer: a moment, and whose.
-type Timer = (std::cmp::Reverse<i64>, usize, u64);
+/// A timer: a moment in milliseconds since 1970, and whose: its slot and generation.
+type Timer = (i64, usize, u64);
 
 pub struct LoopState<S: Service> {
     poll: Poll,
@@ -48,7 +48,7 @@ pub struct LoopState<S: Service> {
     slots: Vec<Slot<S>>,
     free: Vec<usize>,
     ready: VecDeque<usize>,
-    timers: BinaryHeap<Timer>,
+    timers: BTreeSet<Timer>,
     next_tick_ms: i64,
     listeners: Vec<Listener>,
     is_ending: bool,
@@ -76,7 +76,7 @@ impl<S: Service> EventLoop<S> {
             slots: Vec::new(),
             free: Vec::new(),
             ready: VecDeque::new(),
-            timers: BinaryHeap::new(),
+            timers: BTreeSet::new(),
             next_tick_ms: now_ms + TICK_MS,
             listeners: Vec::new(),
             is_ending: false,
@@ -161,10 +161,7 @@ impl<S: Service> EventLoop<S> {
         drop(state);
         let verdict = thread.turn(&mut connection, own);
         if !own.rest() {
-            if verdict == Verdict::Close {
-                connection.is_at_end = true;
-            }
-            self.inbox.post(Message::Returned(connection));
+            self.inbox.post(Message::Returned(connection, verdict));
             return None;
         }
         let mut state = self.lock();
@@ -190,15 +187,8 @@ impl<S: Service> EventLoop<S> {
         if verdict == Verdict::Again || !connection.letters.is_empty() {
             state.ready.push_back(slot);
         }
-        if connection.hold == Hold::Key {
-            let deadline = thread.service.deadline_ms(&connection.client);
-            if deadline != connection.timer_ms {
-                connection.timer_ms = deadline;
-                if let Some(at) = deadline {
-                    state.timers.push((std::cmp::Reverse(at), slot, connection.generation));
-                }
-            }
-        }
+        let deadline_ms = thread.service.deadline_ms(&connection.client);
+        state.set_timer(&mut connection, deadline_ms);
         state.slots[slot].place = Place::Here(connection);
     }
 
@@ -209,6 +199,7 @@ impl<S: Service> EventLoop<S> {
         mut connection: Box<Connection<S>>,
         thread: &mut Thread<S>,
     ) {
+        state.set_timer(&mut connection, None);
         thread.service.disconnect(&mut thread.worker, &mut connection.client);
         // The socket is closed by dropping it; a failure to take it out of the poller is harmless.
         drop(state.poll.registry().deregister(connection.stream.source()));
@@ -223,9 +214,9 @@ impl<S: Service> EventLoop<S> {
                 Message::Letter { slot, generation, letter } => {
                     state.deliver(slot, generation, letter);
                 }
-                Message::Returned(connection) => {
-                    let verdict =
-                        if connection.is_at_end { Verdict::Close } else { Verdict::Again };
+                Message::Returned(connection, verdict) => {
+                    // Letters and events that came meanwhile are to be looked at.
+                    let verdict = if verdict == Verdict::Close { verdict } else { Verdict::Again };
                     self.check_in(state, connection, verdict, thread);
                 }
                 Message::Moved(connection) => self.welcome(state, connection, thread),
@@ -266,7 +257,6 @@ impl<S: Service> EventLoop<S> {
             last_read_bytes: 0,
             output,
             sent: 0,
-            hold: Hold::None,
             is_readable: false,
             is_writable: true,
             may_have_ended: false,
@@ -288,8 +278,7 @@ impl<S: Service> EventLoop<S> {
                 break;
             }
             let Place::Here(connection) = &state.slots[slot].place else { continue };
-            if connection.hold != Hold::None
-                || !connection.letters.is_empty()
+            if !connection.letters.is_empty()
                 || !thread.service.may_move(&connection.client)
             {
                 continue;
@@ -299,6 +288,7 @@ impl<S: Service> EventLoop<S> {
                 state.slots[slot].place = Place::Here(connection);
                 continue;
             }
+            state.set_timer(&mut connection, None);
             state.release(slot);
             self.connections.fetch_sub(1, Ordering::Relaxed);
             fleet.move_to(give.to, connection);
@@ -317,7 +307,6 @@ impl<S: Service> EventLoop<S> {
         let generation = state.slots[slot].generation;
         connection.slot = slot;
         connection.generation = generation;
-        connection.timer_ms = None;
         let address = Address { inbox: self.inbox.clone(), slot, generation };
         thread.service.moved(&mut connection.client, address);
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -337,8 +326,8 @@ impl<S: Service> EventLoop<S> {
     fn run_timers(&self, state: &mut LoopState<S>, thread: &mut Thread<S>) {
         let now = thread.service.round_ms(&thread.worker);
         let mut due = Vec::new();
-        while state.timers.peek().is_some_and(|(std::cmp::Reverse(at), ..)| *at <= now) {
-            due.extend(state.timers.pop());
+        while state.timers.first().is_some_and(|(at, ..)| *at <= now) {
+            due.extend(state.timers.pop_first());
         }
         // A client that was served in its last moment is due again at once: it must not be looked
         // at again before its mail is.
@@ -357,12 +346,7 @@ impl<S: Service> EventLoop<S> {
         let Some(mut connection) = state.check_out(slot) else {
             return;
         };
-        connection.timer_ms = None;
-        let before = connection.hold;
-        if !thread.tick(&mut connection) {
-            return self.close(state, connection, thread);
-        }
-        let verdict = if connection.hold == before { Verdict::Keep } else { Verdict::Again };
+        let verdict = thread.tick(&mut connection);
         self.check_in(state, connection, verdict, thread);
     }
 
@@ -480,9 +464,25 @@ impl<S: Service> LoopState<S> {
         }
     }
 
+    /// Sets or clears a connection's timer. One that went off while the connection was out is set
+    /// again.
+    fn set_timer(&mut self, connection: &mut Connection<S>, deadline_ms: Option<i64>) {
+        if connection.timer_ms.is_none() && deadline_ms.is_none() {
+            return;
+        }
+        let timer = |at| (at, connection.slot, connection.generation);
+        if connection.timer_ms != deadline_ms
+            && let Some(at) = connection.timer_ms
+        {
+            self.timers.remove(&timer(at));
+        }
+        self.timers.extend(deadline_ms.map(timer));
+        connection.timer_ms = deadline_ms;
+    }
+
     fn sleep_time(&self, now_ms: i64) -> Duration {
         let next =
-            self.timers.peek().map_or(self.next_tick_ms, |(at, ..)| at.0.min(self.next_tick_ms));
+            self.timers.first().map_or(self.next_tick_ms, |(at, ..)| *at.min(&self.next_tick_ms));
         Duration::from_millis((next - now_ms).clamp(0, TICK_MS) as u64)
     }
 

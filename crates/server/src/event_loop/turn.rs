@@ -1,9 +1,10 @@
 //! A connection's turn: read, run what is complete, write. Done without any lock of the loop.
 
 use super::ahead::{AHEAD_BYTES_MAX, AHEAD_MAX};
-use super::connection::{Connection, Hold};
+use super::connection::Connection;
 use super::owner::Ownership;
-use super::{After, Service};
+use super::Service;
+use russet_commands::client::After;
 use russet_commands::dispatch::Progress;
 use russet_commands::mail::Letter;
 use russet_commands::together::TOGETHER_MAX;
@@ -67,10 +68,13 @@ impl<S: Service> Thread<S> {
         if verdict != Verdict::Close {
             let buffers = connection.buffers();
             if !self.service.may_hold_output(&mut connection.client, buffers)
-                || (self.service.is_closing(&connection.client) && buffers.output_bytes == 0)
+                || (buffers.output_bytes == 0 && self.is_finished(connection, verdict))
             {
                 verdict = Verdict::Close;
             }
+        }
+        if verdict == Verdict::Keep {
+            self.service.turn_over(&mut connection.client);
         }
         if connection.output_bytes() == 0 {
             connection.sent = 0;
@@ -79,6 +83,14 @@ impl<S: Service> Thread<S> {
             self.out.shrink_to(OUTPUT_KEPT_BYTES_MAX);
         }
         verdict
+    }
+
+    /// Whether nothing more is to be done for a connection than to send what was not sent yet.
+    fn is_finished(&self, connection: &Connection<S>, verdict: Verdict) -> bool {
+        let is_done = connection.is_at_end
+            && verdict == Verdict::Keep
+            && !self.service.is_under_way(&connection.client);
+        is_done || self.service.is_closing(&connection.client)
     }
 
     fn act(&mut self, connection: &mut Connection<S>, ownership: &Ownership) -> Verdict {
@@ -90,16 +102,13 @@ impl<S: Service> Thread<S> {
                 continue;
             }
             let Connection { client, output, .. } = connection;
-            match self.service.letter(&mut self.worker, client, letter, output) {
-                After::Continue => connection.hold = Hold::None,
-                After::Wait => {}
-                After::Close => {
-                    flush(connection);
-                    return Verdict::Close;
-                }
+            let after = self.service.letter(&mut self.worker, client, letter, output);
+            if after == After::Close {
+                flush(connection);
+                return Verdict::Close;
             }
         }
-        if !connection.input.is_empty() && connection.hold == Hold::None {
+        if !connection.input.is_empty() && self.service.may_run(&connection.client) {
             let mut input = std::mem::take(&mut connection.input);
             let verdict = self.run_input(connection, &mut input, ownership);
             connection.input = input;
@@ -108,7 +117,11 @@ impl<S: Service> Thread<S> {
             }
         }
         for _ in 0..READS_MAX {
-            if !connection.is_readable || ownership.is_lost() {
+            if !connection.is_readable
+                || connection.is_at_end
+                || self.service.is_closing(&connection.client)
+                || ownership.is_lost()
+            {
                 return Verdict::Keep;
             }
             let verdict = self.read_and_run(connection, ownership);
@@ -120,12 +133,12 @@ impl<S: Service> Thread<S> {
     }
 
     fn read_and_run(&mut self, connection: &mut Connection<S>, own: &Ownership) -> Verdict {
-        if !connection.input.is_empty() || connection.hold != Hold::None {
+        if !connection.input.is_empty() || !self.service.may_run(&connection.client) {
             return self.read_more(connection, own);
         }
         let mut buffer = std::mem::take(&mut self.read_buffer);
         let verdict = match connection.stream.read(&mut buffer) {
-            Ok(0) => self.at_end(connection),
+            Ok(0) => at_end(connection),
             Ok(count) => {
                 self.received(connection, count, buffer.len());
                 let mut input = std::mem::take(&mut connection.input);
@@ -144,7 +157,7 @@ impl<S: Service> Thread<S> {
         let have = connection.input.len();
         let wanted = connection.batch.needed().saturating_sub(have).clamp(READ_BYTES, 1 << 24);
         match self.read_behind(connection, wanted) {
-            Ok(0) => self.at_end(connection),
+            Ok(0) => at_end(connection),
             Ok(count) => {
                 self.received(connection, count, wanted);
                 // Together they were too much to be read ahead.
@@ -152,7 +165,7 @@ impl<S: Service> Thread<S> {
                 if !self.service.may_hold_input(&connection.client, connection.input.len()) {
                     return Verdict::Close;
                 }
-                if connection.hold != Hold::None {
+                if !self.service.may_run(&connection.client) {
                     return Verdict::Keep;
                 }
                 let mut input = std::mem::take(&mut connection.input);
@@ -197,13 +210,6 @@ impl<S: Service> Thread<S> {
         let sent = before - connection.output_bytes();
         self.service.sent(&mut self.worker, &mut connection.client, sent);
         is_sound
-    }
-
-    fn at_end(&mut self, connection: &mut Connection<S>) -> Verdict {
-        connection.is_readable = false;
-        connection.is_at_end = true;
-        flush(connection);
-        Verdict::Close
     }
 
     /// Runs what is complete of a connection's own input and keeps the rest.
@@ -309,14 +315,8 @@ impl<S: Service> Thread<S> {
             let args = batch.command(at, bytes);
             match self.service.run(&mut self.worker, client, args, output) {
                 Progress::Done => {}
-                Progress::Busy => {
-                    connection.hold = Hold::Shard;
-                    return (at, Some(Verdict::Keep));
-                }
-                Progress::Blocked => {
-                    connection.hold = Hold::Key;
-                    return (at + 1, Some(Verdict::Keep));
-                }
+                Progress::Busy => return (at, Some(Verdict::Keep)),
+                Progress::Blocked => return (at + 1, Some(Verdict::Keep)),
             }
             at += 1;
             if self.service.is_closing(&connection.client) {
@@ -327,18 +327,22 @@ impl<S: Service> Thread<S> {
     }
 
     /// A second has passed, or the client's time is over.
-    pub fn tick(&mut self, connection: &mut Connection<S>) -> bool {
+    pub fn tick(&mut self, connection: &mut Connection<S>) -> Verdict {
         let buffers = connection.buffers();
         let Connection { client, output, .. } = connection;
         match self.service.tick(&mut self.worker, client, buffers, output) {
-            After::Continue => {
-                connection.hold = Hold::None;
-                true
-            }
-            After::Wait => self.flush(connection),
-            After::Close => false,
+            After::Continue => Verdict::Again,
+            After::Wait if self.flush(connection) => Verdict::Keep,
+            After::Wait | After::Close => Verdict::Close,
         }
     }
+}
+
+/// The other side has closed: what it asked for is done, and then the connection is over.
+fn at_end<S: Service>(connection: &mut Connection<S>) -> Verdict {
+    connection.is_readable = false;
+    connection.is_at_end = true;
+    Verdict::Keep
 }
 
 fn read_failed<S: Service>(connection: &mut Connection<S>, kind: ErrorKind) -> Verdict {

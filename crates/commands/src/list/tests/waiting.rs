@@ -212,7 +212,7 @@ fn a_turn_that_nobody_takes_is_passed_on() {
     assert_eq!(crowd.say(0, "BLMOVE src dst LEFT RIGHT 0"), BLOCKED);
     assert_eq!(crowd.say(1, "BLPOP src 0"), BLOCKED);
     crowd.while_busy("dst", |crowd| assert_eq!(crowd.say(2, "RPUSH src a"), "1"));
-    assert_eq!(crowd.give_up(0, GiveUp::Disconnected), "(gone)");
+    crowd.disconnect(0);
     assert_eq!(crowd.read(1), NONE);
     crowd.tend();
     assert_eq!(crowd.read(1), r#"["src", "a"]"#);
