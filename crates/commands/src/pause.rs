@@ -154,3 +154,61 @@ pub(crate) fn may_replicate(command: Command) -> bool {
     command.spec().flags.has(Flags::MAY_REPLICATE)
         || matches!(command, Command::Publish | Command::Spublish | Command::Pfcount)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::PauseKind;
+    use crate::clients::ClientCard;
+    use crate::mail::{Letter, Mailbox};
+    use crate::session::Session;
+    use crate::testing::Desk;
+    use russet_base::{OwnedArgs, UnixMillis};
+    use russet_catalog::Command;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+    #[derive(Default)]
+    struct Letters(AtomicUsize);
+
+    impl Mailbox for Letters {
+        fn post(&self, letter: Letter) {
+            if matches!(letter, Letter::Resume(_)) {
+                self.0.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    }
+
+    /// A client that was held back while the end of the pause went through the list of those to be
+    /// told was put on a list that nobody read any more, and stayed paused for ever.
+    #[test]
+    fn who_is_held_back_is_told_of_the_end() {
+        const PAUSES: usize = 100_000;
+        let node = &Desk::new().worker.node;
+        let letters = Arc::new(Letters::default());
+        let card = ClientCard::new(9, String::new(), String::new(), 3, 0);
+        let session = Session::new(Arc::new(card), letters.clone(), false);
+        let args: OwnedArgs = ["SET", "k", "v"].iter().collect();
+        let is_over = &AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                for _ in 0..PAUSES {
+                    node.pause.start(&node.keyspace, PauseKind::Write, UnixMillis(i64::MAX));
+                    node.pause.end(&node.keyspace, None);
+                }
+                is_over.store(true, Ordering::SeqCst);
+            });
+            let mut told = 0;
+            while !is_over.load(Ordering::SeqCst) {
+                if !node.pause.holds(node, &session, (Command::Set, args.as_args())) {
+                    continue;
+                }
+                while letters.0.load(Ordering::SeqCst) == told {
+                    let was_last = is_over.load(Ordering::SeqCst);
+                    let is_told = letters.0.load(Ordering::SeqCst) > told;
+                    assert!(!was_last || is_told, "held back by a pause that is over");
+                }
+                told += 1;
+            }
+        });
+    }
+}

@@ -16,6 +16,7 @@ mod mailbox;
 mod owner;
 mod state;
 mod stream;
+mod timers;
 mod turn;
 
 pub use fleet::Fleet;

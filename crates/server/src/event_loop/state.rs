@@ -7,13 +7,14 @@ use super::fleet::Fleet;
 use super::mailbox::{Address, Give, Inbox, Message};
 use super::owner::{Ownership, Pulse};
 use super::stream::{Listener, Peer, Stream};
+use super::timers::Timers;
 use super::turn::{Thread, Verdict, flush};
 use super::{Service, mailbox};
 use mio::event::Event;
 use mio::{Events, Interest, Poll, Token, Waker};
 use russet_base::limits::LOOP_EVENTS_MAX;
 use russet_commands::mail::Letter;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -39,16 +40,13 @@ struct Slot<S: Service> {
     place: Place<S>,
 }
 
-/// A timer: a moment in milliseconds since 1970, and whose: its slot and generation.
-type Timer = (i64, usize, u64);
-
 pub struct LoopState<S: Service> {
     poll: Poll,
     events: Option<Events>,
     slots: Vec<Slot<S>>,
     free: Vec<usize>,
     ready: VecDeque<usize>,
-    timers: BTreeSet<Timer>,
+    timers: Timers,
     next_tick_ms: i64,
     listeners: Vec<Listener>,
     is_ending: bool,
@@ -76,7 +74,7 @@ impl<S: Service> EventLoop<S> {
             slots: Vec::new(),
             free: Vec::new(),
             ready: VecDeque::new(),
-            timers: BTreeSet::new(),
+            timers: Timers::default(),
             next_tick_ms: now_ms + TICK_MS,
             listeners: Vec::new(),
             is_ending: false,
@@ -325,13 +323,9 @@ impl<S: Service> EventLoop<S> {
 
     fn run_timers(&self, state: &mut LoopState<S>, thread: &mut Thread<S>) {
         let now = thread.service.round_ms(&thread.worker);
-        let mut due = Vec::new();
-        while state.timers.first().is_some_and(|(at, ..)| *at <= now) {
-            due.extend(state.timers.pop_first());
-        }
         // A client that was served in its last moment is due again at once: it must not be looked
         // at again before its mail is.
-        for (_, slot, generation) in due {
+        for (slot, generation) in state.timers.take_due(now) {
             if state.slots[slot].generation == generation {
                 self.tick(state, slot, thread);
             }
@@ -464,25 +458,17 @@ impl<S: Service> LoopState<S> {
         }
     }
 
-    /// Sets or clears a connection's timer. One that went off while the connection was out is set
-    /// again.
+    /// Sets or clears a connection's timer.
     fn set_timer(&mut self, connection: &mut Connection<S>, deadline_ms: Option<i64>) {
-        if connection.timer_ms.is_none() && deadline_ms.is_none() {
-            return;
+        if connection.timer_ms.is_some() || deadline_ms.is_some() {
+            let owner = (connection.slot, connection.generation);
+            self.timers.set(owner, connection.timer_ms, deadline_ms);
+            connection.timer_ms = deadline_ms;
         }
-        let timer = |at| (at, connection.slot, connection.generation);
-        if connection.timer_ms != deadline_ms
-            && let Some(at) = connection.timer_ms
-        {
-            self.timers.remove(&timer(at));
-        }
-        self.timers.extend(deadline_ms.map(timer));
-        connection.timer_ms = deadline_ms;
     }
 
     fn sleep_time(&self, now_ms: i64) -> Duration {
-        let next =
-            self.timers.first().map_or(self.next_tick_ms, |(at, ..)| *at.min(&self.next_tick_ms));
+        let next = self.timers.next_ms().map_or(self.next_tick_ms, |at| at.min(self.next_tick_ms));
         Duration::from_millis((next - now_ms).clamp(0, TICK_MS) as u64)
     }
 

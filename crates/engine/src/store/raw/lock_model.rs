@@ -214,3 +214,33 @@ fn a_wait_whose_shards_change_ends() {
         SCHEDULES,
     );
 }
+
+/// Whoever has reserved a shard gets it next, and nobody else takes one that is reserved.
+#[test]
+fn a_reserved_shard_is_for_the_one_who_reserved_it() {
+    shuttle::check_random(
+        || {
+            let locks = Arc::new(Locks::new([0u64, 0]));
+            let held = locks.try_lock(&set(&[1])).ok();
+            let mut wait = Wait::new(locks.clone(), Arc::new(Bell::default()));
+            // It grows old at some look.
+            for _ in 0..64 {
+                assert!(wait.poll(&locks, &set(&[0, 1]), true).is_none());
+            }
+            assert!(locks.try_lock(&set(&[0])).is_ok(), "what is not busy is not reserved");
+            drop(held);
+            assert_eq!(locks.try_lock(&set(&[1])).err(), Some(1));
+            assert!(locks.try_lock_now(1).is_none());
+            let mut later = Wait::new(locks.clone(), Arc::new(Bell::default()));
+            for _ in 0..64 {
+                assert!(later.poll(&locks, &set(&[1]), true).is_none(), "it is younger");
+            }
+            let locked = (0..64).find_map(|_| wait.poll(&locks, &set(&[0, 1]), true));
+            drop(locked.expect("its shards are free"));
+            assert_eq!(locks.try_lock(&set(&[1])).err(), Some(1), "the younger is next");
+            drop(later);
+            assert!(locks.try_lock(&set(&[0, 1])).is_ok());
+        },
+        100,
+    );
+}

@@ -91,17 +91,21 @@ impl<T> Wait<T> {
         may_reserve: bool,
     ) -> Option<Locked<'a, T>> {
         assert!(std::ptr::eq(locks, &*self.locks), "a wait belongs to one keyspace");
-        let since = *self.since.get_or_insert_with(sync::now);
-        let after_micros = match wanted.count() {
-            0 | 1 => RESERVE_ONE_AFTER_MICROS,
-            _ => RESERVE_SEVERAL_AFTER_MICROS,
-        };
-        if may_reserve && sync::micros_since(since) >= after_micros {
+        if may_reserve && (self.has_reserved || self.is_old(wanted)) {
             self.leave_queue();
             return self.poll_reserving(locks, wanted);
         }
         self.give_up_reserved();
         self.poll_queued(locks, wanted)
+    }
+
+    fn is_old(&mut self, wanted: &ShardSet) -> bool {
+        let since = *self.since.get_or_insert_with(sync::now);
+        let after_micros = match wanted.count() {
+            0 | 1 => RESERVE_ONE_AFTER_MICROS,
+            _ => RESERVE_SEVERAL_AFTER_MICROS,
+        };
+        sync::micros_since(since) >= after_micros
     }
 
     fn poll_queued<'a>(

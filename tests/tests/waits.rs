@@ -1,0 +1,348 @@
+//! Clients that wait: for busy shards, for keys, behind a pause, for each other. Whatever ends a
+//! wait ends all of it, and nobody else waits because of it. Over sockets, against the real binary.
+//!
+//! A script that runs for a while stands for any slow call. Nothing here depends on how long it
+//! takes; the longer, the more likely the old defects show.
+
+use std::net::Shutdown;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use russet_tests::client::{Client, REPLY_WAIT, ReadError, Reply, encode};
+use russet_tests::server::{Kind, Server};
+
+/// Keeps the shards of its keys busy for so many milliseconds.
+const SPIN: &str = "local start = os.clock() \
+                    while os.clock() - start < ARGV[1] / 1000 do end \
+                    redis.call('EXISTS', KEYS[1]) return 'done'";
+const SPIN_FOR_EVER: &str = "redis.call('EXISTS', KEYS[1]) while true do end";
+
+fn server(extra: &[&str]) -> Server {
+    let words = [&["--threads", "4", "--threads-min", "4"], extra].concat();
+    Server::start(Kind::Russet, &words).unwrap()
+}
+
+fn connect(server: &Server) -> Client {
+    Client::connect(server.address()).unwrap()
+}
+
+fn words(line: &str) -> Vec<Vec<u8>> {
+    line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
+}
+
+fn send(client: &mut Client, line: &str) {
+    client.send(&words(line)).unwrap();
+}
+
+/// The reply as text, as redis-cli would show it.
+fn call(client: &mut Client, line: &str) -> String {
+    send(client, line);
+    read(client)
+}
+
+fn read(client: &mut Client) -> String {
+    shown(&client.read(REPLY_WAIT).unwrap())
+}
+
+fn shown(reply: &Reply) -> String {
+    match reply {
+        Reply::Int(number) => number.to_string(),
+        Reply::Null | Reply::NullBulk | Reply::NullArray => "nil".to_owned(),
+        Reply::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(" "),
+        other => String::from_utf8_lossy(other.text().unwrap_or_default()).into_owned(),
+    }
+}
+
+fn spin(client: &mut Client, key: &str, ms: u32) {
+    let script = ["EVAL", SPIN, "1", key, &ms.to_string()];
+    client.send(&script.map(|word| word.as_bytes().to_vec())).unwrap();
+}
+
+/// Waits until something is so that nothing tells of.
+fn await_that(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + REPLY_WAIT;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "not so in time: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn info(client: &mut Client, field: &str) -> String {
+    let report = call(client, "INFO");
+    let line = report.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    line.unwrap_or_else(|| panic!("no {field} in INFO")).to_owned()
+}
+
+fn await_blocked(client: &mut Client, count: usize) {
+    await_that("clients are blocked", || info(client, "blocked_clients") == count.to_string());
+}
+
+/// A retried BLMOVE queued on the busy shard of its destination and timed out. Its place in the
+/// lock's queue stayed, and the lock was handed to a client that never came: the next GETs of the
+/// key, DBSIZE and KEYS hung for ever.
+#[test]
+fn a_blocked_move_that_times_out_holds_nothing() {
+    let server = server(&[]);
+    let [a, b, c, d] = &mut [(); 4].map(|()| connect(&server));
+    for round in 0..3 {
+        send(a, "BLMOVE src dst LEFT RIGHT 0.2");
+        await_blocked(c, 1);
+        spin(b, "dst", 700);
+        // The destination may not be busy yet: then the move is done, and proves nothing.
+        assert_eq!(call(c, "RPUSH src x"), "1");
+        read(a);
+        read(b);
+        for _ in 0..200 {
+            call(d, "GET dst");
+        }
+        call(d, "DBSIZE");
+        assert_eq!(call(d, "DEL src dst"), "1", "round {round}");
+    }
+}
+
+/// A client that was blocked on two keys, one of which a slow script held, was told BUSY when the
+/// other was fed; when the script was killed the element was popped into nothing.
+#[test]
+fn a_blocked_pop_waits_on_through_a_slow_script() {
+    let server = server(&["--busy-reply-threshold", "50"]);
+    let [a, b, c] = &mut [(); 3].map(|()| connect(&server));
+    send(a, "BLPOP k1 k2 0");
+    await_blocked(c, 1);
+    b.send(&["EVAL", SPIN_FOR_EVER, "1", "k1"].map(|word| word.as_bytes().to_vec())).unwrap();
+    await_that("k1 is busy", || call(c, "EXISTS k1").starts_with("BUSY"));
+    assert_eq!(call(c, "RPUSH k2 job"), "1");
+    assert!(matches!(a.read(Duration::from_millis(200)), Err(ReadError::TimedOut)));
+    assert_eq!(call(c, "SCRIPT KILL"), "OK");
+    assert_eq!(read(a), "k2 job");
+    assert_eq!(call(c, "LLEN k2"), "0");
+    assert!(read(b).contains("SCRIPT KILL"));
+}
+
+/// A writer that had queued for a busy shard kept its place through CLIENT PAUSE WRITE: it was
+/// granted the shard, did not use it, and readers waited for the end of the pause.
+#[test]
+fn a_paused_writer_keeps_no_reader_waiting() {
+    let server = server(&[]);
+    let [a, b, c] = &mut [(); 3].map(|()| connect(&server));
+    spin(b, "k", 400);
+    send(a, "SET k v");
+    assert_eq!(call(c, "CLIENT PAUSE 1000000 WRITE"), "OK");
+    for _ in 0..200 {
+        call(c, "GET k");
+    }
+    read(b);
+    for _ in 0..200 {
+        call(c, "GET k");
+    }
+    assert_eq!(call(c, "CLIENT UNPAUSE"), "OK");
+    assert_eq!(read(a), "OK");
+}
+
+/// A client that was held back while UNPAUSE went through the list of those to be told was put on
+/// a list that nobody read any more.
+#[test]
+fn nobody_stays_paused() {
+    let server = server(&[]);
+    let done = &AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for n in 0..8 {
+            let mut client = connect(&server);
+            let pipeline = encode(&words(&format!("SET k{n} v"))).repeat(16);
+            scope.spawn(move || {
+                while !done.load(Ordering::Relaxed) {
+                    client.send_raw(&pipeline).unwrap();
+                    (0..16).for_each(|_| assert_eq!(read(&mut client), "OK"));
+                }
+            });
+        }
+        let mut client = connect(&server);
+        let pair = ["CLIENT PAUSE 1000000 WRITE", "CLIENT UNPAUSE"];
+        let pairs = pair.map(|line| encode(&words(line))).concat().repeat(10);
+        for _ in 0..100 {
+            client.send_raw(&pairs).unwrap();
+            (0..20).for_each(|_| assert_eq!(read(&mut client), "OK"));
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+}
+
+/// A call on two keys, each used by three clients that run scripts of some milliseconds, found one
+/// of them busy whenever the other was free, for seconds. It waits for a few of them now, not for
+/// hundreds.
+#[test]
+fn a_call_on_several_busy_keys_has_its_turn() {
+    let server = server(&[]);
+    let (done, runs) = (&AtomicBool::new(false), &AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for n in 0..6 {
+            let mut client = connect(&server);
+            scope.spawn(move || {
+                while !done.load(Ordering::Relaxed) {
+                    spin(&mut client, ["a", "b"][n % 2], 10);
+                    client.read(REPLY_WAIT).unwrap();
+                    runs.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let mut client = connect(&server);
+        await_that("the scripts run", || runs.load(Ordering::Relaxed) > 6);
+        for line in ["MGET a b", "DBSIZE", "MGET b a", "KEYS *", "MGET a b"] {
+            let before = runs.load(Ordering::Relaxed);
+            call(&mut client, line);
+            let meanwhile = runs.load(Ordering::Relaxed) - before;
+            assert!(meanwhile < 60, "{line} waited for {meanwhile} scripts");
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+}
+
+/// Commands that were read, and waited for a shard, were lost when their client closed.
+#[test]
+fn what_was_sent_before_the_end_is_carried_out() {
+    let server = server(&[]);
+    let [b, c] = &mut [(); 2].map(|()| connect(&server));
+    for close in [Shutdown::Write, Shutdown::Both] {
+        assert_eq!(call(c, "MSET k1 old k2 old"), "OK");
+        let mut a = connect(&server);
+        spin(b, "k1", 300);
+        let bytes = [encode(&words("SET k1 new")), encode(&words("SET k2 new"))].concat();
+        a.send_raw(&bytes).unwrap();
+        a.sender().unwrap().shutdown(close).unwrap();
+        read(b);
+        await_that("both have run", || call(c, "MGET k1 k2") == "new new");
+    }
+}
+
+/// A client that closed its sending side got only as much as its socket took at once.
+#[test]
+fn all_replies_are_sent_after_the_other_side_has_closed() {
+    const BYTES: usize = 1 << 20;
+    let server = server(&[]);
+    let mut a = connect(&server);
+    let value = vec![b'x'; BYTES];
+    assert_eq!(a.call(&[&b"SET"[..], b"k", &value]).unwrap(), Reply::Status(b"OK".to_vec()));
+    (0..40).for_each(|_| send(&mut a, "GET k"));
+    a.sender().unwrap().shutdown(Shutdown::Write).unwrap();
+    for n in 0..40 {
+        let reply = a.read(REPLY_WAIT).unwrap_or_else(|why| panic!("reply {n}: {why}"));
+        assert_eq!(reply.text().map(<[u8]>::len), Some(BYTES));
+    }
+    assert!(a.is_closed(REPLY_WAIT));
+}
+
+/// CLIENT REPLY meant one thing for commands that ran at once and another for those that waited:
+/// SKIP swallowed the reply behind a call that blocked, OFF let the timeout's through.
+#[test]
+fn reply_modes_hold_for_calls_that_wait() {
+    let server = server(&[]);
+    let [a, c] = &mut [(); 2].map(|()| connect(&server));
+    send(a, "CLIENT REPLY SKIP");
+    send(a, "BLPOP k 0");
+    await_blocked(c, 1);
+    assert_eq!(call(c, "RPUSH k x"), "1");
+    assert_eq!(call(a, "ECHO behind"), "behind");
+
+    send(a, "CLIENT REPLY SKIP");
+    send(a, "BLPOP k 0.01");
+    assert_eq!(call(a, "ECHO timeout"), "timeout");
+
+    send(a, "CLIENT REPLY OFF");
+    send(a, "BLPOP nothing 0.01");
+    send(a, "BLMOVE k k2 LEFT LEFT 0");
+    // It waits for the one key or for the other.
+    await_that("the move is done", || {
+        call(c, "RPUSH k x");
+        call(c, "EXISTS k2") == "1"
+    });
+    send(a, "ECHO unheard");
+    assert_eq!(call(a, "CLIENT REPLY ON"), "OK");
+}
+
+/// A command behind QUIT was run if it came with a later read.
+#[test]
+fn nothing_runs_behind_quit() {
+    let server = server(&[]);
+    let [a, c] = &mut [(); 2].map(|()| connect(&server));
+    let mut bytes = encode(&words("QUIT"));
+    let filler = encode(&[b"ECHO".to_vec(), vec![b'x'; 1000]]);
+    (0..200).for_each(|_| bytes.extend_from_slice(&filler));
+    bytes.extend(encode(&words("SET k behind")));
+    // The server may close before all of it is sent.
+    let _ = a.send_raw(&bytes);
+    assert_eq!(read(a), "OK");
+    assert!(matches!(a.read(REPLY_WAIT), Err(ReadError::Closed | ReadError::Io(_))));
+    assert_eq!(call(c, "GET k"), "nil");
+}
+
+/// UNPAUSE was answered before those that it let go had gone on, so that CLIENT UNBLOCK did not
+/// find a call blocked that had been sent long before.
+#[test]
+fn those_that_were_paused_have_gone_on_when_unpause_is_answered() {
+    let server = server(&[]);
+    let [a, c] = &mut [(); 2].map(|()| connect(&server));
+    let id = call(a, "CLIENT ID");
+    for round in 0..100 {
+        assert_eq!(call(c, "CLIENT PAUSE 1000000"), "OK");
+        send(a, "BLPOP k 0");
+        // A client that is held back is shown as blocked.
+        await_that("it is held back", || call(c, "CLIENT LIST").contains("flags=b"));
+        assert_eq!(call(c, "CLIENT UNPAUSE"), "OK");
+        assert_eq!(call(c, &format!("CLIENT UNBLOCK {id}")), "1", "round {round}");
+        assert_eq!(read(a), "nil");
+    }
+}
+
+/// CLIENT UNBLOCK and CLIENT KILL were answered before INFO, CLIENT LIST and PUBSUB showed what
+/// they had done.
+#[test]
+fn the_reply_comes_when_it_is_so() {
+    let server = server(&[]);
+    let [a, c] = &mut [(); 2].map(|()| connect(&server));
+    let id = call(a, "CLIENT ID");
+    for round in 0..200 {
+        send(a, "BLPOP k 0");
+        await_blocked(c, 1);
+        if round % 2 == 0 {
+            assert_eq!(call(c, &format!("CLIENT UNBLOCK {id}")), "1");
+            assert_eq!(info(c, "blocked_clients"), "0", "round {round}");
+            assert!(!call(c, "CLIENT LIST").contains("flags=b"), "round {round}");
+        } else {
+            assert_eq!(call(c, "RPUSH k x"), "1");
+            assert_eq!(info(c, "blocked_clients"), "0", "round {round}");
+        }
+        read(a);
+    }
+    for round in 0..200 {
+        let mut killed = connect(&server);
+        let id = call(&mut killed, "CLIENT ID");
+        assert_eq!(call(&mut killed, "SUBSCRIBE channel"), "subscribe channel 1");
+        assert_eq!(call(c, &format!("CLIENT KILL ID {id}")), "1");
+        assert_eq!(call(c, "PUBSUB NUMSUB channel"), "channel 0", "round {round}");
+        assert!(!call(c, "CLIENT LIST").contains(&format!("id={id} ")), "round {round}");
+        assert_eq!(info(c, "connected_clients"), "2", "round {round}");
+    }
+}
+
+/// Two clients that kill each other, and one that kills many, are answered or gone; nobody waits
+/// for ever.
+#[test]
+fn clients_that_kill_each_other_end() {
+    let server = server(&[]);
+    for _ in 0..50 {
+        let [a, b] = &mut [(); 2].map(|()| connect(&server));
+        let ids = [call(a, "CLIENT ID"), call(b, "CLIENT ID")];
+        send(a, &format!("CLIENT KILL ID {}", ids[1]));
+        send(b, &format!("CLIENT KILL ID {}", ids[0]));
+        for client in [a, b] {
+            match client.read(REPLY_WAIT) {
+                Ok(_) | Err(ReadError::Closed | ReadError::Io(_)) => {}
+                Err(why) => panic!("neither answered nor closed: {why}"),
+            }
+        }
+    }
+    let mut others: Vec<Client> = (0..50).map(|_| connect(&server)).collect();
+    others.iter_mut().for_each(|other| drop(call(other, "PING")));
+    let mut c = connect(&server);
+    assert_eq!(call(&mut c, "CLIENT KILL TYPE normal"), "50");
+    assert_eq!(info(&mut c, "connected_clients"), "1");
+}
