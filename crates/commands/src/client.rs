@@ -5,6 +5,9 @@
 //! of a reply pass through here whether the command ran at once, was tried again, or was served by
 //! someone else, so that CLIENT REPLY means the same for all.
 
+#[cfg(test)]
+mod tests;
+
 use crate::blocking::{self, BlockedState, GiveUp};
 use crate::clients::{ClientCard, ClientFlags};
 use crate::connection;

@@ -1,8 +1,8 @@
 //! What connections mean to Russet: clients that run commands, within limits on what they hold.
 
 use crate::event_loop::{Address, Buffers, Peer, Service};
-use russet_base::limits::{ARGUMENTS_MAX, INLINE_BYTES_MAX, OUTPUT_BYTES_MAX};
 use russet_base::Args;
+use russet_base::limits::{ARGUMENTS_MAX, INLINE_BYTES_MAX, OUTPUT_BYTES_MAX};
 use russet_commands::client::{After, Client};
 use russet_commands::clients::{ClientCard, ClientFlags};
 use russet_commands::config::{ClientClass, Directive};

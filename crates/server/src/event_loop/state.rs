@@ -276,9 +276,7 @@ impl<S: Service> EventLoop<S> {
                 break;
             }
             let Place::Here(connection) = &state.slots[slot].place else { continue };
-            if !connection.letters.is_empty()
-                || !thread.service.may_move(&connection.client)
-            {
+            if !connection.letters.is_empty() || !thread.service.may_move(&connection.client) {
                 continue;
             }
             let Some(mut connection) = state.check_out(slot) else { continue };

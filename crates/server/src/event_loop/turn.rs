@@ -1,9 +1,9 @@
 //! A connection's turn: read, run what is complete, write. Done without any lock of the loop.
 
+use super::Service;
 use super::ahead::{AHEAD_BYTES_MAX, AHEAD_MAX};
 use super::connection::Connection;
 use super::owner::Ownership;
-use super::Service;
 use russet_commands::client::After;
 use russet_commands::dispatch::Progress;
 use russet_commands::mail::Letter;

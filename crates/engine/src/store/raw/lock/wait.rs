@@ -12,7 +12,7 @@
 //! A wait holds no lock. Dropping it leaves the queue and gives up what it has reserved.
 
 use super::super::sync::{self, Moment, Mutex, Ordering};
-use super::{HELD, Locked, Locks, QUEUED, RESERVED, Wake, Waiter};
+use super::{HELD, Locked, Locks, QUEUED, RESERVED, Waiter, Wake};
 use crate::store::shard_set::ShardSet;
 use std::sync::Arc;
 
@@ -108,11 +108,7 @@ impl<T> Wait<T> {
         sync::micros_since(since) >= after_micros
     }
 
-    fn poll_queued<'a>(
-        &mut self,
-        locks: &'a Locks<T>,
-        wanted: &ShardSet,
-    ) -> Option<Locked<'a, T>> {
+    fn poll_queued<'a>(&mut self, locks: &'a Locks<T>, wanted: &ShardSet) -> Option<Locked<'a, T>> {
         let is_still_busy = |index| wanted.contains(index) && !locks.locks[index].is_free();
         if self.queued.is_some_and(is_still_busy) {
             return None;
@@ -217,9 +213,7 @@ fn reserve_busy<T>(
     let mut has_busy = false;
     for index in wanted.iter() {
         let lock = &locks.locks[index];
-        let is_busy = || {
-            of_older.contains(index) || lock.state.load(Ordering::Acquire) & HELD != 0
-        };
+        let is_busy = || of_older.contains(index) || lock.state.load(Ordering::Acquire) & HELD != 0;
         if is_busy() && !reserved.contains(index) {
             lock.state.fetch_or(RESERVED, Ordering::AcqRel);
             reserved.insert(index);
