@@ -54,6 +54,9 @@ impl Default for Config {
 const GLOBALS_ROOM: usize = 256;
 const LIBRARY_ROOM: usize = 64;
 
+/// How many names metatables give meaning to.
+const EVENTS: usize = 17;
+
 /// The names that metatables give meaning to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -74,9 +77,10 @@ pub(crate) enum Event {
     Le,
     ToString,
     Metatable,
+    Mode,
 }
 
-const EVENT_NAMES: [&str; 16] = [
+const EVENT_NAMES: [&str; EVENTS] = [
     "__index",
     "__newindex",
     "__eq",
@@ -93,6 +97,7 @@ const EVENT_NAMES: [&str; 16] = [
     "__le",
     "__tostring",
     "__metatable",
+    "__mode",
 ];
 
 #[derive(Debug)]
@@ -109,9 +114,9 @@ pub struct State {
     pub(crate) depth: usize,
     /// The depth at which the running coroutine was resumed.
     pub(crate) depth_of_thread: usize,
-    /// Natives that called back and may hold handles that no stack shows.
-    pub(crate) holders: u32,
-    pub(crate) events: [StrRef; 16],
+    /// Values that natives need again after a call back into Lua, and that no stack shows.
+    pub(crate) held: Vec<Value>,
+    pub(crate) events: [StrRef; EVENTS],
     pub(crate) roots: Vec<Value>,
     roots_free: Vec<u32>,
     run_globals: Vec<StrRef>,
@@ -135,7 +140,7 @@ impl State {
         let mut heap = Heap::new(config.seed, config.memory_bytes_max);
         let globals = heap.table(0, GLOBALS_ROOM).unwrap_or_default();
         heap.settle();
-        let mut events = [StrRef::default(); 16];
+        let mut events = [StrRef::default(); EVENTS];
         for (event, name) in events.iter_mut().zip(EVENT_NAMES) {
             *event = heap.intern(name.as_bytes()).unwrap_or_default();
         }
@@ -150,7 +155,7 @@ impl State {
             globals,
             depth: 0,
             depth_of_thread: 0,
-            holders: 0,
+            held: Vec::new(),
             events,
             roots: Vec::new(),
             roots_free: Vec::new(),
@@ -422,7 +427,8 @@ impl State {
         }
         self.current.frames.clear();
         self.current.status = Status::Running;
-        (self.depth, self.depth_of_thread, self.holders) = (0, 0, 0);
+        (self.depth, self.depth_of_thread) = (0, 0);
+        self.held.clear();
     }
 
     /// Ends the run: what it made is gone, except what permanent objects came to name.

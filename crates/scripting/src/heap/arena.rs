@@ -72,6 +72,10 @@ impl<T: Default> Arena<T> {
         self.slots.len()
     }
 
+    pub fn run_len(&self) -> usize {
+        self.slots.len() - self.permanent
+    }
+
     pub fn settle(&mut self) {
         self.free_permanent.append(&mut self.free);
         self.permanent = self.slots.len();

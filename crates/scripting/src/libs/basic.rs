@@ -60,7 +60,7 @@ fn assert(call: &mut Call<'_>) -> Outcome {
     Ok(call.arg_count())
 }
 
-/// The options are all known; what they ask for happens by itself.
+/// What the other options ask for happens by itself.
 fn collectgarbage(call: &mut Call<'_>) -> Outcome {
     let option = match call.string_opt(1)? {
         Some(option) => call.bytes(option).to_vec(),
@@ -72,7 +72,12 @@ fn collectgarbage(call: &mut Call<'_>) -> Outcome {
         call.integer_or(2, 0)?;
     }
     let answer = match option.as_slice() {
-        b"collect" | b"stop" | b"restart" => 0.0,
+        b"collect" => {
+            let work = call.state.collect_now();
+            call.charge(work)?;
+            0.0
+        }
+        b"stop" | b"restart" => 0.0,
         b"count" => call.heap().used_bytes() as f64 / 1024.0,
         b"step" => return call.give(false),
         b"setpause" | b"setstepmul" => 200.0,
@@ -235,6 +240,7 @@ fn pcall(call: &mut Call<'_>) -> Outcome {
             Ok(call.state.current.top - (base - 1))
         }
         Err(Fault::Error(Value::Table(table))) => {
+            call.hold(Value::Table(table));
             let key = call.heap().string(b"err")?;
             let text = call.index(Value::Table(table), Value::Str(key))?;
             match text {
@@ -270,11 +276,11 @@ impl State {
         func: usize,
         count: usize,
     ) -> Result<(), Fault> {
-        let (frames, depth, holders) = (self.current.frames.len(), self.depth, self.holders);
+        let (frames, depth) = (self.current.frames.len(), self.depth);
         let outcome = self.call_at(host, func, count, ALL);
         if let Err(Fault::Error(value)) = outcome {
             self.current.frames.truncate(frames);
-            (self.depth, self.holders) = (depth, holders);
+            self.depth = depth;
             self.current.top = func;
             self.collect_after(value);
         }
@@ -288,17 +294,17 @@ impl State {
         func: usize,
         handler: Value,
     ) -> Result<(), Fault> {
-        let (frames, depth, holders) = (self.current.frames.len(), self.depth, self.holders);
+        let (frames, depth) = (self.current.frames.len(), self.depth);
         let mut outcome = self.call_at(host, func, 0, ALL);
         if let Err(Fault::Error(value)) = outcome {
-            self.current.top = self.current.used_len();
+            self.current.top = self.current.live_len(&self.protos);
             outcome = match self.call_one(host, handler, &[value]) {
                 Ok(value) => Err(Fault::Error(value)),
                 Err(Fault::Error(_)) => Err(self.heap.fault("error in error handling")),
                 Err(fault) => Err(fault),
             };
             self.current.frames.truncate(frames);
-            (self.depth, self.holders) = (depth, holders);
+            self.depth = depth;
             self.current.top = func;
         }
         outcome

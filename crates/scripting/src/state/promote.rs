@@ -7,7 +7,6 @@ use crate::heap::{
     Arena, CELL_BYTES, Closure, FUNCTION_BYTES, Heap, NATIVE_BYTES, Native, RunStrings,
     TABLE_BYTES, Table, VALUE_BYTES,
 };
-use crate::limits::COLLECT_BYTES_MIN;
 use crate::value::{CellRef, FuncRef, NativeRef, ProtoRef, StrRef, TableRef, ThreadRef, Value};
 use crate::vm::{Callee, Coroutine};
 use std::collections::HashMap;
@@ -30,10 +29,7 @@ impl State {
             let used = heap.memory.used_bytes();
             heap.memory.give(used.saturating_sub(heap.permanent_bytes));
         }
-        self.heap.collect_at_bytes = match self.collects_eagerly {
-            true => 0,
-            false => self.heap.permanent_bytes + COLLECT_BYTES_MIN,
-        };
+        self.set_collect_mark();
     }
 
     fn promote(&mut self) {
@@ -258,7 +254,7 @@ impl<'a> Mover<'a> {
     }
 
     fn coroutine(&mut self, coroutine: &mut Coroutine) {
-        let used = coroutine.used_len();
+        let used = coroutine.live_len(self.loaded);
         coroutine.stack[used..].fill(Value::Nil);
         for index in 0..used {
             coroutine.stack[index] = self.value(coroutine.stack[index]);
