@@ -292,6 +292,7 @@ impl Call<'_> {
             return Ok(());
         }
         heap.steps_left = STEPS_PER_TICK;
+        self.state.publish_memory();
         match self.host.tick() {
             Tick::Continue => Ok(()),
             Tick::Kill => Err(Fault::Killed),

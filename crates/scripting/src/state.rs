@@ -17,6 +17,7 @@ use crate::proto::{Chunk, Constant, Proto};
 use crate::value::{FuncRef, ProtoRef, StrRef, TableRef, ThreadRef, Value};
 use crate::vm::{ALL, Callee, Coroutine, Status};
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 /// A function or value that the host keeps from run to run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -124,6 +125,7 @@ pub struct State {
     pub(crate) library: crate::library::Kept,
     origin: Option<Origin>,
     pub(crate) collects_eagerly: bool,
+    gauge: Arc<AtomicUsize>,
 }
 
 /// Where the error of a run was raised.
@@ -163,6 +165,7 @@ impl State {
             library: crate::library::Kept::default(),
             origin: None,
             collects_eagerly: false,
+            gauge: Arc::default(),
         }
     }
 
@@ -228,6 +231,7 @@ impl State {
     pub fn freeze(&mut self) {
         self.heap.settle();
         self.protos.settle();
+        self.publish_memory();
         let mut todo = vec![self.globals];
         todo.extend(self.heap.string_meta);
         todo.extend(self.roots.iter().filter_map(|root| match root {
@@ -325,8 +329,10 @@ impl State {
                 _ => 0,
             })
             .collect();
+        // Code that outlives the run is shared by all states, and whoever shares it out counts it.
+        let own_bytes = if is_permanent { 0 } else { proto.own_bytes() };
         let size_bytes = size_of::<Loaded>()
-            + proto.own_bytes()
+            + own_bytes
             + constants.len() * (size_of::<Value>() + size_of::<u32>());
         self.heap.take(size_bytes)?;
         let loaded = Loaded {
@@ -442,6 +448,7 @@ impl State {
         self.current.top = 0;
         self.current.shrink();
         self.cut_or_promote();
+        self.publish_memory();
     }
 }
 

@@ -5,8 +5,11 @@ use super::State;
 use super::mark::{Marker, Part};
 use crate::fault::{Fault, Refusal};
 use crate::heap::{CELL_BYTES, FUNCTION_BYTES, Heap, NATIVE_BYTES, TABLE_BYTES, VALUE_BYTES};
-use crate::limits::{COLLECT_BYTES_MIN, COLLECT_PERMANENT_BYTES_MIN};
+use crate::limits::{COLLECT_BYTES_MIN, COLLECT_PERMANENT_BYTES_MIN, MEMORY_BYTES_MIN};
 use crate::value::{CellRef, Value};
+use crate::vm::Frame;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Objects that a collection goes through for the price of one step.
 const OBJECTS_PER_STEP: usize = 16;
@@ -19,6 +22,28 @@ impl State {
     pub fn collect_eagerly(&mut self) {
         self.collects_eagerly = true;
         self.heap.collect_at_bytes = 0;
+    }
+
+    /// What the state may hold from now on; only between runs.
+    pub fn set_memory_max(&mut self, bytes_max: usize) {
+        let bytes_max = bytes_max.max(MEMORY_BYTES_MIN);
+        if self.heap.memory.bytes_max() != bytes_max {
+            self.heap.memory.set_bytes_max(bytes_max);
+            self.set_collect_mark();
+        }
+    }
+
+    /// Bytes that the state holds, as others may read it at any time. It is brought up to date
+    /// when the host is asked whether a run may go on, and at the end of a run.
+    pub fn gauge(&self) -> Arc<AtomicUsize> {
+        self.gauge.clone()
+    }
+
+    pub(crate) fn publish_memory(&self) {
+        let stack = self.current.stack.capacity() * VALUE_BYTES
+            + self.current.frames.capacity() * size_of::<Frame>();
+        let held = self.heap.used_bytes() + self.heap.spare_bytes() + self.protos.spare_bytes();
+        self.gauge.store(held + stack, Ordering::Relaxed);
     }
 
     /// At places where all live values are on stacks or held: frees garbage if there is much.
@@ -114,7 +139,7 @@ impl State {
     /// Frees what the permanent part no longer reaches; only between runs.
     pub fn collect_permanent(&mut self) {
         self.collect(Part::All);
-        self.heap.permanent_bytes = self.heap.used_bytes();
+        self.heap.count_permanent();
         self.heap.permanent_bytes_kept = self.heap.permanent_bytes;
     }
 }

@@ -26,16 +26,16 @@ impl State {
             heap.cells.cut();
             heap.threads.cut();
             self.protos.cut();
-            let used = heap.memory.used_bytes();
-            heap.memory.give(used.saturating_sub(heap.permanent_bytes));
+            let lasting = heap.lasting_bytes();
+            heap.memory.give(heap.memory.used_bytes().saturating_sub(lasting));
+            heap.count_permanent();
         }
         self.set_collect_mark();
     }
 
     fn promote(&mut self) {
         let used = self.heap.memory.used_bytes();
-        let run_bytes = used.saturating_sub(self.heap.permanent_bytes);
-        self.heap.memory.give(run_bytes);
+        self.heap.memory.give(used.saturating_sub(self.heap.lasting_bytes()));
         let remembered = std::mem::take(&mut self.heap.remembered);
         let mut mover = Mover::new(&mut self.heap, &mut self.protos);
         for root in &mut self.roots {
@@ -50,7 +50,7 @@ impl State {
         while let Some(moved) = mover.todo.pop() {
             mover.rewrite(moved);
         }
-        self.heap.permanent_bytes = self.heap.memory.used_bytes();
+        self.heap.count_permanent();
     }
 }
 

@@ -43,6 +43,9 @@ impl State {
         if self.thread.is_some() {
             let more = (len - self.current.stack.len()) * STACK_SLOT_BYTES;
             self.heap.take(more)?;
+            if self.thread.is_some_and(|thread| self.heap.threads.is_permanent(thread.index())) {
+                self.heap.grown_bytes += more.cast_signed();
+            }
         }
         self.current.stack.resize(len, Value::Nil);
         Ok(())

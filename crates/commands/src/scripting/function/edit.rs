@@ -19,7 +19,7 @@ pub fn load(ctx: &mut Ctx, args: Args) -> Outcome {
         }
         is_replacing = true;
     }
-    let library = load::parse(source)?;
+    let library = load::parse(ctx.node, source)?;
     let name = library.name.clone();
     ctx.node.scripts.change_libraries(|libraries| {
         if !is_replacing && libraries.has(&name) {
