@@ -93,8 +93,8 @@ fn collections_at_every_chance_change_nothing() {
     }
 }
 
-/// The chunks of `tests/library`, whose answers `show.lua` writes out; it calls back from `gsub` and
-/// `sort` itself.
+/// The chunks of `tests/library`, whose answers `show.lua` writes out; it calls back from `gsub`
+/// and `sort` itself.
 #[test]
 fn collections_at_every_chance_change_nothing_in_the_libraries() {
     let cases = [

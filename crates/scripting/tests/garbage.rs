@@ -165,7 +165,8 @@ fn weak_tables_are_cleared() {
         ),
         // Strings are values, never removed.
         (
-            "local t = setmetatable({}, {__mode = 'kv'}) for i = 1, 50 do t['k' .. i] = 'v' .. i end \
+            "local t = setmetatable({}, {__mode = 'kv'}) \
+             for i = 1, 50 do t['k' .. i] = 'v' .. i end \
           collectgarbage() for i = 1, 50 do if t['k' .. i] ~= 'v' .. i then return 'lost' end end \
           return count(t)",
             "50",
@@ -188,7 +189,8 @@ fn weak_tables_are_cleared() {
             "given way",
         ),
         (
-            "local t = setmetatable({}, {__mode = 'k'}) local n = 0 for i = 1, 200 do t[{}] = i end \
+            "local t = setmetatable({}, {__mode = 'k'}) local n = 0 \
+             for i = 1, 200 do t[{}] = i end \
           for k, v in pairs(t) do collectgarbage() n = n + 1 end return n >= 1 and n <= 200 and \
           'walked'",
             "walked",
@@ -197,7 +199,6 @@ fn weak_tables_are_cleared() {
     for (code, wanted) in cases {
         assert_eq!(run(&mut state, &format!("{count}{code}")), wanted, "{code}");
     }
-    assert_eq!(run(&mut state, "return 'sound'"), "sound");
 }
 
 /// `collectgarbage` did nothing, so that its count never fell.

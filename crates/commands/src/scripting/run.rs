@@ -170,7 +170,7 @@ fn error_text(state: &State, fault: Fault, is_function: bool) -> String {
 
 /// The words of an error value.
 pub fn text_of(heap: &Heap, value: Value) -> String {
-    let text = |bytes: &[u8]| told(bytes).into_owned();
+    let text = |bytes: &[u8]| told(reply::up_to_nul(bytes)).into_owned();
     match value {
         Value::Str(string) => format!("ERR {}", text(heap.bytes(string))),
         Value::Number(number) => format!("ERR {}", plain(number)),

@@ -227,7 +227,8 @@ fn ipairs_step(call: &mut Call<'_>) -> Outcome {
 }
 
 /// COMPAT: an error that is a table with a text in `err` arrives as that text, as it did when
-/// errors of commands were strings. (tests/corpus/errors.txt)
+/// errors of commands were strings; any other table is followed by its `err`, nil or not.
+/// (tests/corpus/messages.txt)
 fn pcall(call: &mut Call<'_>) -> Outcome {
     if call.arg_count() == 0 {
         let text = call.heap().string(b"attempt to call a boolean value")?;
@@ -245,7 +246,11 @@ fn pcall(call: &mut Call<'_>) -> Outcome {
             let text = call.index(Value::Table(table), Value::Str(key))?;
             match text {
                 Value::Str(_) | Value::Number(_) => call.give_two(false, text),
-                _ => call.give_two(false, table),
+                _ => {
+                    call.push(Value::Bool(false))?;
+                    call.give_two(table, text)?;
+                    Ok(3)
+                }
             }
         }
         Err(Fault::Error(value)) => call.give_two(false, value),

@@ -54,8 +54,13 @@ pub fn parse(node: &Node, source: &[u8]) -> Result<Library, Refusal> {
     Ok(Library { name, source, chunk, functions, number })
 }
 
+/// The name that a library's first line gives it.
+pub fn name_of(source: &[u8]) -> Result<Vec<u8>, Refusal> {
+    metadata(source).map(|(name, _)| name)
+}
+
 /// Marks an error whose text goes to the client as it is.
-const PLAIN: &str = "\0";
+const PLAIN: &str = "\u{1}";
 
 /// `#!lua name=...`: the name, and the code behind the line, whose end stays with it.
 fn metadata(source: &[u8]) -> Result<(Vec<u8>, &[u8]), Refusal> {
