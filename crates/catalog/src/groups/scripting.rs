@@ -167,9 +167,7 @@ pub const SCRIPT_DEBUG: Spec = Spec::new(Group::Scripting, "script|debug")
     .reply(Shape::Ok);
 
 pub const SCRIPT_STATS: Spec = Spec::new(Group::Scripting, "script|stats")
-    .summary(
-        "Tells for each script and function how often it ran, how long, and which shards it holds",
-    )
+    .summary("Tells how often and how long each script and function ran, and what it locks")
     .complexity("O(N) for N scripts and functions")
     .since("8.0.0")
     .arity(Exactly(2))
