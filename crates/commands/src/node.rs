@@ -220,7 +220,7 @@ impl Node {
     }
 
     fn note_memory(&self) {
-        let used = self.used_memory_bytes();
+        let used = self.used_memory_bytes(self.host.allocator());
         if self.stats.memory_peak_bytes.fetch_max(used, Ordering::Relaxed) < used {
             let now = self.clock.now().seconds();
             self.stats.memory_peak_seconds.store(now, Ordering::Relaxed);
@@ -262,9 +262,10 @@ impl Node {
     }
 
     /// What INFO calls used_memory: what the allocator gave out, and the entries of the tables,
-    /// which have pages of their own.
-    pub fn used_memory_bytes(&self) -> u64 {
-        self.host.allocator().allocated_bytes + self.keyspace.memory_bytes()
+    /// which have pages of their own. What Lua machines hold is reported apart.
+    pub fn used_memory_bytes(&self, allocator: AllocatorReport) -> u64 {
+        let of_machines = self.scripts.memory().machines();
+        (allocator.allocated_bytes + self.keyspace.memory_bytes()).saturating_sub(of_machines)
     }
 
     /// Publishes what happened to keys, as `notify-keyspace-events` asks.

@@ -28,12 +28,12 @@ pub use script::{BUSY_FUNCTION, BUSY_SCRIPT, debug, exists, flush, kill, load, s
 use crate::node::Node;
 use cache::{Cache, Script};
 use function::{Libraries, Library};
-use machine::{Known, Machine};
+use machine::{Known, Lua, Machine};
 use running::Running;
 use russet_base::Args;
 use russet_catalog::Command;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, Weak};
 
 /// Boxed: a machine is large, and is taken and given for every run.
 type Idle = Vec<Box<Machine>>;
@@ -53,6 +53,13 @@ impl Stand {
 /// Workers beyond so many share stands with others.
 const STANDS: usize = 64;
 
+/// The bytes that a machine holds; gone with the machine.
+#[derive(Debug)]
+struct Gauge {
+    bytes: Weak<AtomicUsize>,
+    is_for_functions: bool,
+}
+
 /// All that the process knows about scripts.
 #[derive(Debug)]
 pub struct Scripts {
@@ -65,6 +72,8 @@ pub struct Scripts {
     stands: Box<[Stand]>,
     /// Machines that found no place on a stand.
     machines: Mutex<Idle>,
+    /// What each machine holds, also while it runs.
+    gauges: Mutex<Vec<Gauge>>,
     pub running: Running,
     /// Keys that scripts used without having been given them; counted if somebody asks for it.
     pub undeclared_keys: AtomicU64,
@@ -81,6 +90,7 @@ impl Default for Scripts {
             libraries_epoch: AtomicU64::new(0),
             stands: (0..STANDS).map(|_| Stand::default()).collect(),
             machines: Mutex::default(),
+            gauges: Mutex::default(),
             running: Running::default(),
             undeclared_keys: AtomicU64::new(0),
             may_debug: AtomicBool::new(false),
@@ -88,13 +98,24 @@ impl Default for Scripts {
     }
 }
 
-/// Bytes of Lua machines and of the sources that they run.
+/// Bytes of Lua machines, which are no part of `used_memory`, and of the sources that they run,
+/// which are.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ScriptMemory {
     pub vm_eval: usize,
     pub vm_functions: usize,
     pub scripts: usize,
     pub libraries: usize,
+}
+
+impl ScriptMemory {
+    pub fn machines(&self) -> u64 {
+        (self.vm_eval + self.vm_functions) as u64
+    }
+
+    pub fn sources(&self) -> u64 {
+        (self.scripts + self.libraries) as u64
+    }
 }
 
 /// Machines that are kept for the next script.
@@ -181,7 +202,41 @@ impl Scripts {
         let found = machines.iter().rposition(|idle| idle.is_for_functions == is_for_functions);
         let idle = found.map(|at| machines.swap_remove(at));
         drop(machines);
-        idle.unwrap_or_else(|| Box::new(Machine::new(is_for_functions)))
+        idle.unwrap_or_else(|| {
+            let machine = Box::new(Machine::new(is_for_functions));
+            self.count_memory_of(&machine.lua, is_for_functions);
+            machine
+        })
+    }
+
+    /// An interpreter for a library that is being loaded, with its bound of memory.
+    fn new_lua(&self, memory_bytes_max: usize) -> Lua {
+        let mut lua = Lua::new();
+        lua.state.set_memory_max(memory_bytes_max);
+        self.count_memory_of(&lua, true);
+        lua
+    }
+
+    /// From now on INFO tells what this machine holds.
+    fn count_memory_of(&self, lua: &Lua, is_for_functions: bool) {
+        let bytes = Arc::downgrade(&lua.state.gauge());
+        self.gauges().push(Gauge { bytes, is_for_functions });
+    }
+
+    fn gauges(&self) -> MutexGuard<'_, Vec<Gauge>> {
+        self.gauges.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+
+    /// Bytes of the machines that run scripts, and of those that run functions.
+    fn machine_bytes(&self) -> (usize, usize) {
+        let (mut scripts, mut functions) = (0, 0);
+        self.gauges().retain(|gauge| {
+            let Some(bytes) = gauge.bytes.upgrade() else { return false };
+            let sum = if gauge.is_for_functions { &mut functions } else { &mut scripts };
+            *sum += bytes.load(Ordering::Relaxed);
+            true
+        });
+        (scripts, functions)
     }
 
     fn give_machine(&self, worker: usize, machine: Box<Machine>) {
@@ -223,17 +278,9 @@ impl Scripts {
         self.cache().evicted
     }
 
-    /// What scripts take, for INFO. Machines that are in use now are not counted.
+    /// What scripts take, for INFO.
     pub fn memory(&self) -> ScriptMemory {
-        let (mut vm_eval, mut vm_functions) = (0, 0);
-        let mut add = |machine: &Machine| match machine.is_for_functions {
-            true => vm_functions += machine.used_bytes(),
-            false => vm_eval += machine.used_bytes(),
-        };
-        for stand in &self.stands {
-            stand.lock().iter().flatten().for_each(|machine| add(machine));
-        }
-        self.machines().iter().for_each(|machine| add(machine));
+        let (vm_eval, vm_functions) = self.machine_bytes();
         let libraries = self.libraries().iter().map(|library| library.source.len()).sum();
         ScriptMemory { vm_eval, vm_functions, scripts: self.cached().1, libraries }
     }

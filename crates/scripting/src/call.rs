@@ -3,8 +3,12 @@
 //! Arguments are counted from 1, as in the messages about them. A native reads its arguments,
 //! makes values through [`Call::heap`], and ends with one of `give`, `give_none`, `give_two`, or
 //! any number of `push` and then `Ok(count)`. Work that grows with its input is declared with
-//! `charge`, in pieces, so that a run can be ended in the middle of it. Handles stay good until
-//! the native returns, also across calls back into Lua.
+//! `charge`, in pieces, so that a run can be ended in the middle of it.
+//!
+//! Garbage is collected while Lua code runs, so also during a call back into Lua. Arguments stay
+//! good across it, and what they reach unless the callee changes that. Any other handle that is
+//! needed afterwards must be given to [`Call::hold`] before. All handles stay good until such a
+//! call: nothing is collected while a native itself runs.
 
 use crate::fault::Fault;
 use crate::heap::Heap;
@@ -18,6 +22,10 @@ use crate::value::{NativeRef, StrRef, TableRef, Value};
 pub type Outcome = Result<usize, Fault>;
 
 pub type NativeFn = fn(&mut Call<'_>) -> Outcome;
+
+/// Where a native keeps a value across calls back into Lua.
+#[derive(Clone, Copy, Debug)]
+pub struct Held(usize);
 
 pub struct Call<'a> {
     pub(crate) state: &'a mut State,
@@ -200,6 +208,24 @@ impl Call<'_> {
 
     // Back into Lua.
 
+    /// Keeps a value from being collected until this function returns; where it is kept.
+    pub fn hold(&mut self, value: Value) -> Held {
+        self.state.held.push(value);
+        Held(self.state.held.len() - 1)
+    }
+
+    /// Keeps another value in its place.
+    pub fn hold_in(&mut self, held: Held, value: Value) {
+        if let Some(slot) = self.state.held.get_mut(held.0) {
+            *slot = value;
+        }
+    }
+
+    /// Lets go of what was held there and since.
+    pub fn let_go_from(&mut self, held: Held) {
+        self.state.held.truncate(held.0);
+    }
+
     /// Calls a value with these arguments; its first result, or nil.
     pub fn call(&mut self, function: Value, args: &[Value]) -> Result<Value, Fault> {
         self.state.call_one(self.host, function, args)
@@ -266,6 +292,7 @@ impl Call<'_> {
             return Ok(());
         }
         heap.steps_left = STEPS_PER_TICK;
+        self.state.publish_memory();
         match self.host.tick() {
             Tick::Continue => Ok(()),
             Tick::Kill => Err(Fault::Killed),

@@ -19,7 +19,7 @@ pub(crate) use table::{TABLE_BYTES, Table};
 
 use crate::call::NativeFn;
 use crate::fault::{Fault, OUT_OF_MEMORY, Refusal};
-use crate::limits::{COLLECT_BYTES_MIN, PACKED_STRING_BYTES_MAX};
+use crate::limits::{COLLECT_BYTES_MIN, MEMORY_BYTES_MIN, PACKED_STRING_BYTES_MAX};
 use crate::value::{CellRef, FuncRef, NativeRef, ProtoRef, StrRef, TableRef, ThreadRef, Value};
 use crate::vm::Coroutine;
 pub(crate) use std::collections::HashSet;
@@ -88,6 +88,8 @@ pub struct Heap {
     pub(crate) memory: Memory,
     pub(crate) remembered: Remembered,
     pub(crate) permanent_bytes: usize,
+    /// What permanent tables and stacks have grown by in this run: it stays when the run ends.
+    pub(crate) grown_bytes: isize,
     /// Permanent bytes after the last collection of the permanent part.
     pub(crate) permanent_bytes_kept: usize,
     pub(crate) collect_at_bytes: usize,
@@ -119,7 +121,7 @@ pub(crate) fn same_handle(a: Value, b: Value) -> bool {
 impl Heap {
     pub(crate) fn new(seed: u64, bytes_max: usize) -> Self {
         let mut strings = Strings::new(seed);
-        let mut memory = Memory::new(bytes_max.max(1 << 20));
+        let mut memory = Memory::new(bytes_max.max(MEMORY_BYTES_MIN));
         let text = strings.intern(&mut memory, OUT_OF_MEMORY.as_bytes());
         Heap {
             strings,
@@ -131,6 +133,7 @@ impl Heap {
             memory,
             remembered: Remembered::default(),
             permanent_bytes: 0,
+            grown_bytes: 0,
             permanent_bytes_kept: 0,
             collect_at_bytes: COLLECT_BYTES_MIN,
             out_of_memory: text.expect("an empty state has room for one short string"),
@@ -143,6 +146,16 @@ impl Heap {
     /// Bytes held now.
     pub fn used_bytes(&self) -> usize {
         self.memory.used_bytes()
+    }
+
+    /// Bytes of room that is ready for what is made next.
+    pub(crate) fn spare_bytes(&self) -> usize {
+        self.strings.spare_bytes()
+            + self.tables.spare_bytes()
+            + self.functions.spare_bytes()
+            + self.natives.spare_bytes()
+            + self.cells.spare_bytes()
+            + self.threads.spare_bytes()
     }
 
     /// The error that a refused write or allocation raises, without a position.
@@ -194,7 +207,7 @@ impl Heap {
     pub fn intern(&mut self, bytes: &[u8]) -> Result<StrRef, Fault> {
         let string = self.intern_constant(bytes)?;
         self.pinned.insert(string);
-        self.permanent_bytes = self.memory.used_bytes();
+        self.count_permanent();
         Ok(string)
     }
 
@@ -218,7 +231,7 @@ impl Heap {
         self.natives.settle();
         self.cells.settle();
         self.threads.settle();
-        self.permanent_bytes = self.memory.used_bytes();
+        self.count_permanent();
     }
 
     /// The metatable of any value.
@@ -371,21 +384,41 @@ impl Heap {
         key: Value,
         value: Value,
     ) -> Result<(), Refusal> {
+        let is_permanent = self.tables.is_permanent(table.index());
         let object = self.tables.at_mut(table.index());
         if object.is_read_only {
             return Err(Refusal::ReadOnly);
         }
-        object.set(&self.strings, &mut self.memory, key, value)?;
-        if self.tables.is_permanent(table.index()) {
-            self.remember_table(table, key, value);
+        if !is_permanent {
+            return object.set(&self.strings, &mut self.memory, key, value);
         }
+        let before = self.memory.used_bytes();
+        let outcome = object.set(&self.strings, &mut self.memory, key, value);
+        self.grown_bytes += self.memory.grown_since(before);
+        outcome?;
+        self.remember_table(table, key, value);
         Ok(())
+    }
+
+    /// All that is held now outlives the runs to come.
+    pub(crate) fn count_permanent(&mut self) {
+        self.permanent_bytes = self.memory.used_bytes();
+        self.grown_bytes = 0;
+    }
+
+    /// What outlives the run if nothing it made does.
+    pub(crate) fn lasting_bytes(&self) -> usize {
+        self.permanent_bytes.saturating_add_signed(self.grown_bytes)
     }
 
     /// Makes room for elements that are about to be stored one by one.
     pub fn reserve(&mut self, table: TableRef, array_len: usize) -> Result<(), Fault> {
         let object = self.tables.at_mut(table.index());
+        let before = self.memory.used_bytes();
         let outcome = object.reserve_array(&self.strings, &mut self.memory, array_len);
+        if self.tables.is_permanent(table.index()) {
+            self.grown_bytes += self.memory.grown_since(before);
+        }
         outcome.map_err(|refusal| self.fault_of(refusal))
     }
 
@@ -445,7 +478,9 @@ impl Heap {
             return Ok(());
         }
         let key = Value::Str(name);
+        let before = self.memory.used_bytes();
         let outcome = object.set(&self.strings, &mut self.memory, key, value);
+        self.grown_bytes += self.memory.grown_since(before);
         outcome.map_err(|refusal| self.fault_of(refusal))
     }
 

@@ -43,7 +43,12 @@ pub const META_CHAIN_MAX: usize = 100;
 pub const SOURCE_BYTES_MAX: usize = 512 << 20;
 
 /// What one state may hold, unless the host says otherwise.
+///
+/// DIFFERS: elsewhere a script may hold as much as there is.
 pub const MEMORY_BYTES_MAX: usize = 512 << 20;
+
+/// The least that a state may hold: its libraries and a small script must fit.
+pub const MEMORY_BYTES_MIN: usize = 1 << 20;
 
 /// Garbage of a run that is not worth a collection.
 pub const COLLECT_BYTES_MIN: usize = 16 << 20;

@@ -17,6 +17,7 @@ use crate::proto::{Chunk, Constant, Proto};
 use crate::value::{FuncRef, ProtoRef, StrRef, TableRef, ThreadRef, Value};
 use crate::vm::{ALL, Callee, Coroutine, Status};
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 /// A function or value that the host keeps from run to run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -54,6 +55,9 @@ impl Default for Config {
 const GLOBALS_ROOM: usize = 256;
 const LIBRARY_ROOM: usize = 64;
 
+/// How many names metatables give meaning to.
+const EVENTS: usize = 17;
+
 /// The names that metatables give meaning to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -74,9 +78,10 @@ pub(crate) enum Event {
     Le,
     ToString,
     Metatable,
+    Mode,
 }
 
-const EVENT_NAMES: [&str; 16] = [
+const EVENT_NAMES: [&str; EVENTS] = [
     "__index",
     "__newindex",
     "__eq",
@@ -93,6 +98,7 @@ const EVENT_NAMES: [&str; 16] = [
     "__le",
     "__tostring",
     "__metatable",
+    "__mode",
 ];
 
 #[derive(Debug)]
@@ -109,9 +115,9 @@ pub struct State {
     pub(crate) depth: usize,
     /// The depth at which the running coroutine was resumed.
     pub(crate) depth_of_thread: usize,
-    /// Natives that called back and may hold handles that no stack shows.
-    pub(crate) holders: u32,
-    pub(crate) events: [StrRef; 16],
+    /// Values that natives need again after a call back into Lua, and that no stack shows.
+    pub(crate) held: Vec<Value>,
+    pub(crate) events: [StrRef; EVENTS],
     pub(crate) roots: Vec<Value>,
     roots_free: Vec<u32>,
     run_globals: Vec<StrRef>,
@@ -119,6 +125,7 @@ pub struct State {
     pub(crate) library: crate::library::Kept,
     origin: Option<Origin>,
     pub(crate) collects_eagerly: bool,
+    gauge: Arc<AtomicUsize>,
 }
 
 /// Where the error of a run was raised.
@@ -135,7 +142,7 @@ impl State {
         let mut heap = Heap::new(config.seed, config.memory_bytes_max);
         let globals = heap.table(0, GLOBALS_ROOM).unwrap_or_default();
         heap.settle();
-        let mut events = [StrRef::default(); 16];
+        let mut events = [StrRef::default(); EVENTS];
         for (event, name) in events.iter_mut().zip(EVENT_NAMES) {
             *event = heap.intern(name.as_bytes()).unwrap_or_default();
         }
@@ -150,7 +157,7 @@ impl State {
             globals,
             depth: 0,
             depth_of_thread: 0,
-            holders: 0,
+            held: Vec::new(),
             events,
             roots: Vec::new(),
             roots_free: Vec::new(),
@@ -158,6 +165,7 @@ impl State {
             library: crate::library::Kept::default(),
             origin: None,
             collects_eagerly: false,
+            gauge: Arc::default(),
         }
     }
 
@@ -223,6 +231,7 @@ impl State {
     pub fn freeze(&mut self) {
         self.heap.settle();
         self.protos.settle();
+        self.publish_memory();
         let mut todo = vec![self.globals];
         todo.extend(self.heap.string_meta);
         todo.extend(self.roots.iter().filter_map(|root| match root {
@@ -320,8 +329,10 @@ impl State {
                 _ => 0,
             })
             .collect();
+        // Code that outlives the run is shared by all states, and whoever shares it out counts it.
+        let own_bytes = if is_permanent { 0 } else { proto.own_bytes() };
         let size_bytes = size_of::<Loaded>()
-            + proto.own_bytes()
+            + own_bytes
             + constants.len() * (size_of::<Value>() + size_of::<u32>());
         self.heap.take(size_bytes)?;
         let loaded = Loaded {
@@ -422,7 +433,8 @@ impl State {
         }
         self.current.frames.clear();
         self.current.status = Status::Running;
-        (self.depth, self.depth_of_thread, self.holders) = (0, 0, 0);
+        (self.depth, self.depth_of_thread) = (0, 0);
+        self.held.clear();
     }
 
     /// Ends the run: what it made is gone, except what permanent objects came to name.
@@ -436,6 +448,7 @@ impl State {
         self.current.top = 0;
         self.current.shrink();
         self.cut_or_promote();
+        self.publish_memory();
     }
 }
 

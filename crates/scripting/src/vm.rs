@@ -13,6 +13,8 @@ mod text;
 
 pub(crate) use call::Entered;
 
+use crate::heap::Arena;
+use crate::state::Loaded;
 use crate::value::{FuncRef, NativeRef, ProtoRef, Value};
 
 /// Registers that one function sees; the stack always reaches this far beyond a frame's base.
@@ -80,10 +82,17 @@ impl Coroutine {
         Coroutine { stack: vec![Value::Nil; WINDOW], ..Coroutine::default() }
     }
 
-    /// The part of the stack that may hold live values.
-    pub(crate) fn used_len(&self) -> usize {
-        let reach = self.frames.last().map_or(0, |frame| frame.base as usize + WINDOW);
-        self.top.max(reach).min(self.stack.len())
+    /// The part of the stack that holds live values: a native's end at the top, those of Lua code
+    /// at its last register, unless a list of open length reaches further.
+    pub(crate) fn live_len(&self, protos: &Arena<Loaded>) -> usize {
+        let registers_end = match self.frames.last() {
+            Some(Frame { callee: Callee::Lua { proto, .. }, base, .. }) => {
+                let registers = protos.find(proto.index()).map_or(0, |code| code.proto.registers);
+                *base as usize + registers as usize
+            }
+            _ => 0,
+        };
+        self.top.max(registers_end).min(self.stack.len())
     }
 
     pub(crate) fn size_bytes(&self) -> usize {

@@ -265,6 +265,47 @@ fn a_library_that_churns_does_not_grow() {
     assert!(state.heap().used_bytes() < 1 << 20, "{} bytes", state.heap().used_bytes());
 }
 
+/// What the tables of a library grew by was forgotten at the end of each run: one that holds
+/// numbers could grow beyond every bound.
+#[test]
+fn what_a_library_grows_by_is_counted() {
+    let sources = [
+        "local t = {} keep(function() for i = 1, 5000 do t[#t + 1] = i end return #t end)",
+        "local t = {} keep(function() for i = 1, 5000 do t[#t + 1] = 'x' .. i end return #t end)",
+        "local t, n = {}, 0 keep(function() for i = 1, 5000 do n = n + 1 t[n + 0.5] = true end \
+         return n end)",
+    ];
+    for source in sources {
+        let mut state = new_state(8 << 20);
+        let mut warden = Warden::new(usize::MAX);
+        run(&mut state, &mut warden, source).unwrap();
+        let root = warden.kept[0];
+        let refused = (0..1000).find_map(|_| call(&mut state, &mut warden, root).err());
+        assert_eq!(refused.as_deref(), Some("not enough memory"), "{source}");
+    }
+}
+
+/// After a large run its room stayed with the state: 300 MB after one sort.
+#[test]
+fn the_room_of_a_large_run_is_given_back() {
+    let mut state = new_state(512 << 20);
+    let gauge = state.gauge();
+    let held = || gauge.load(std::sync::atomic::Ordering::Relaxed);
+    let before = held();
+    let sources = [
+        "local t = {} for i = 1, 300000 do t[i] = {'x' .. i} end return held()",
+        "local t = {} for i = 1, 300000 do t[i] = function() return i end end return held()",
+        "local t = {} for i = 1, 20000 do t[i] = coroutine.wrap(function() end) end return held()",
+        "local function f(n) return n == 0 and 0 or 1 + f(n - 1) end f(15000) \
+         local t = {} for i = 1, 300000 do t[i] = 'x' .. i end return held()",
+    ];
+    for source in sources {
+        let answer = run(&mut state, &mut Warden::new(usize::MAX), source).unwrap();
+        assert!(answer.parse::<f64>().unwrap() > 15e6, "{source}: {answer}");
+        assert!(held() < before + (12 << 20), "{source}: {} bytes stay", held());
+    }
+}
+
 #[test]
 fn globals_of_a_run_end_with_it() {
     let mut state = new_state(64 << 20);

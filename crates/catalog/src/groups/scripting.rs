@@ -167,8 +167,8 @@ pub const SCRIPT_DEBUG: Spec = Spec::new(Group::Scripting, "script|debug")
     .reply(Shape::Ok);
 
 pub const SCRIPT_STATS: Spec = Spec::new(Group::Scripting, "script|stats")
-    .summary("Tells for each script how often it ran, how long, and which shards it holds")
-    .complexity("O(N) for N scripts")
+    .summary("Tells how often and how long each script and function ran, and what it locks")
+    .complexity("O(N) for N scripts and functions")
     .since("8.0.0")
     .arity(Exactly(2))
     .flags(Flags::NOSCRIPT.and(Flags::ALLOW_BUSY))

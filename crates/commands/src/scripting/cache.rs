@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const EVAL_SCRIPTS_MAX: usize = 500;
 /// The name that errors give to every script.
 const CHUNK_NAME: &[u8] = b"@user_script";
-const SHA_DIGITS: usize = 40;
+pub const SHA_DIGITS: usize = 40;
 
 /// The SHA-1 digest of a source, as hexadecimal digits.
 pub type Sha = [u8; SHA_DIGITS];

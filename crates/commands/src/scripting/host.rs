@@ -2,7 +2,7 @@
 
 use super::api::Api;
 use super::cache::sha1_hex;
-use super::reply::COUNTED;
+use super::reply::{COUNTED, up_to_nul};
 use super::run::Request;
 use super::running::Run;
 use super::sink::LuaSink;
@@ -19,6 +19,7 @@ use russet_catalog::spec::Flags;
 use russet_catalog::{Command, Unknown, has_keys, keys as key_positions, resolve};
 use russet_engine::types::element::IntText;
 use russet_protocol::Resp;
+use russet_scripting::number::to_integer;
 use russet_scripting::{Call, Fault, Host, Outcome, Tick, Value};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -188,7 +189,7 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
             Unknown::Command => "ERR Unknown command called from script".to_owned(),
             Unknown::Subcommand(parent) => format!(
                 "ERR unknown subcommand '{}'. Try {} HELP.",
-                told(args.get(1).unwrap_or_default()),
+                told(up_to_nul(args.get(1).unwrap_or_default())),
                 parent.spec().name.to_uppercase()
             ),
         })?;
@@ -305,9 +306,13 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
         if call.arg_count() != 1 {
             return Err(raise(call, "ERR redis.setresp() requires one argument."));
         }
-        self.resp = match call.arg(1) {
-            Value::Number(2.0) => Resp::V2,
-            Value::Number(3.0) => Resp::V3,
+        // COMPAT: a fraction is dropped, and a text that reads as a number is one; test
+        // tests/wire/scripting/api.wire, "setresp".
+        let given = call.arg(1);
+        let version = call.heap().to_number(given).map(to_integer);
+        self.resp = match version {
+            Some(2) => Resp::V2,
+            Some(3) => Resp::V3,
             _ => return Err(raise(call, "ERR RESP version must be 2 or 3.")),
         };
         call.give_none()
@@ -372,11 +377,18 @@ impl Host for RunHost<'_, '_, '_> {
     }
 }
 
-/// COMPAT: whole numbers as integers, others in the fewest digits that mean them.
+/// Whole numbers up to this size have all their digits as arguments of commands.
+const WHOLE_MAX: f64 = (1u64 << 62) as f64;
+
+/// COMPAT: whole numbers as integers, larger ones and others in the fewest digits that mean them;
+/// what is no number keeps its sign; test tests/wire/scripting/eval.wire, "numbers as arguments".
 fn push_number(words: &mut OwnedArgs, value: f64) {
     let whole = value as i64;
-    if whole as f64 == value && whole != i64::MAX {
+    if whole as f64 == value && value.abs() <= WHOLE_MAX {
         return words.push(IntText::new(whole).as_bytes());
+    }
+    if value.is_nan() {
+        return words.push(if value.is_sign_negative() { b"-nan" } else { b"nan" });
     }
     let mut text = Vec::new();
     format_f64(value, &mut text);
@@ -406,9 +418,9 @@ fn error_table(call: &mut Call<'_>, text: &str) -> Result<Value, Fault> {
     Ok(Value::Table(table))
 }
 
-/// The error of a command, which was counted.
+/// The error of a command, which was counted. It comes as a client would see it: in one line.
 fn counted_error(call: &mut Call<'_>, text: &str) -> Result<Value, Fault> {
-    let error = error_table(call, text)?;
+    let error = error_table(call, &text.replace(['\r', '\n'], " "))?;
     if let Value::Table(table) = error {
         call.heap().set_field(table, COUNTED, Value::Bool(true))?;
     }
@@ -433,7 +445,7 @@ fn single_field(call: &mut Call<'_>, name: &str) -> Outcome {
         }
     };
     let text = match name {
-        "err" => with_code(&text),
+        "err" => with_code(up_to_nul(&text)),
         _ => text,
     };
     let heap = call.heap();

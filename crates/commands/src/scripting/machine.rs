@@ -28,10 +28,6 @@ impl Machine {
         Machine { lua, known, epoch: 0, is_for_functions }
     }
 
-    pub fn used_bytes(&self) -> usize {
-        self.lua.state.heap().used_bytes()
-    }
-
     /// Lets go of all code if some was forgotten since.
     pub fn catch_up(&mut self, epoch: u64) {
         if self.epoch != epoch {
@@ -41,6 +37,9 @@ impl Machine {
         }
     }
 }
+
+/// Room for the words of commands that a machine keeps from run to run.
+const WORDS_BYTES_KEPT_MAX: usize = 64 << 10;
 
 /// The Lua side of a machine.
 #[derive(Debug)]
@@ -74,6 +73,14 @@ impl Lua {
             libraries: Numbered::default(),
             words: OwnedArgs::default(),
         }
+    }
+
+    /// Ends a run, and gives back what a large one left behind.
+    pub fn end_run(&mut self) {
+        if self.words.memory_bytes() > WORDS_BYTES_KEPT_MAX {
+            self.words = OwnedArgs::default();
+        }
+        self.state.end_run();
     }
 
     fn release_all(&mut self) {

@@ -58,10 +58,11 @@ impl Writer<'_> {
             return self.array(table, reply, level);
         }
         let field = |name: &str| self.heap.field(table, name.as_bytes());
-        let text = |value: Value| match value {
+        let bytes = |value: Value| match value {
             Value::Str(string) => Some(self.heap.bytes(string)),
             _ => None,
         };
+        let text = |value: Value| bytes(value).map(up_to_nul);
         if let Some(error) = text(field("err")) {
             let error = told(error);
             (self.count)(Some(&*error).filter(|_| !was_counted(self.heap, table)));
@@ -83,11 +84,10 @@ impl Writer<'_> {
             return reply.big_number(&one_line(digits));
         }
         if let Value::Table(verbatim) = field("verbatim_string")
-            && let Some(words) = text(self.heap.field(verbatim, b"string"))
+            && let Some(words) = bytes(self.heap.field(verbatim, b"string"))
             && let Some(format) = text(self.heap.field(verbatim, b"format"))
-            && let Ok(format) = format.try_into()
         {
-            return reply.verbatim(format, words);
+            return reply.verbatim(&three_letters(format), words);
         }
         self.array(table, reply, level);
     }
@@ -134,6 +134,23 @@ impl Writer<'_> {
             self.value(value, reply, level);
         }
     }
+}
+
+/// COMPAT: a text that goes out as one line ends at its first zero byte, as every string of C
+/// does; test tests/wire/scripting/conversions.wire, "zero bytes".
+pub fn up_to_nul(text: &[u8]) -> &[u8] {
+    let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
+    &text[..end]
+}
+
+/// COMPAT: a format is cut or filled up to three letters; test
+/// tests/wire/scripting/conversions.wire, "formats of verbatim strings".
+fn three_letters(format: &[u8]) -> [u8; 3] {
+    let mut letters = [b' '; 3];
+    for (letter, byte) in letters.iter_mut().zip(format) {
+        *letter = *byte;
+    }
+    letters
 }
 
 /// Text that can't break a line: line ends are turned into spaces.

@@ -7,8 +7,10 @@ use super::host::RunHost;
 use super::machine::{Lua, Machine};
 use super::reply;
 use super::running::Run;
+use crate::config::Directive;
 use crate::ctx::{Ctx, DONE, Flow, Outcome};
 use crate::error::Refusal;
+use crate::node::Node;
 use russet_base::told::told;
 use russet_engine::store::shard_set::ShardSet;
 use russet_protocol::Resp;
@@ -56,6 +58,12 @@ impl Request<'_> {
     }
 }
 
+/// What one machine may hold.
+pub fn memory_max(node: &Node) -> usize {
+    let bytes = node.config.memory(Directive::ScriptMemoryMax);
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
 /// Does something on a machine that this worker has to itself meanwhile.
 pub fn on_machine(
     ctx: &mut Ctx,
@@ -64,6 +72,7 @@ pub fn on_machine(
 ) -> Outcome {
     let (node, worker) = (ctx.node, ctx.stats.number);
     let mut machine = node.scripts.take_machine(worker, is_for_functions);
+    machine.lua.state.set_memory_max(memory_max(node));
     let outcome = action(ctx, &mut machine);
     node.scripts.give_machine(worker, machine);
     outcome
@@ -102,7 +111,7 @@ pub fn run(ctx: &mut Ctx, lua: &mut Lua, request: &Request) -> Outcome {
         }
         Err(fault) => Err(refusal(&lua.state, fault, request.is_function())),
     };
-    lua.state.end_run();
+    lua.end_run();
     outcome
 }
 
@@ -161,7 +170,7 @@ fn error_text(state: &State, fault: Fault, is_function: bool) -> String {
 
 /// The words of an error value.
 pub fn text_of(heap: &Heap, value: Value) -> String {
-    let text = |bytes: &[u8]| told(bytes).into_owned();
+    let text = |bytes: &[u8]| told(reply::up_to_nul(bytes)).into_owned();
     match value {
         Value::Str(string) => format!("ERR {}", text(heap.bytes(string))),
         Value::Number(number) => format!("ERR {}", plain(number)),

@@ -1,6 +1,6 @@
 //! SCRIPT: the cache of scripts, and the end of those that run too long.
 
-use super::cache::{RunStats, Script};
+use super::cache::{RunTotals, Script, Sha};
 use super::running::Ending;
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
@@ -104,26 +104,35 @@ pub fn debug(ctx: &mut Ctx, args: Args) -> Outcome {
     Err(Refusal::text("ERR Use SCRIPT DEBUG YES/SYNC/NO"))
 }
 
-/// SCRIPT STATS: what the runs of each script came to, the costliest first.
+/// What runs: a script by its digest, or a function with its library.
+enum Name {
+    Script(Sha),
+    Function(Vec<u8>, Vec<u8>),
+}
+
+/// SCRIPT STATS: what the runs of each script, and of each function that has run, came to, the
+/// costliest first.
 pub fn stats(ctx: &mut Ctx, _args: Args) -> Outcome {
-    let mut scripts: Vec<Arc<Script>> = ctx.node.scripts.cache().scripts().cloned().collect();
-    scripts.sort_by_key(|script| std::cmp::Reverse(script.stats.totals().micros));
-    ctx.reply.array(scripts.len());
-    for script in scripts {
-        ctx.reply.map(2 + RUN_STATS_FIELDS);
-        ctx.reply.bulk(b"sha1");
-        ctx.reply.bulk(&script.sha);
-        write_run_stats(ctx.reply, &script.stats);
-        ctx.reply.bulk(b"reach");
-        ctx.reply.bulk(if script.is_wide { b"wide" } else { b"narrow" });
+    let mut rows: Vec<(Name, RunTotals, bool)> = Vec::new();
+    for script in ctx.node.scripts.cache().scripts() {
+        rows.push((Name::Script(script.sha), script.stats.totals(), script.is_wide));
+    }
+    for library in ctx.node.scripts.libraries().iter() {
+        let functions = library.functions.iter().filter(|function| function.stats.has_run());
+        rows.extend(functions.map(|function| {
+            let name = Name::Function(function.name.clone(), library.name.clone());
+            (name, function.stats.totals(), function.is_wide)
+        }));
+    }
+    rows.sort_by_key(|(_, totals, _)| std::cmp::Reverse(totals.micros));
+    ctx.reply.array(rows.len());
+    for (name, totals, is_wide) in rows {
+        write_row(ctx.reply, &name, totals, is_wide);
     }
     DONE
 }
 
-pub const RUN_STATS_FIELDS: usize = 5;
-
-pub fn write_run_stats(reply: &mut dyn Sink, stats: &RunStats) {
-    let totals = stats.totals();
+fn write_row(reply: &mut dyn Sink, name: &Name, totals: RunTotals, is_wide: bool) {
     let fields = [
         ("calls", totals.calls),
         ("errors", totals.errors),
@@ -131,8 +140,24 @@ pub fn write_run_stats(reply: &mut dyn Sink, stats: &RunStats) {
         ("microseconds_max", totals.micros_max),
         ("operations", totals.operations),
     ];
+    let names = if matches!(name, Name::Script(_)) { 1 } else { 2 };
+    reply.map(names + fields.len() + 1);
+    match name {
+        Name::Script(sha) => {
+            reply.bulk(b"sha1");
+            reply.bulk(sha);
+        }
+        Name::Function(function, library) => {
+            reply.bulk(b"function");
+            reply.bulk(function);
+            reply.bulk(b"library");
+            reply.bulk(library);
+        }
+    }
     for (name, count) in fields {
         reply.bulk(name.as_bytes());
         reply.int(count as i64);
     }
+    reply.bulk(b"reach");
+    reply.bulk(if is_wide { b"wide" } else { b"narrow" });
 }

@@ -32,7 +32,7 @@ pub(super) struct MemoryReport {
 
 impl MemoryReport {
     pub fn of(node: &Node, allocator: AllocatorReport) -> Self {
-        let used_bytes = allocator.allocated_bytes + node.keyspace.memory_bytes();
+        let used_bytes = node.used_memory_bytes(allocator);
         let peak_bytes = node.stats.memory_peak_bytes.load(Ordering::Relaxed).max(used_bytes);
         let startup_bytes = node.stats.memory_startup_bytes.load(Ordering::Relaxed).min(used_bytes);
         let of_client = |card: &crate::clients::ClientCard| {
@@ -41,7 +41,8 @@ impl MemoryReport {
             CLIENT_BYTES + held + card.queued_bytes.load(Ordering::Relaxed)
         };
         let clients_bytes: u64 = node.clients.all().iter().map(|card| of_client(card)).sum();
-        let overhead_bytes = (startup_bytes + clients_bytes).min(used_bytes);
+        let sources_bytes = node.scripts.memory().sources();
+        let overhead_bytes = (startup_bytes + clients_bytes + sources_bytes).min(used_bytes);
         MemoryReport { used_bytes, peak_bytes, startup_bytes, clients_bytes, overhead_bytes }
     }
 
@@ -89,7 +90,7 @@ pub(crate) fn memory_stats(ctx: &mut Ctx, _args: Args) -> Outcome {
     let node = ctx.node;
     let allocator = node.host.allocator();
     let memory = MemoryReport::of(node, allocator);
-    let databases = database_figures(node);
+    let (databases, scripts) = (database_figures(node), node.scripts.memory());
     let keys: u64 = databases.iter().map(|figures| figures.keys).sum();
     let per_key = (memory.used_bytes - memory.startup_bytes).checked_div(keys).unwrap_or(0);
     let rss = allocator.process_rss_bytes;
@@ -104,8 +105,8 @@ pub(crate) fn memory_stats(ctx: &mut Ctx, _args: Args) -> Outcome {
         ("clients.normal", bytes(memory.clients_bytes)),
         ("cluster.links", bytes(0)),
         ("aof.buffer", bytes(0)),
-        ("lua.caches", bytes(0)),
-        ("functions.caches", bytes(0)),
+        ("lua.caches", bytes(scripts.scripts as u64)),
+        ("functions.caches", bytes(scripts.libraries as u64)),
     ];
     let (active, resident) = (allocator.active_bytes, allocator.resident_bytes);
     let after: [(&str, Figure); 20] = [

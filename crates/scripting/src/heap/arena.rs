@@ -1,6 +1,21 @@
 //! Objects of one kind by index. The permanent part lies below a mark; what a run makes lies above
 //! it and goes in one cut.
 
+use crate::limits::KEPT_BYTES_MAX;
+
+/// Shortens the room of a list to what it holds and a little more.
+pub fn give_back<T>(list: &mut Vec<T>) {
+    let kept = KEPT_BYTES_MAX / size_of::<T>();
+    if list.capacity() - list.len() > kept {
+        list.shrink_to(list.len() + kept);
+    }
+}
+
+/// Bytes of a list's room that is not in use.
+pub fn spare_bytes<T>(list: &Vec<T>) -> usize {
+    (list.capacity() - list.len()) * size_of::<T>()
+}
+
 #[derive(Debug)]
 pub struct Arena<T> {
     slots: Vec<T>,
@@ -72,6 +87,10 @@ impl<T: Default> Arena<T> {
         self.slots.len()
     }
 
+    pub fn run_len(&self) -> usize {
+        self.slots.len() - self.permanent
+    }
+
     pub fn settle(&mut self) {
         self.free_permanent.append(&mut self.free);
         self.permanent = self.slots.len();
@@ -81,11 +100,25 @@ impl<T: Default> Arena<T> {
     pub fn cut(&mut self) {
         self.slots.truncate(self.permanent);
         self.free.clear();
+        self.shrink();
     }
 
     pub fn split_run(&mut self) -> Vec<T> {
         self.free.clear();
-        self.slots.split_off(self.permanent)
+        let run = self.slots.split_off(self.permanent);
+        self.shrink();
+        run
+    }
+
+    /// Gives back what a large run left behind.
+    fn shrink(&mut self) {
+        give_back(&mut self.slots);
+        give_back(&mut self.free);
+    }
+
+    /// Bytes of room that is not in use.
+    pub fn spare_bytes(&self) -> usize {
+        spare_bytes(&self.slots) + spare_bytes(&self.free) + spare_bytes(&self.free_permanent)
     }
 
     /// Frees the unmarked objects from `first` on; the bytes that they held.

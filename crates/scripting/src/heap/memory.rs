@@ -21,6 +21,15 @@ impl Memory {
         self.bytes_max
     }
 
+    pub fn set_bytes_max(&mut self, bytes_max: usize) {
+        self.bytes_max = bytes_max;
+    }
+
+    /// How much more is held than then.
+    pub fn grown_since(&self, used_bytes: usize) -> isize {
+        self.used_bytes.cast_signed() - used_bytes.cast_signed()
+    }
+
     /// Before an allocation: whether it may be made.
     pub fn take(&mut self, bytes: usize) -> Result<(), Refusal> {
         let used = self.used_bytes.saturating_add(bytes);

@@ -1,6 +1,7 @@
 //! Byte strings. Short ones lie side by side in one buffer, so that making one is a copy and no
 //! allocation, and the end of a run is a cut; long ones have blocks of their own.
 
+use super::arena::{give_back, spare_bytes};
 use super::memory::Memory;
 use crate::fault::Refusal;
 use crate::limits::{KEPT_BYTES_MAX, PACKED_STRING_BYTES_MAX};
@@ -265,9 +266,22 @@ impl Strings {
         self.buffer.truncate(self.permanent_bytes);
         self.free.clear();
         self.lost_bytes = 0;
-        if self.buffer.capacity() - self.buffer.len() > KEPT_BYTES_MAX {
-            self.buffer.shrink_to(self.permanent_bytes + KEPT_BYTES_MAX);
-        }
+        self.shrink();
+    }
+
+    /// Gives back what a large run left behind.
+    fn shrink(&mut self) {
+        give_back(&mut self.slots);
+        give_back(&mut self.buffer);
+        give_back(&mut self.free);
+    }
+
+    /// Bytes of room that is not in use.
+    pub(crate) fn spare_bytes(&self) -> usize {
+        spare_bytes(&self.slots)
+            + spare_bytes(&self.buffer)
+            + spare_bytes(&self.free)
+            + spare_bytes(&self.free_permanent)
     }
 
     /// The run part, taken out so that survivors can be given permanent places.
@@ -276,6 +290,7 @@ impl Strings {
         let buffer = self.buffer.split_off(self.permanent_bytes);
         self.free.clear();
         self.lost_bytes = 0;
+        self.shrink();
         RunStrings { slots, buffer, offset: self.permanent_bytes, first: self.permanent }
     }
 

@@ -84,7 +84,7 @@ fn is_array(call: &mut Call, table: TableRef) -> Result<bool, Fault> {
     Ok(greatest == count)
 }
 
-/// COMPAT: the elements are read with metamethods; the keys of a map are not.
+/// The elements from 1 on are all there, so no metamethod has a say in reading them.
 fn append_array(
     call: &mut Call,
     table: TableRef,
@@ -94,7 +94,7 @@ fn append_array(
     let len = call.heap().len(table);
     append_array_header(len, out);
     for index in 1..=len {
-        let value = call.index(Value::Table(table), Value::Number(index as f64))?;
+        let value = call.heap().element(table, index);
         append_value(call, value, level + 1, out)?;
     }
     Ok(())

@@ -207,6 +207,9 @@ pub(super) fn gsub(call: &mut Call) -> Outcome {
         value @ (Value::Function(_) | Value::Native(_) | Value::Table(_)) => value,
         _ => return Err(call.arg_error(3, "string/function/table expected")),
     };
+    // An argument that was a number is a string that no stack shows.
+    call.hold(Value::Str(text));
+    call.hold(Value::Str(pattern));
     let mut search = Search::new(call, text, pattern);
     let mut out = Vec::new();
     let (mut at, mut count) = (0, 0);

@@ -147,12 +147,14 @@ fn foreach(call: &mut Call) -> Outcome {
     let table = call.table(1)?;
     let function = call.function(2)?;
     let mut key = Value::Nil;
+    let held = call.hold(key);
     loop {
         call.charge(1)?;
         let Ok(entry) = call.heap().next(table, key) else {
             return Err(call.heap().fault("invalid key to 'next'"));
         };
         let Some((next, value)) = entry else { return call.give_none() };
+        call.hold_in(held, next);
         let answer = call.call(function, &[next, value])?;
         if !answer.is_nil() {
             return call.give(answer);

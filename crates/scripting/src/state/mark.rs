@@ -1,8 +1,9 @@
 //! Marking what is reachable. The same walk serves the run part, with the permanent part left
-//! alone, and the permanent part between runs.
+//! alone, and the permanent part between runs. Tables whose metatable has a `__mode` do not keep
+//! their keys, their values or both; `weak` takes those entries away that nothing else keeps.
 
-use super::{Loaded, State};
-use crate::heap::{Arena, Heap};
+use super::{Event, Loaded, State};
+use crate::heap::{Arena, Heap, Table};
 use crate::value::{CellRef, FuncRef, NativeRef, ProtoRef, StrRef, TableRef, ThreadRef, Value};
 use crate::vm::{Callee, Coroutine};
 
@@ -60,7 +61,17 @@ pub(super) struct Marker {
     pub(super) cells: Marks,
     pub(super) threads: Marks,
     pub(super) protos: Marks,
+    /// Weak tables that were reached, and what is weak in them.
+    pub(super) weak: Vec<(TableRef, Weakness)>,
+    mode_name: StrRef,
     todo: Vec<Todo>,
+}
+
+/// What a table does not keep alive. Strings are values, not objects: they always stay.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Weakness {
+    pub(super) keys: bool,
+    pub(super) values: bool,
 }
 
 fn marks_of<T: Default>(arena: &Arena<T>, part: Part) -> Marks {
@@ -81,6 +92,8 @@ impl Marker {
             cells: marks_of(&heap.cells, part),
             threads: marks_of(&heap.threads, part),
             protos: marks_of(&state.protos, part),
+            weak: Vec::new(),
+            mode_name: state.event(Event::Mode),
             todo: Vec::new(),
         }
     }
@@ -101,9 +114,12 @@ impl Marker {
         for root in &state.roots {
             self.value(*root);
         }
-        self.coroutine(&state.current);
+        for held in &state.held {
+            self.value(*held);
+        }
+        self.coroutine(&state.protos, &state.current);
         for (thread, waiting) in &state.resumers {
-            self.coroutine(waiting);
+            self.coroutine(&state.protos, waiting);
             if let Some(thread) = thread {
                 self.value(Value::Thread(*thread));
             }
@@ -161,9 +177,8 @@ impl Marker {
         }
     }
 
-    fn coroutine(&mut self, coroutine: &Coroutine) {
-        let used = coroutine.used_len();
-        for value in &coroutine.stack[..used] {
+    fn coroutine(&mut self, protos: &Arena<Loaded>, coroutine: &Coroutine) {
+        for value in &coroutine.stack[..coroutine.live_len(protos)] {
             self.value(*value);
         }
         for frame in &coroutine.frames {
@@ -177,20 +192,58 @@ impl Marker {
         }
     }
 
+    fn weakness(&self, heap: &Heap, meta: TableRef) -> Weakness {
+        let mode = match heap.tables.find(meta.index()) {
+            Some(meta) => meta.at_str(&heap.strings, self.mode_name),
+            None => Value::Nil,
+        };
+        let mode = if let Value::Str(mode) = mode { heap.bytes(mode) } else { b"" };
+        Weakness { keys: mode.contains(&b'k'), values: mode.contains(&b'v') }
+    }
+
+    /// Marks what a table keeps alive.
+    fn strong_part(&mut self, table: &Table, weak: Weakness) {
+        for value in &table.array {
+            self.unless(weak.values, *value);
+        }
+        for node in table.nodes.iter().filter(|node| !node.value.is_nil()) {
+            self.unless(weak.keys, node.key);
+            self.unless(weak.values, node.value);
+        }
+    }
+
+    fn unless(&mut self, is_weak: bool, value: Value) {
+        if !is_weak || matches!(value, Value::Str(_)) {
+            self.value(value);
+        }
+    }
+
+    /// Whether a value outlives this collection.
+    pub(super) fn is_live(&self, value: Value) -> bool {
+        match value {
+            Value::Nil | Value::Bool(_) | Value::Number(_) | Value::Light(_) => true,
+            Value::Str(string) => self.strings.has(string.index()),
+            Value::Table(table) => self.tables.has(table.index()),
+            Value::Function(function) => self.functions.has(function.index()),
+            Value::Native(native) => self.natives.has(native.index()),
+            Value::Thread(thread) => self.threads.has(thread.index()),
+            Value::Cell(cell) => self.cells.has(cell.index()),
+        }
+    }
+
     fn trace(&mut self, heap: &Heap, protos: &Arena<Loaded>, todo: Todo) {
         match todo {
-            Todo::Table(table) => {
-                let Some(table) = heap.tables.find(table.index()) else { return };
-                for value in &table.array {
-                    self.value(*value);
-                }
-                for node in table.nodes.iter().filter(|node| !node.value.is_nil()) {
-                    self.value(node.key);
-                    self.value(node.value);
-                }
+            Todo::Table(handle) => {
+                let Some(table) = heap.tables.find(handle.index()) else { return };
                 if let Some(meta) = table.meta {
                     self.value(Value::Table(meta));
+                    let weakness = self.weakness(heap, meta);
+                    if weakness.keys || weakness.values {
+                        self.weak.push((handle, weakness));
+                        return self.strong_part(table, weakness);
+                    }
                 }
+                self.strong_part(table, Weakness { keys: false, values: false });
             }
             Todo::Function(function) => {
                 let Some(closure) = heap.functions.find(function.index()) else { return };
@@ -212,7 +265,7 @@ impl Marker {
             }
             Todo::Thread(thread) => {
                 if let Some(coroutine) = heap.threads.find(thread.index()) {
-                    self.coroutine(coroutine);
+                    self.coroutine(protos, coroutine);
                 }
             }
             Todo::Proto(proto) => {

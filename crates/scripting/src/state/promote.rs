@@ -7,7 +7,6 @@ use crate::heap::{
     Arena, CELL_BYTES, Closure, FUNCTION_BYTES, Heap, NATIVE_BYTES, Native, RunStrings,
     TABLE_BYTES, Table, VALUE_BYTES,
 };
-use crate::limits::COLLECT_BYTES_MIN;
 use crate::value::{CellRef, FuncRef, NativeRef, ProtoRef, StrRef, TableRef, ThreadRef, Value};
 use crate::vm::{Callee, Coroutine};
 use std::collections::HashMap;
@@ -27,19 +26,16 @@ impl State {
             heap.cells.cut();
             heap.threads.cut();
             self.protos.cut();
-            let used = heap.memory.used_bytes();
-            heap.memory.give(used.saturating_sub(heap.permanent_bytes));
+            let lasting = heap.lasting_bytes();
+            heap.memory.give(heap.memory.used_bytes().saturating_sub(lasting));
+            heap.count_permanent();
         }
-        self.heap.collect_at_bytes = match self.collects_eagerly {
-            true => 0,
-            false => self.heap.permanent_bytes + COLLECT_BYTES_MIN,
-        };
+        self.set_collect_mark();
     }
 
     fn promote(&mut self) {
         let used = self.heap.memory.used_bytes();
-        let run_bytes = used.saturating_sub(self.heap.permanent_bytes);
-        self.heap.memory.give(run_bytes);
+        self.heap.memory.give(used.saturating_sub(self.heap.lasting_bytes()));
         let remembered = std::mem::take(&mut self.heap.remembered);
         let mut mover = Mover::new(&mut self.heap, &mut self.protos);
         for root in &mut self.roots {
@@ -54,7 +50,7 @@ impl State {
         while let Some(moved) = mover.todo.pop() {
             mover.rewrite(moved);
         }
-        self.heap.permanent_bytes = self.heap.memory.used_bytes();
+        self.heap.count_permanent();
     }
 }
 
@@ -258,7 +254,7 @@ impl<'a> Mover<'a> {
     }
 
     fn coroutine(&mut self, coroutine: &mut Coroutine) {
-        let used = coroutine.used_len();
+        let used = coroutine.live_len(self.loaded);
         coroutine.stack[used..].fill(Value::Nil);
         for index in 0..used {
             coroutine.stack[index] = self.value(coroutine.stack[index]);

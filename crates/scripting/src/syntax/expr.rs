@@ -105,7 +105,7 @@ impl Parser<'_> {
             Token::Char(b'{') => return self.table(),
             Token::Function => {
                 self.advance()?;
-                let line = self.last_line;
+                let line = self.lexer.line;
                 return Ok(Expr::Function(Box::new(self.function_body(false, line)?)));
             }
             _ => return self.primary_expr(),

@@ -164,10 +164,11 @@ impl Parser<'_> {
         let mut is_last = false;
         while !is_last && !self.is_block_end() {
             let outer_max = std::mem::take(&mut self.tree_levels_max);
+            let function_line = (self.token == Token::Function).then_some(self.lexer.line);
             let kind = self.statement()?;
             self.tree_levels_max = outer_max.max(self.tree_levels_max + 1);
             is_last = matches!(kind, StatKind::Return(_) | StatKind::Break);
-            stats.push(Stat { kind, line: self.last_line });
+            stats.push(Stat { kind, line: function_line.unwrap_or(self.last_line) });
             self.accept(&Token::Char(b';'))?;
         }
         self.levels -= 1;
@@ -296,9 +297,9 @@ impl Parser<'_> {
             self.check_locals(3 + names.len())?;
         }
         self.expect(&Token::In)?;
+        let do_line = self.lexer.line;
         let values = self.expr_list()?;
         self.expect(&Token::Do)?;
-        let do_line = self.last_line;
         self.check_locals(3 + names.len())?;
         self.hidden_locals();
         let locals: Vec<LocalId> =

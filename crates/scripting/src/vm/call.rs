@@ -43,6 +43,9 @@ impl State {
         if self.thread.is_some() {
             let more = (len - self.current.stack.len()) * STACK_SLOT_BYTES;
             self.heap.take(more)?;
+            if self.thread.is_some_and(|thread| self.heap.threads.is_permanent(thread.index())) {
+                self.heap.grown_bytes += more.cast_signed();
+            }
         }
         self.current.stack.resize(len, Value::Nil);
         Ok(())
@@ -82,10 +85,8 @@ impl State {
         args: &[Value],
     ) -> Result<Value, Fault> {
         let top = self.current.top;
-        self.holders += 1;
-        let outcome = self.call_value(host, function, args, 1);
-        self.holders -= 1;
-        let value = self.current.stack[outcome?];
+        let func = self.call_value(host, function, args, 1)?;
+        let value = self.current.stack[func];
         self.current.top = top;
         Ok(value)
     }
@@ -97,10 +98,7 @@ impl State {
         args: &[Value],
     ) -> Result<Vec<Value>, Fault> {
         let top = self.current.top;
-        self.holders += 1;
-        let outcome = self.call_value(host, function, args, ALL);
-        self.holders -= 1;
-        let func = outcome?;
+        let func = self.call_value(host, function, args, ALL)?;
         let values = self.current.stack[func..self.current.top].to_vec();
         self.current.top = top;
         Ok(values)
@@ -231,18 +229,21 @@ impl State {
             is_entry: false,
         });
         let code = self.heap.natives.at(native.index()).code;
-        let made = match code {
+        let held = self.held.len();
+        let outcome = match code {
             NativeCode::Ours(code) => {
                 let mut call = Call { state: self, host, base, count, native };
-                code(&mut call)?
+                code(&mut call)
             }
             NativeCode::Host(number) => {
                 let mut none = NoHost;
                 let mut call = Call { state: self, host: &mut none, base, count, native };
-                host.native(number, &mut call)?
+                host.native(number, &mut call)
             }
-            NativeCode::Free => 0,
+            NativeCode::Free => Ok(0),
         };
+        self.held.truncate(held);
+        let made = outcome?;
         let from = self.current.top - made.min(self.current.top - func);
         self.current.frames.pop();
         self.current.deliver((func, from), made, wanted);

@@ -98,10 +98,7 @@ impl State {
             };
             if is_function(handler) {
                 let top = self.current.top;
-                self.holders += 1;
-                let outcome = self.call_value(host, handler, &[object, key, value], 0);
-                self.holders -= 1;
-                outcome?;
+                self.call_value(host, handler, &[object, key, value], 0)?;
                 self.current.top = top;
                 return Ok(());
             }

@@ -88,6 +88,7 @@ impl State {
 
     pub(crate) fn tick(&mut self, host: &mut dyn Host) -> Result<(), Fault> {
         self.heap.steps_left = STEPS_PER_TICK;
+        self.publish_memory();
         match host.tick() {
             Tick::Continue => Ok(()),
             Tick::Kill => Err(Fault::Killed),

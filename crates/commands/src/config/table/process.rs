@@ -2,6 +2,7 @@
 
 use super::super::directive::Directive as D;
 use super::super::spec::*;
+use russet_scripting::limits::{MEMORY_BYTES_MAX, MEMORY_BYTES_MIN};
 
 const SHUTDOWN: &[&str] = &["default", "save", "nosave", "now", "force", "safe", "failover"];
 
@@ -46,6 +47,12 @@ pub(super) const SPECS: &[Spec] = &[
     )
     .alias(&["lua-time-limit"]),
     int(D::OnceRecordsMax, 1_000_000, 0..=i64::MAX, "Request ids that ONCE keeps at most"),
+    memory(
+        D::ScriptMemoryMax,
+        MEMORY_BYTES_MAX as u64,
+        MEMORY_BYTES_MIN as u64..=LONG_MAX,
+        "Memory that one Lua interpreter may hold",
+    ),
     choice(
         D::ScriptUndeclaredKeys,
         "allow",

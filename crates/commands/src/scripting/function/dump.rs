@@ -70,7 +70,7 @@ pub fn restore(ctx: &mut Ctx, args: Args) -> Outcome {
         }
     };
     let sources = read_payload(args.at(2))?;
-    let loaded = sources.iter().map(|source| load::parse(source));
+    let loaded = sources.iter().map(|source| load::parse(ctx.node, source));
     let loaded = loaded.collect::<Result<Vec<Library>, Refusal>>()?;
     ctx.node.scripts.change_libraries(|libraries| merge(libraries, loaded, policy))?;
     ctx.keys.effects.dirty += 1;

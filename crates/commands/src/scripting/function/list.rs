@@ -1,9 +1,8 @@
 //! FUNCTION LIST and STATS.
 
-use super::{Function, Library};
+use super::Library;
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
-use crate::scripting::script::{RUN_STATS_FIELDS, write_run_stats};
 use russet_base::Args;
 use russet_base::glob::Glob;
 use russet_base::text::eq_ignore_case;
@@ -66,14 +65,10 @@ fn write_library(reply: &mut dyn Sink, library: &Library, has_code: bool) {
     }
 }
 
-/// DIFFERS: once a function has run, a third field, `functions`, tells what the runs of each came
-/// to.
 pub fn stats(ctx: &mut Ctx, _args: Args) -> Outcome {
     let scripts = &ctx.node.scripts;
     let libraries = scripts.libraries();
-    let functions = libraries.iter().flat_map(|library| &library.functions);
-    let called: Vec<&Function> = functions.filter(|function| function.stats.has_run()).collect();
-    ctx.reply.map(if called.is_empty() { 2 } else { 3 });
+    ctx.reply.map(2);
     ctx.reply.bulk(b"running_script");
     match scripts.running.slowest() {
         None => ctx.reply.null(),
@@ -98,17 +93,5 @@ pub fn stats(ctx: &mut Ctx, _args: Args) -> Outcome {
     ctx.reply.int(libraries_count as i64);
     ctx.reply.bulk(b"functions_count");
     ctx.reply.int(functions_count as i64);
-    if called.is_empty() {
-        return DONE;
-    }
-    ctx.reply.bulk(b"functions");
-    ctx.reply.map(called.len());
-    for function in called {
-        ctx.reply.bulk(&function.name);
-        ctx.reply.map(1 + RUN_STATS_FIELDS);
-        write_run_stats(ctx.reply, &function.stats);
-        ctx.reply.bulk(b"reach");
-        ctx.reply.bulk(if function.is_wide { b"wide" } else { b"narrow" });
-    }
     DONE
 }

@@ -2,12 +2,13 @@
 
 use super::{Function, Library};
 use crate::error::Refusal;
+use crate::node::Node;
 use crate::scripting::api::Api;
 use crate::scripting::cache::RunStats;
 use crate::scripting::host::raise;
 use crate::scripting::machine::Lua;
 use crate::scripting::reach::is_narrow;
-use crate::scripting::run::text_of;
+use crate::scripting::run::{memory_max, text_of};
 use crate::scripting::shebang::{ScriptFlags, engine_and_rest};
 use russet_base::text::{eq_ignore_case, split_words};
 use russet_base::told::told;
@@ -23,13 +24,13 @@ const ENGINE: &[u8] = b"lua";
 const NAME: &[u8] = b"name=";
 
 /// A library from its source, ready to be put among the others.
-pub fn parse(source: &[u8]) -> Result<Library, Refusal> {
+pub fn parse(node: &Node, source: &[u8]) -> Result<Library, Refusal> {
     let (name, code) = metadata(source)?;
     let chunk = compile(code, CHUNK_NAME).map_err(|error| {
         let text = told(error.message()).into_owned();
         Refusal::text(format!("ERR Error compiling function: {text}"))
     })?;
-    let mut lua = Lua::new();
+    let mut lua = node.scripts.new_lua(memory_max(node));
     let registered = register(&mut lua, &chunk).map_err(|fault| {
         let text = match fault {
             Fault::Error(value) => text_of(lua.state.heap(), value),
@@ -53,8 +54,13 @@ pub fn parse(source: &[u8]) -> Result<Library, Refusal> {
     Ok(Library { name, source, chunk, functions, number })
 }
 
+/// The name that a library's first line gives it.
+pub fn name_of(source: &[u8]) -> Result<Vec<u8>, Refusal> {
+    metadata(source).map(|(name, _)| name)
+}
+
 /// Marks an error whose text goes to the client as it is.
-const PLAIN: &str = "\0";
+const PLAIN: &str = "\u{1}";
 
 /// `#!lua name=...`: the name, and the code behind the line, whose end stays with it.
 fn metadata(source: &[u8]) -> Result<(Vec<u8>, &[u8]), Refusal> {
@@ -112,18 +118,16 @@ pub fn register(lua: &mut Lua, chunk: &Chunk) -> Result<Vec<Registered>, Fault> 
     let mut host = LoadHost { found: Vec::new(), started: Instant::now() };
     let result = lua.state.call(&mut host, function, &[]).map(|_| ());
     lua.finish_library(main);
-    result?;
-    let keep = |(function, callback): (Function, Value)| {
-        let root = lua.state.keep(callback);
-        Registered { function, root }
-    };
-    let registered = host.found.into_iter().map(keep).collect();
+    if let Err(fault) = result {
+        host.found.iter().for_each(|found| lua.state.release(found.root));
+        return Err(fault);
+    }
     lua.state.end_run();
-    Ok(registered)
+    Ok(host.found)
 }
 
 struct LoadHost {
-    found: Vec<(Function, Value)>,
+    found: Vec<Registered>,
     started: Instant,
 }
 
@@ -165,10 +169,14 @@ impl LoadHost {
                  at least one character long",
             ));
         }
-        if self.found.iter().any(|(known, _)| known.name.eq_ignore_ascii_case(&function.name)) {
+        let has_name =
+            |found: &Registered| found.function.name.eq_ignore_ascii_case(&function.name);
+        if self.found.iter().any(has_name) {
             return Err(plain(call, "Function already exists in the library"));
         }
-        self.found.push((function, callback));
+        // At once: from here on no variable of the library may name it.
+        let root = call.state().keep(callback);
+        self.found.push(Registered { function, root });
         call.give_none()
     }
 }

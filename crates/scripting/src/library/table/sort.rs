@@ -3,7 +3,7 @@
 //! gives a result that depends on it.
 
 use super::{element, list, set_element};
-use crate::call::{Call, Outcome};
+use crate::call::{Call, Held, Outcome};
 use crate::fault::Fault;
 use crate::value::{TableRef, Value};
 
@@ -11,6 +11,10 @@ struct Sorting {
     table: TableRef,
     /// Nil: by `<`.
     order: Value,
+    /// What the order function may take out of the table while it is still to be placed.
+    pivot: Held,
+    rising: Held,
+    pair: [Held; 2],
 }
 
 pub(super) fn sort(call: &mut Call) -> Outcome {
@@ -18,7 +22,9 @@ pub(super) fn sort(call: &mut Call) -> Outcome {
     if !call.is_none_or_nil(2) {
         call.function(2)?;
     }
-    let sorting = Sorting { table, order: call.arg(2) };
+    let (pivot, rising) = (call.hold(Value::Nil), call.hold(Value::Nil));
+    let pair = [call.hold(Value::Nil), call.hold(Value::Nil)];
+    let sorting = Sorting { table, order: call.arg(2), pivot, rising, pair };
     sorting.sort(call, 1, len)?;
     call.give_none()
 }
@@ -26,6 +32,8 @@ pub(super) fn sort(call: &mut Call) -> Outcome {
 impl Sorting {
     fn is_before(&self, call: &mut Call, a: Value, b: Value) -> Result<bool, Fault> {
         call.charge(1)?;
+        call.hold_in(self.pair[0], a);
+        call.hold_in(self.pair[1], b);
         if self.order.is_nil() {
             return call.less_than(a, b);
         }
@@ -79,12 +87,14 @@ impl Sorting {
     /// Puts the middle element where it belongs, with what belongs before it before it.
     fn partition(&self, call: &mut Call, low: i32, middle: i32, high: i32) -> Result<i32, Fault> {
         let pivot = element(call, self.table, middle);
+        call.hold_in(self.pivot, pivot);
         let aside = element(call, self.table, high - 1);
         set_element(call, self.table, middle, aside)?;
         set_element(call, self.table, high - 1, pivot)?;
         let (mut left, mut right) = (low, high - 1);
         loop {
             let rising = self.climb(call, pivot, &mut left, high)?;
+            call.hold_in(self.rising, rising);
             let falling = self.descend(call, pivot, &mut right, low)?;
             if right < left {
                 break;
