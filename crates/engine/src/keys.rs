@@ -15,10 +15,11 @@ use crate::waiting::Waiting;
 use crate::watch::Watched;
 use russet_base::clock::UnixMillis;
 use smallvec::SmallVec;
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// A key that someone waits for and that was touched.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReadyKey {
     pub db: usize,
     pub key: Box<[u8]>,
@@ -51,6 +52,17 @@ impl Effects {
     #[inline]
     pub fn is_settled(&self) -> bool {
         self.touched.is_empty() && self.notices.is_empty() && self.ready.is_empty()
+    }
+
+    /// Leaves each ready key once, where it came first: a script can touch a key many times, and
+    /// each time is a look at all who wait for it.
+    pub fn dedup_ready(&mut self) {
+        if self.ready.len() > 1 {
+            let mut seen = HashSet::with_capacity(self.ready.len());
+            let is_first: Vec<bool> = self.ready.iter().map(|ready| seen.insert(ready)).collect();
+            let mut is_first = is_first.into_iter();
+            self.ready.retain(|_| is_first.next() == Some(true));
+        }
     }
 
     /// Notes that the gauges of a shard are out of date.
@@ -551,5 +563,21 @@ impl<'a> Keys<'a> {
                 self.keyspace.publish_gauges(index, &mut self.locked, self.db);
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A script that touched a key many times had everyone who waited for it looked at as often.
+    #[test]
+    fn a_key_that_was_touched_often_is_ready_once() {
+        let ready = |db, key: &str| ReadyKey { db, key: key.as_bytes().into() };
+        let mut effects = Effects::default();
+        effects.ready = ["a", "b", "a", "c", "b", "a"].map(|key| ready(0, key)).to_vec();
+        effects.ready.push(ready(1, "a"));
+        effects.dedup_ready();
+        assert_eq!(effects.ready, [ready(0, "a"), ready(0, "b"), ready(0, "c"), ready(1, "a")]);
     }
 }

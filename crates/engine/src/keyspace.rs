@@ -20,6 +20,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 /// Shards whose entries lie among each other: the fewer there are to a slab, the more memory is
 /// left over in the last page of each size, and the more, the likelier two threads meet there.
 const SHARDS_PER_SLAB: usize = 16;
+/// Watchers, and as many waiters, that are looked at while a shard is locked to forget those who
+/// are gone: some tens of microseconds.
+const SWEEP_STEPS: usize = 256;
 
 /// Where a key lives: its shard, and its hash inside the shard's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -283,14 +286,18 @@ impl Keyspace {
         Some(OnceReport { records: once.len(), bytes: once.memory_bytes(), expired })
     }
 
-    /// Forgets those who no longer watch a key of one shard. Whether anyone waits for one, or may,
-    /// since the shard is busy.
-    pub fn sweep_watched(&self, shard: usize) -> bool {
-        self.try_lock_now(shard).is_none_or(|mut locked| {
+    /// Forgets those who no longer watch or wait for a key of one shard, in steps that let others
+    /// have the shard between them. Whether anyone waits for one, or may, since the shard is busy.
+    pub fn sweep_listeners(&self, shard: usize) -> bool {
+        while let Some(mut locked) = self.try_lock_now(shard) {
             let held = locked.shard();
-            held.watched.sweep();
-            !held.waiting.is_empty()
-        })
+            let watched_has_more = held.watched.sweep(SWEEP_STEPS);
+            let waiting_has_more = held.waiting.sweep(SWEEP_STEPS);
+            if !watched_has_more && !waiting_has_more {
+                return !held.waiting.is_empty();
+            }
+        }
+        true
     }
 
     /// A view of locked shards for one command.
