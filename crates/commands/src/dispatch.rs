@@ -183,7 +183,7 @@ impl Worker {
             let is_stranger = needs_auth(session, command);
             let refusal =
                 if is_stranger { Refusal::NoAuth } else { Refusal::Arity(spec.full_name) };
-            self.refuse(session, Some(command), refusal, sink);
+            self.refuse(session, Some((command, args)), refusal, sink);
             return Progress::Done;
         }
         if !session.gate.is_open() || self.node.pause.is_on() {
@@ -192,7 +192,7 @@ impl Worker {
                 gate::Verdict::Answered => return Progress::Done,
                 gate::Verdict::Wait => return Progress::Busy,
                 gate::Verdict::Refuse(refusal) => {
-                    self.refuse(session, Some(command), refusal, sink);
+                    self.refuse(session, Some((command, args)), refusal, sink);
                     return Progress::Done;
                 }
             }
@@ -215,15 +215,16 @@ impl Worker {
     fn refuse(
         &mut self,
         session: &mut Session,
-        command: Option<Command>,
+        call: Option<(Command, Args)>,
         refusal: Refusal,
         sink: &mut dyn Sink,
     ) {
         let mut text = refusal.wire();
-        if let Some(command) = command {
+        if let Some((command, _)) = call {
             self.stats.of(command).rejected.add(1);
         }
-        if command == Some(Command::Exec) {
+        let is_exec = |(command, args)| command == Command::Exec || once::wraps_exec(command, args);
+        if call.is_some_and(is_exec) {
             transactions::discard_state(session);
             let reason = text.strip_prefix("ERR ").unwrap_or(&text);
             text = format!("EXECABORT Transaction discarded because of: {reason}").into();
@@ -252,7 +253,7 @@ impl Worker {
         self.plan(session, command, args);
         let node = &*self.node;
         let Some(locked) = lock(node, session, &self.shards) else {
-            return self.find_busy(session, command, sink);
+            return self.find_busy(session, (command, args), sink);
         };
         let retrying = session.blocked.as_ref().map(|_| session.card.clone());
         let _unblock_waits = retrying.as_ref().map(|card| card.waiter());
@@ -306,7 +307,7 @@ impl Worker {
     fn find_busy(
         &mut self,
         session: &mut Session,
-        command: Command,
+        call: (Command, Args),
         sink: &mut dyn Sink,
     ) -> Progress {
         let Some(run) = self.node.scripts.running.in_the_way(&self.shards) else {
@@ -314,7 +315,7 @@ impl Worker {
         };
         session.wait = None;
         let text = if run.is_function { BUSY_FUNCTION } else { BUSY_SCRIPT };
-        self.refuse(session, Some(command), Refusal::text(text), sink);
+        self.refuse(session, Some(call), Refusal::text(text), sink);
         Progress::Done
     }
 

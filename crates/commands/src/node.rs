@@ -261,10 +261,10 @@ impl Node {
         self.keyspace.reclaimer().reset_counts();
     }
 
-    /// What INFO calls used_memory: what the allocator gave out, and the entries of the tables,
-    /// which have pages of their own.
+    /// What INFO calls used_memory: what the allocator gave out, and what the tables hold in pages
+    /// of their own.
     pub fn used_memory_bytes(&self) -> u64 {
-        self.host.allocator().allocated_bytes + self.keyspace.memory_bytes()
+        self.host.allocator().allocated_bytes + self.keyspace.pooled_bytes()
     }
 
     /// Publishes what happened to keys, as `notify-keyspace-events` asks.

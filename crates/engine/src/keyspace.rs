@@ -5,6 +5,7 @@ use crate::access::AccessPolicy;
 use crate::event::{Event, EventClasses, Notice};
 use crate::field_expiry::bound_of_gone;
 use crate::keys::{Effects, Keys, ReadyKey};
+use crate::once::{OnceRecords, OnceTotals};
 use crate::reclaim::Reclaimer;
 use crate::shard::{Shard, ShardGauges};
 use crate::store::raw::lock::{Locked, LockedOne, Locks, Wait, Wake};
@@ -31,20 +32,13 @@ pub struct Place {
     pub hash: u64,
 }
 
-/// What a shard keeps of requests that run at most once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OnceReport {
-    pub records: usize,
-    pub bytes: usize,
-    pub expired: usize,
-}
-
 /// A command's wait for a busy shard.
 pub type KeyspaceWait = Wait<Shard>;
 
 pub struct Keyspace {
     locks: Arc<Locks<Shard>>,
     gauges: Box<[ShardGauges]>,
+    once: Arc<OnceTotals>,
     hasher: KeyHasher,
     shard_mask: u64,
     databases: usize,
@@ -64,9 +58,13 @@ impl Keyspace {
         let slabs: Vec<_> = (0..shards.div_ceil(SHARDS_PER_SLAB))
             .map(|_| Arc::new(Blocks::new(pool.clone())))
             .collect();
-        let shard = |index: usize| Shard::new(&slabs[index % slabs.len()], hasher);
+        let once = Arc::<OnceTotals>::default();
+        let shard = |index: usize| {
+            Shard::new(&slabs[index % slabs.len()], hasher, OnceRecords::new(once.clone()))
+        };
         Keyspace {
             locks: Arc::new(Locks::new((0..shards).map(shard))),
+            once: once.clone(),
             gauges: (0..shards).map(|_| ShardGauges::new(databases)).collect(),
             hasher,
             shard_mask: shards as u64 - 1,
@@ -186,10 +184,10 @@ impl Keyspace {
         self.gauges[shard].publish(locked.shard(shard), db);
     }
 
-    /// Bytes of slots and entries, without locks: as of the last write of each shard. Objects are
-    /// not in it: they are the allocator's.
-    pub fn memory_bytes(&self) -> u64 {
-        self.gauges.iter().map(ShardGauges::memory_bytes).sum()
+    /// Bytes of slots and entries in the pages of the pool, without locks: as of the last write of
+    /// each shard. Objects and long entries are not in it: they are the allocator's.
+    pub fn pooled_bytes(&self) -> u64 {
+        self.gauges.iter().map(ShardGauges::pooled_bytes).sum()
     }
 
     pub fn pool_mapped_bytes(&self) -> usize {
@@ -277,13 +275,16 @@ impl Keyspace {
         (notices, more)
     }
 
-    /// Forgets up to about `budget` requests of one shard whose time is over; see
-    /// [`crate::once`]. How many records and bytes are left, and how many went. Skips a busy shard.
-    pub fn expire_once(&self, shard: usize, now: UnixMillis, budget: usize) -> Option<OnceReport> {
-        let mut locked = self.locks.try_lock_now(shard)?;
-        let once = &mut locked.shard().once;
-        let expired = once.expire(now, budget);
-        Some(OnceReport { records: once.len(), bytes: once.memory_bytes(), expired })
+    /// What is kept of requests that run at most once; see [`crate::once`].
+    pub fn once_totals(&self) -> &OnceTotals {
+        &self.once
+    }
+
+    /// Forgets up to `budget` requests of one shard whose time is over, and says whether more may
+    /// be. Skips a busy shard: it will be visited again.
+    pub fn expire_once(&self, shard: usize, now: UnixMillis, budget: usize) -> bool {
+        let locked = self.locks.try_lock_now(shard);
+        locked.is_some_and(|mut locked| locked.shard().once.expire(now, budget) == budget)
     }
 
     /// Forgets those who no longer watch or wait for a key of one shard, in steps that let others

@@ -129,6 +129,7 @@ directives! {
     ShutdownTimeout = "shutdown-timeout",
     BusyReplyThreshold = "busy-reply-threshold",
     OnceRecordsMax = "once-records-max",
+    OnceBytesMax = "once-bytes-max",
     ScriptUndeclaredKeys = "script-undeclared-keys",
     SetProcTitle = "set-proc-title",
     ProcTitleTemplate = "proc-title-template",

@@ -32,7 +32,7 @@ pub(super) struct MemoryReport {
 
 impl MemoryReport {
     pub fn of(node: &Node, allocator: AllocatorReport) -> Self {
-        let used_bytes = allocator.allocated_bytes + node.keyspace.memory_bytes();
+        let used_bytes = allocator.allocated_bytes + node.keyspace.pooled_bytes();
         let peak_bytes = node.stats.memory_peak_bytes.load(Ordering::Relaxed).max(used_bytes);
         let startup_bytes = node.stats.memory_startup_bytes.load(Ordering::Relaxed).min(used_bytes);
         let of_client = |card: &crate::clients::ClientCard| {
@@ -93,7 +93,7 @@ pub(crate) fn memory_stats(ctx: &mut Ctx, _args: Args) -> Outcome {
     let keys: u64 = databases.iter().map(|figures| figures.keys).sum();
     let per_key = (memory.used_bytes - memory.startup_bytes).checked_div(keys).unwrap_or(0);
     let rss = allocator.process_rss_bytes;
-    let table_bytes = node.keyspace.memory_bytes();
+    let table_bytes = node.keyspace.pooled_bytes();
     let before: [(&str, Figure); 11] = [
         ("peak.allocated", bytes(memory.peak_bytes)),
         ("total.allocated", bytes(memory.used_bytes)),

@@ -46,6 +46,7 @@ pub(super) const SPECS: &[Spec] = &[
     )
     .alias(&["lua-time-limit"]),
     int(D::OnceRecordsMax, 1_000_000, 0..=i64::MAX, "Request ids that ONCE keeps at most"),
+    memory(D::OnceBytesMax, 256 << 20, 0..=LONG_MAX, "Bytes of ids and replies that ONCE keeps"),
     choice(
         D::ScriptUndeclaredKeys,
         "allow",
