@@ -160,6 +160,16 @@ impl Worker {
         self.stats.misses.add(std::mem::take(misses));
     }
 
+    /// Removes some of what has expired in a shard, and publishes that while the shard is locked;
+    /// whether more is due.
+    pub fn expire(&mut self, shard: usize, (now, budget): (UnixMillis, usize)) -> bool {
+        let node = &*self.node;
+        let expired = node.keyspace.expire_shard(shard, &mut self.effects, (now, budget));
+        let Some((mut keys, has_more)) = expired else { return false };
+        settle(&mut keys, node);
+        has_more
+    }
+
     /// Looks after blocked and watching clients; see [`blocking::tend`].
     pub fn tend(&mut self) {
         self.now = self.node.clock.now();

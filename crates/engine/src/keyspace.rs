@@ -2,9 +2,8 @@
 //! shard by shard.
 
 use crate::access::AccessPolicy;
-use crate::event::{Event, EventClasses, Notice};
-use crate::field_expiry::bound_of_gone;
-use crate::keys::{Effects, Keys, ReadyKey};
+use crate::event::EventClasses;
+use crate::keys::{Effects, Keys};
 use crate::once::{OnceRecords, OnceTotals};
 use crate::reclaim::Reclaimer;
 use crate::shard::{Shard, ShardGauges};
@@ -228,51 +227,6 @@ impl Keyspace {
     /// Holds expiry back, or no longer: while writes are paused, nothing may change.
     pub fn hold_expiry(&self, is_held: bool) {
         self.is_expiry_held.store(is_held, Ordering::Relaxed);
-    }
-
-    /// Removes up to about `budget` expired keys, and as many fields, of one shard. Says what
-    /// happened to them, and whether more are due. Skips a busy shard: it will be visited again.
-    pub fn expire_shard(
-        &self,
-        shard: usize,
-        now: UnixMillis,
-        budget: usize,
-    ) -> (Vec<Notice>, bool) {
-        let mut notices = Vec::new();
-        let Some(mut locked) = self.locks.try_lock_now(shard).filter(|_| self.may_expire()) else {
-            return (notices, false);
-        };
-        let wants_notice = self.notify_classes().has_any(EventClasses::EXPIRED);
-        let mut more = false;
-        let held = locked.shard();
-        for db in 0..held.tables.end() {
-            if held.tables[db].expires_len() == 0 {
-                continue;
-            }
-            let mut count = 0;
-            let Shard { tables, watched, waiting, fields, .. } = held;
-            more |= tables[db].expire_step(now.0, budget, &mut |gone, value| {
-                let key = gone.key;
-                fields[db].forget(key, bound_of_gone(&gone, value.object()));
-                count += 1;
-                watched.expire(db, key);
-                if waiting.is_awaited(db, key) {
-                    waiting.owe(&ReadyKey { db, key: key.into() });
-                }
-                if wants_notice {
-                    notices.push(Notice { db, event: Event::EXPIRED, key: key.into() });
-                }
-                if let Some(object) = value.into_object() {
-                    self.reclaimer.reclaim(object);
-                }
-            });
-            if count > 0 {
-                self.gauges[shard].count_expired(count);
-                self.gauges[shard].publish(held, db);
-            }
-        }
-        more |= self.expire_fields_step((shard, held), (now, budget), &mut notices);
-        (notices, more)
     }
 
     /// What is kept of requests that run at most once; see [`crate::once`].

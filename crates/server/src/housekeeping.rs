@@ -23,7 +23,7 @@ pub fn start(node: Arc<Node>, is_ending: Arc<AtomicBool>) -> std::io::Result<()>
                 continue;
             }
             let (now, started) = (node.clock.now(), node.clock.monotonic_micros());
-            expire(&node, now);
+            expire(&mut worker, now);
             expire_once(&node.keyspace, now);
             node.pause.tick(&node.keyspace, now);
             worker.tend();
@@ -46,16 +46,13 @@ fn expire_once(keyspace: &Keyspace, now: UnixMillis) {
 }
 
 /// Visits every shard; those that have more to do are visited again until none has.
-fn expire(node: &Node, now: UnixMillis) {
+fn expire(worker: &mut Worker, now: UnixMillis) {
+    let node = &worker.node;
     if node.is_active_expire_off.load(Ordering::Relaxed) {
         return;
     }
     let mut due: Vec<usize> = (0..node.keyspace.shards()).collect();
     while !due.is_empty() {
-        due.retain(|&shard| {
-            let (notices, has_more) = node.keyspace.expire_shard(shard, now, EXPIRE_BUDGET);
-            node.publish_notices(&notices);
-            has_more
-        });
+        due.retain(|&shard| worker.expire(shard, (now, EXPIRE_BUDGET)));
     }
 }

@@ -58,6 +58,15 @@ pub(super) struct Sweep {
     pub(super) next_due_ms: i64,
     /// The hash at which the pass under way goes on.
     pub(super) position: Option<u64>,
+    /// The time of the last step.
+    pub(super) seen_ms: i64,
+}
+
+impl Sweep {
+    fn new() -> Sweep {
+        let (due_ms, next_due_ms) = (i64::MAX, i64::MAX);
+        Sweep { due_ms, next_due_ms, position: None, seen_ms: i64::MIN }
+    }
 }
 
 #[inline]
@@ -78,7 +87,7 @@ impl Core {
             expires: 0,
             objects: 0,
             is_changed: false,
-            sweep: Sweep { due_ms: i64::MAX, next_due_ms: i64::MAX, position: None },
+            sweep: Sweep::new(),
         }
     }
 
