@@ -44,15 +44,15 @@ impl<V> ByKey<V> {
         self.by_db.values().map(BTreeMap::len).sum()
     }
 
-    pub fn get(&self, db: usize, key: &[u8]) -> Option<&V> {
+    pub fn find(&self, db: usize, key: &[u8]) -> Option<&V> {
         self.by_db.get(&db)?.get(key)
     }
 
-    pub fn get_mut(&mut self, db: usize, key: &[u8]) -> Option<&mut V> {
+    pub fn find_mut(&mut self, db: usize, key: &[u8]) -> Option<&mut V> {
         self.by_db.get_mut(&db)?.get_mut(key)
     }
 
-    pub fn get_or_default(&mut self, db: usize, key: &[u8]) -> &mut V
+    pub fn entry(&mut self, db: usize, key: &[u8]) -> &mut V
     where
         V: Default,
     {
@@ -124,7 +124,7 @@ mod tests {
         let mut by_key = ByKey::default();
         for &db in dbs {
             for key in 0..keys {
-                *by_key.get_or_default(db, format!("{key:03}").as_bytes()) = key % 2 == 0;
+                *by_key.entry(db, format!("{key:03}").as_bytes()) = key % 2 == 0;
             }
         }
         by_key
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(by_key.remove(1, b"000"), Some(true));
         assert_eq!(by_key.remove(1, b"001"), Some(false));
         assert_eq!((step(&mut by_key), step(&mut by_key)), (2, 3));
-        by_key.get_or_default(0, b"early");
+        by_key.entry(0, b"early");
         assert_eq!(by_key.keys_of_db(1).len(), 2);
         assert_eq!((step(&mut by_key), step(&mut by_key)), (3, 4));
     }

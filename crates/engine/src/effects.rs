@@ -74,7 +74,7 @@ mod tests {
     fn a_key_that_was_touched_often_is_ready_once() {
         let ready = |db, key: &str| ReadyKey { db, key: key.as_bytes().into() };
         let mut effects = Effects::default();
-        effects.ready = ["a", "b", "a", "c", "b", "a"].map(|key| ready(0, key)).to_vec();
+        effects.ready.extend(["a", "b", "a", "c", "b", "a"].map(|key| ready(0, key)));
         effects.ready.push(ready(1, "a"));
         effects.dedup_ready();
         assert_eq!(effects.ready, [ready(0, "a"), ready(0, "b"), ready(0, "c"), ready(1, "a")]);

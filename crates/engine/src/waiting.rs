@@ -124,7 +124,7 @@ impl Waiting {
 
     /// Queues `waiter` for a key, behind those who came before; once, however often it is asked.
     pub fn add(&mut self, key: &[u8], waiter: &Arc<Waiter>) {
-        let queues = self.by_key.get_or_default(waiter.db, key);
+        let queues = self.by_key.entry(waiter.db, key);
         let at = queues.iter().position(|(wants, _)| *wants == waiter.wants).unwrap_or_else(|| {
             queues.push((waiter.wants, Queue::default()));
             queues.len() - 1
@@ -139,7 +139,7 @@ impl Waiting {
     }
 
     pub fn is_awaited(&self, db: usize, key: &[u8]) -> bool {
-        self.by_key.get(db, key).is_some()
+        self.by_key.find(db, key).is_some()
     }
 
     /// The first who still waits for this key to hold a value of this type, of those behind a
@@ -151,7 +151,7 @@ impl Waiting {
         behind: Ticket,
     ) -> Option<(Ticket, Arc<Waiter>)> {
         let (db, key) = (target.db, &*target.key);
-        let queues = self.by_key.get_mut(db, key)?;
+        let queues = self.by_key.find_mut(db, key)?;
         let queue = queues.iter_mut().find(|(wants, _)| *wants == found);
         let first = queue.and_then(|(_, queue)| queue.next(behind));
         if first.is_none() {
@@ -166,7 +166,7 @@ impl Waiting {
     /// Those who still wait for this key and want another type than is there, in the order they
     /// came. Without a type, all.
     pub fn others(&self, target: &ReadyKey, found: Option<Type>) -> Vec<Arc<Waiter>> {
-        let queues = self.by_key.get(target.db, &target.key);
+        let queues = self.by_key.find(target.db, &target.key);
         let others = queues.into_iter().flatten().filter(|(wants, _)| Some(*wants) != found);
         let waiters = others.flat_map(|(_, queue)| &queue.0);
         let mut left: Vec<_> = waiters.filter(|(_, waiter)| !waiter.is_settled()).collect();

@@ -73,12 +73,12 @@ impl Watched {
     /// is not expired.
     pub fn add(&mut self, db: usize, key: &[u8], flag: &Arc<WatchFlag>, exists: bool) {
         let watcher = Watcher { flag: Arc::downgrade(flag), saw_none: !exists };
-        self.0.get_or_default(db, key).push(watcher);
+        self.0.entry(db, key).push(watcher);
     }
 
     /// The key has expired: sets the flags of all who have seen it before.
     pub fn expire(&mut self, db: usize, key: &[u8]) {
-        if let Some(watchers) = self.0.get_mut(db, key) {
+        if let Some(watchers) = self.0.find_mut(db, key) {
             let seen = watchers.0.extract_if(.., |watcher| !watcher.saw_none);
             seen.filter_map(|watcher| watcher.flag.upgrade()).for_each(|flag| flag.touch());
         }
@@ -157,7 +157,7 @@ mod tests {
         for _ in 0..CLIENTS {
             watched.add(0, b"other", &Arc::default(), true);
         }
-        assert!(watched.0.get(0, b"other").is_some_and(|others| others.0.len() < 100));
+        assert!(watched.0.find(0, b"other").is_some_and(|others| others.0.len() < 100));
         watched.touch(0, b"k");
         assert!(flags.iter().all(|flag| flag.is_touched()));
     }

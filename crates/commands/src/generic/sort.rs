@@ -202,10 +202,7 @@ fn look_up(
 }
 
 /// The value of a field, if there is a hash that has it.
-fn field_of<'a>(
-    entry: &EntryRef<'a, Object>,
-    (field, hides_ms): (&[u8], i64),
-) -> Option<Text<'a>> {
+fn field_of<'a>(entry: &EntryRef<'a, Object>, (field, hides_ms): (&[u8], i64)) -> Option<Text<'a>> {
     match hash::stored::hash(entry).ok()?.hiding(hides_ms).value(field)? {
         Element::Int(value) => Some(Text::Int(value)),
         Element::Bytes(bytes) => Some(Text::Bytes(bytes)),

@@ -244,13 +244,11 @@ impl<'a> HashRef<'a> {
     /// end. What is small, or a listpack to Redis, is shown at once.
     pub fn scan(self, cursor: u64, count: u64, mut visit: impl FnMut(Field<'a>)) -> u64 {
         match self.place {
-            Place::Large(hash) if !hash.is_listpack() => {
-                hash.scan(cursor, count, &mut |field| {
-                    if self.shows(field.deadline_ms) {
-                        visit(field);
-                    }
-                })
-            }
+            Place::Large(hash) if !hash.is_listpack() => hash.scan(cursor, count, &mut |field| {
+                if self.shows(field.deadline_ms) {
+                    visit(field);
+                }
+            }),
             _ => {
                 self.for_each(visit);
                 0

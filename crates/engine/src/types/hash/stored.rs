@@ -20,9 +20,7 @@ pub fn hash<'a>(entry: &EntryRef<'a, Object>) -> Result<HashRef<'a>, WrongType> 
 #[inline]
 fn of_view(view: View<'_, Object>) -> Option<HashRef<'_>> {
     match view {
-        View::Packed(tag, bytes) => {
-            Some(HashRef::new(Place::Packed(bytes, Form::of_tag(tag)?)))
-        },
+        View::Packed(tag, bytes) => Some(HashRef::new(Place::Packed(bytes, Form::of_tag(tag)?))),
         View::Object(Object::Hash(hash)) => Some(HashRef::new(Place::Large(hash))),
         _ => None,
     }

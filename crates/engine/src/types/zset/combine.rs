@@ -309,9 +309,9 @@ pub fn difference<'a>(inputs: &[Input<'a>]) -> Vec<Scored<'a>> {
         let scored = Scored::new(pair);
         let is_taken = match &taken {
             Some(taken) => taken.contains(&pair.member),
-            None => others
-                .iter()
-                .any(|other| other.members.score(pair.member, scored.hash).is_some()),
+            None => {
+                others.iter().any(|other| other.members.score(pair.member, scored.hash).is_some())
+            }
         };
         if !is_taken {
             left.push(scored);
