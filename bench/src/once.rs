@@ -37,7 +37,7 @@ pub fn run(options: &Options, field: &Field) -> Result<Table> {
     let Some(launch) = launch else { return Ok(table) };
     let server = launch.start()?;
     load(&server, &COUNTERS, options)?;
-    let no_limit = ["CONFIG", "SET", "once-records-max", "1000000000"];
+    let no_limit = ["CONFIG", "SET", "once-records-max", "1000000000", "once-bytes-max", "64gb"];
     Client::connect(server.port)?.ask(&no_limit)?;
     let mut source = Source::seeded(options.seed).among(options.keys);
     for (pipeline, requests) in PIPELINES.into_iter().zip(REQUESTS) {

@@ -240,3 +240,53 @@ fn a_full_store_refuses_before_it_runs() {
     call(&mut client, "CONFIG SET once-records-max 11");
     assert_eq!(number(&call(&mut client, &format!("ONCE {{n}}99 PX {LONG} INCR n"))), 11);
 }
+
+/// An `ONCE ... EXEC` that was told BUSY left its transaction open, and a plain EXEC then ran it.
+#[test]
+fn an_exec_that_finds_a_script_in_its_way_ends_its_transaction() {
+    let server = server();
+    let [mut client, mut other, mut admin] = [(); 3].map(|()| connect(&server));
+    call(&mut client, "CONFIG SET busy-reply-threshold 1");
+    call(&mut client, "MULTI");
+    call(&mut client, "INCR k");
+    other.send(&words(&["EVAL", "while true do end", "1", "k"])).unwrap();
+    let deadline = Instant::now() + REPLY_WAIT;
+    while !call(&mut admin, "GET k").is_error() {
+        assert!(Instant::now() < deadline, "the script is not running");
+    }
+    let refused = call(&mut client, &format!("ONCE id PX {LONG} EXEC"));
+    let Reply::Error(text) = &refused else { panic!("{refused:?}") };
+    assert!(String::from_utf8_lossy(text).contains("BUSY"), "{refused:?}");
+    assert_eq!(call(&mut admin, "SCRIPT KILL"), Reply::Status(b"OK".to_vec()));
+    assert!(other.read(REPLY_WAIT).unwrap().is_error());
+    let late = call(&mut client, "EXEC");
+    assert_eq!(late, Reply::Error(b"ERR EXEC without MULTI".to_vec()));
+    assert_eq!(call(&mut client, "GET k"), Reply::NullBulk);
+}
+
+/// A shard that was busy ended the pass of the housekeeping: beside a long script nothing was
+/// forgotten in the shards behind its own.
+#[test]
+fn records_expire_beside_a_busy_shard() {
+    let server = server();
+    let [mut client, mut other, mut admin] = [(); 3].map(|()| connect(&server));
+    // As many keys as reach every part of the keyspace.
+    for id in 0..2_000 {
+        call(&mut client, &format!("ONCE {{{id}}}r PX 200 SET {{{id}}} v"));
+    }
+    other.send(&words(&["EVAL", "while true do end", "1", "busy"])).unwrap();
+    let deadline = Instant::now() + REPLY_WAIT;
+    loop {
+        let Reply::Array(fields) = call(&mut client, "ONCE STATS") else { panic!("no stats") };
+        // Those of the script's own shard stay.
+        if number(&fields[1]) < 100 {
+            break;
+        }
+        assert!(Instant::now() < deadline, "still there: {fields:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    while call(&mut admin, "SCRIPT KILL").is_error() {
+        assert!(Instant::now() < deadline, "it can't be killed");
+    }
+    assert!(other.read(REPLY_WAIT).unwrap().is_error());
+}

@@ -5,7 +5,11 @@
 use russet_base::Args;
 
 use crate::command::{Command, SPECS};
+use crate::lookup::resolve;
 use crate::spec::{Access, Begin, Find, KeySpec, Spec};
+
+/// `ONCE id PX ttl`: the words before the command that it runs.
+pub const ONCE_WORDS: usize = 4;
 
 /// One key of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,7 +228,24 @@ fn parsed_keys(
             out(KeyAt { index: 1, access: Access::RO.and(Access::ACCESS) });
             Ok(())
         }
+        Command::Once => wrapped_keys(args, out),
         _ => Err(KeysError::Invalid),
+    }
+}
+
+/// The keys of the command that a ONCE runs. It runs no other ONCE. Takes a `dyn`, for otherwise
+/// each level of calls would be another instance of this function.
+fn wrapped_keys(args: Args<'_>, out: &mut dyn FnMut(KeyAt)) -> Result<(), KeysError> {
+    if args.len() <= ONCE_WORDS {
+        return Err(KeysError::Invalid);
+    }
+    let inner = args.from(ONCE_WORDS);
+    match resolve(inner) {
+        Ok(Command::Once) | Err(_) => Err(KeysError::Invalid),
+        Ok(command) if !command.spec().arity.allows(inner.len()) => Err(KeysError::Invalid),
+        Ok(command) => keys(command, inner, &mut |key| {
+            out(KeyAt { index: key.index + ONCE_WORDS, ..key });
+        }),
     }
 }
 

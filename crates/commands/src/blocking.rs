@@ -183,6 +183,7 @@ fn parked(waiter: &Waiter) -> &Parked {
 pub(crate) fn serve_ready(keys: &mut Keys) {
     let own_db = keys.db;
     keys.forget_places();
+    keys.effects.dedup_ready();
     let mut at = 0;
     // Serving a move feeds a further key, which joins the end of the list.
     while at < keys.effects.ready.len() {
@@ -288,7 +289,7 @@ fn whole_source<'w>(keys: &mut Keys, waiter: &'w Waiter, fed: &'w [u8]) -> Sourc
 /// those who were told to try again but gave up instead. To be called now and then.
 pub(crate) fn tend(node: &Node, effects: &mut Effects, now: UnixMillis) {
     for index in 0..node.keyspace.shards() {
-        if !node.keyspace.sweep_watched(index) {
+        if !node.keyspace.sweep_listeners(index) {
             continue;
         }
         // A busy shard is visited again next time.
@@ -296,11 +297,6 @@ pub(crate) fn tend(node: &Node, effects: &mut Effects, now: UnixMillis) {
             continue;
         };
         let shard = locked.shard(index);
-        shard.watched.sweep();
-        if shard.waiting.is_empty() {
-            continue;
-        }
-        shard.waiting.sweep();
         let mut owed = shard.waiting.take_owed();
         let rung = shard.waiting.take_alarms(now);
         owed.extend(rung.iter().cloned());

@@ -161,6 +161,16 @@ impl Worker {
         self.stats.misses.add(std::mem::take(misses));
     }
 
+    /// Removes some of what has expired in a shard, and publishes that while the shard is locked;
+    /// whether more is due.
+    pub fn expire(&mut self, shard: usize, (now, budget): (UnixMillis, usize)) -> bool {
+        let node = &*self.node;
+        let expired = node.keyspace.expire_shard(shard, &mut self.effects, (now, budget));
+        let Some((mut keys, has_more)) = expired else { return false };
+        settle(&mut keys, node);
+        has_more
+    }
+
     /// Looks after blocked and watching clients; see [`blocking::tend`].
     pub fn tend(&mut self) {
         self.now = self.node.clock.now();
@@ -184,7 +194,7 @@ impl Worker {
             let is_stranger = needs_auth(session, command);
             let refusal =
                 if is_stranger { Refusal::NoAuth } else { Refusal::Arity(spec.full_name) };
-            self.refuse(session, Some(command), refusal, sink);
+            self.refuse(session, Some((command, args)), refusal, sink);
             return Progress::Done;
         }
         if !session.gate.is_open() || self.node.pause.is_on() {
@@ -196,7 +206,7 @@ impl Worker {
                     return Progress::Busy;
                 }
                 gate::Verdict::Refuse(refusal) => {
-                    self.refuse(session, Some(command), refusal, sink);
+                    self.refuse(session, Some((command, args)), refusal, sink);
                     return Progress::Done;
                 }
             }
@@ -219,17 +229,18 @@ impl Worker {
     fn refuse(
         &mut self,
         session: &mut Session,
-        command: Option<Command>,
+        call: Option<(Command, Args)>,
         refusal: Refusal,
         sink: &mut dyn Sink,
     ) {
         // What it may have waited for is of no use to the command behind it.
         session.take_wait();
         let mut text = refusal.wire();
-        if let Some(command) = command {
+        if let Some((command, _)) = call {
             self.stats.of(command).rejected.add(1);
         }
-        if command == Some(Command::Exec) {
+        let is_exec = |(command, args)| command == Command::Exec || once::wraps_exec(command, args);
+        if call.is_some_and(is_exec) {
             transactions::discard_state(session);
             let reason = text.strip_prefix("ERR ").unwrap_or(&text);
             text = format!("EXECABORT Transaction discarded because of: {reason}").into();
@@ -258,7 +269,7 @@ impl Worker {
         self.plan(session, command, args);
         let node = &*self.node;
         let Some(locked) = lock(node, session, &self.shards) else {
-            return self.find_busy(session, command, sink);
+            return self.find_busy(session, (command, args), sink);
         };
         let retrying = session.blocked().map(|_| session.card.clone());
         let _unblock_waits = retrying.as_ref().map(|card| card.waiter());
@@ -312,7 +323,7 @@ impl Worker {
     fn find_busy(
         &mut self,
         session: &mut Session,
-        command: Command,
+        call: (Command, Args),
         sink: &mut dyn Sink,
     ) -> Progress {
         let Some(run) = self.node.scripts.running.in_the_way(&self.shards) else {
@@ -324,7 +335,7 @@ impl Worker {
         }
         session.hold = Hold::None;
         let text = if run.is_function { BUSY_FUNCTION } else { BUSY_SCRIPT };
-        self.refuse(session, Some(command), Refusal::text(text), sink);
+        self.refuse(session, Some(call), Refusal::text(text), sink);
         Progress::Done
     }
 

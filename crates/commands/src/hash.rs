@@ -45,9 +45,10 @@ fn limits(ctx: &Ctx) -> HashLimits {
 /// The hash under a key, to read.
 #[inline]
 fn read<'k>(keys: &'k mut Keys<'_>, key: &[u8]) -> Result<Option<HashRef<'k>>, Refusal> {
+    let hides_ms = keys.hides_fields_ms();
     match keys.read(key) {
         None => Ok(None),
-        Some(entry) => Ok(Some(stored::hash(&entry)?)),
+        Some(entry) => Ok(Some(stored::hash(&entry)?.hiding(hides_ms))),
     }
 }
 

@@ -7,12 +7,14 @@ use crate::slowlog::{REDACTED, is_secret};
 use russet_base::{Args, text};
 use russet_catalog::Command;
 use russet_catalog::spec::Flags;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 
 #[derive(Default)]
 pub struct Monitors {
-    listeners: RwLock<Vec<(u64, Arc<dyn Mailbox>)>>,
+    /// By the client's id.
+    listeners: RwLock<BTreeMap<u64, Arc<dyn Mailbox>>>,
     count: AtomicUsize,
 }
 
@@ -24,15 +26,13 @@ impl Monitors {
 
     pub fn add(&self, id: u64, mailbox: Arc<dyn Mailbox>) {
         let mut listeners = self.listeners.write().unwrap_or_else(|poison| poison.into_inner());
-        if !listeners.iter().any(|(known, _)| *known == id) {
-            listeners.push((id, mailbox));
-        }
+        listeners.entry(id).or_insert(mailbox);
         self.count.store(listeners.len(), Ordering::Relaxed);
     }
 
     pub fn remove(&self, id: u64) {
         let mut listeners = self.listeners.write().unwrap_or_else(|poison| poison.into_inner());
-        listeners.retain(|(known, _)| *known != id);
+        listeners.remove(&id);
         self.count.store(listeners.len(), Ordering::Relaxed);
     }
 
@@ -61,7 +61,7 @@ impl Monitors {
         line.extend_from_slice(b"\r\n");
         let line: Arc<[u8]> = line.into();
         let listeners = self.listeners.read().unwrap_or_else(|poison| poison.into_inner());
-        for (_, mailbox) in listeners.iter() {
+        for mailbox in listeners.values() {
             mailbox.post(Letter::Push(line.clone()));
         }
     }

@@ -261,11 +261,11 @@ impl Node {
         self.keyspace.reclaimer().reset_counts();
     }
 
-    /// What INFO calls used_memory: what the allocator gave out, and the entries of the tables,
-    /// which have pages of their own. What Lua machines hold is reported apart.
+    /// What INFO calls used_memory: what the allocator gave out, and what the tables hold in pages
+    /// of their own. What Lua machines hold is reported apart.
     pub fn used_memory_bytes(&self, allocator: AllocatorReport) -> u64 {
         let of_machines = self.scripts.memory().machines();
-        (allocator.allocated_bytes + self.keyspace.memory_bytes()).saturating_sub(of_machines)
+        (allocator.allocated_bytes + self.keyspace.pooled_bytes()).saturating_sub(of_machines)
     }
 
     /// Publishes what happened to keys, as `notify-keyspace-events` asks.

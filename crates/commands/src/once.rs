@@ -18,7 +18,7 @@ use russet_base::text::eq_ignore_case;
 use russet_base::told::told;
 use russet_base::{Args, UnixMillis, num};
 use russet_catalog::spec::Flags;
-use russet_catalog::{Command, is_first_word_only_key, keys as key_positions, resolve};
+use russet_catalog::{Command, ONCE_WORDS, is_first_word_only_key, keys as key_positions, resolve};
 use russet_engine::keys::Keys;
 use russet_engine::keyspace::Place;
 use russet_engine::once::OnceRecord;
@@ -32,19 +32,14 @@ const ID_BYTES_MAX: usize = 256;
 const TTL_MS_MAX: i64 = 315_360_000_000;
 /// Longest reply that is kept. Of a longer one only the fact is.
 const REPLY_BYTES_MAX: usize = 64 * 1024;
-/// `ONCE id PX ttl`: the words before the command.
-const OWN_WORDS: usize = 4;
 
-/// What ONCE STATS shows.
+/// What ONCE STATS shows besides what is kept.
 #[derive(Debug, Default)]
 pub struct OnceStats {
-    pub records: AtomicU64,
-    pub bytes: AtomicU64,
     pub stored: AtomicU64,
     pub replayed: AtomicU64,
     pub mismatched: AtomicU64,
     pub refused_full: AtomicU64,
-    pub expired: AtomicU64,
 }
 
 /// A call of ONCE, read.
@@ -57,7 +52,7 @@ struct Request<'a> {
 
 impl<'a> Request<'a> {
     fn parse(args: Args<'a>) -> Result<Self, Refusal> {
-        if args.len() <= OWN_WORDS || !eq_ignore_case(args.at(2), b"px") {
+        if args.len() <= ONCE_WORDS || !eq_ignore_case(args.at(2), b"px") {
             return Err(Refusal::Syntax);
         }
         let id = args.at(1);
@@ -68,7 +63,7 @@ impl<'a> Request<'a> {
         if !(1..=TTL_MS_MAX).contains(&ttl_ms) {
             return Err(Refusal::InvalidExpire("once"));
         }
-        let inner = args.from(OWN_WORDS);
+        let inner = args.from(ONCE_WORDS);
         let unknown = || {
             let name = told(inner.at(0)).into_owned();
             Refusal::text(format!("ERR unknown command '{name}'"))
@@ -78,7 +73,7 @@ impl<'a> Request<'a> {
         if !spec.arity.allows(inner.len()) {
             return Err(Refusal::Arity(spec.full_name));
         }
-        if !may_wrap(command) {
+        if !may_wrap(command, inner) {
             let text = "ERR ONCE takes commands that write, scripts, functions and EXEC";
             return Err(Refusal::text(text));
         }
@@ -87,20 +82,12 @@ impl<'a> Request<'a> {
 
     /// Of the command and all its words; of an EXEC, of all that it runs.
     fn digest(&self, session: &Session) -> u128 {
-        let mut halves = [self.args.len() as u64; 2];
-        let mut add = |args: Args| {
-            for word in args.iter() {
-                for (half, seed) in halves.iter_mut().zip([1, 2]) {
-                    let hash = KeyHasher::with_seed(seed).hash(word) ^ word.len() as u64;
-                    *half = (half.rotate_left(23) ^ hash).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-                }
-            }
-        };
-        add(self.args);
+        let mut digest = Digest::default();
+        digest.add(self.args);
         if self.command == Command::Exec {
-            transactions::queued(session).for_each(|(_, words)| add(words));
+            transactions::queued(session).for_each(|(_, args)| digest.add(args));
         }
-        u128::from(halves[0]) << 64 | u128::from(halves[1])
+        digest.finish()
     }
 
     /// The first key of the command, or of the first of an EXEC's commands that has one.
@@ -114,6 +101,31 @@ impl<'a> Request<'a> {
     }
 }
 
+/// Two hashes over calls, one after the other: how many words each has, and each word.
+#[derive(Default)]
+struct Digest([u64; 2]);
+
+impl Digest {
+    fn add(&mut self, args: Args) {
+        // Without it, two commands and one that has the words of both would be the same.
+        self.mix([args.len() as u64; 2]);
+        for word in args.iter() {
+            let hash = |seed| KeyHasher::with_seed(seed).hash(word) ^ word.len() as u64;
+            self.mix([hash(1), hash(2)]);
+        }
+    }
+
+    fn mix(&mut self, hashes: [u64; 2]) {
+        for (half, hash) in self.0.iter_mut().zip(hashes) {
+            *half = (half.rotate_left(23) ^ hash).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        }
+    }
+
+    fn finish(self) -> u128 {
+        u128::from(self.0[0]) << 64 | u128::from(self.0[1])
+    }
+}
+
 fn first_of(command: Command, args: Args<'_>) -> Option<&[u8]> {
     let mut first = None;
     let _may_have_none = key_positions(command, args, &mut |key| {
@@ -123,17 +135,34 @@ fn first_of(command: Command, args: Args<'_>) -> Option<&[u8]> {
 }
 
 /// What may run under a request id: it writes, or may, and does not wait.
-fn may_wrap(command: Command) -> bool {
+fn may_wrap(command: Command, args: Args) -> bool {
     let flags = command.spec().flags;
-    let runs_code =
-        matches!(command, Command::Eval | Command::Evalsha | Command::Fcall | Command::Exec);
-    runs_code || (flags.has(Flags::WRITE) && !flags.has_any(Flags::BLOCKING.and(Flags::NOSCRIPT)))
+    match command {
+        Command::Eval | Command::Evalsha | Command::Fcall | Command::Exec => true,
+        Command::Xreadgroup => !asks_to_block(args),
+        _ => flags.has(Flags::WRITE) && !flags.has_any(Flags::BLOCKING.and(Flags::NOSCRIPT)),
+    }
+}
+
+/// Whether BLOCK is among the options of XREADGROUP; a group or consumer may have that name.
+fn asks_to_block(args: Args) -> bool {
+    let mut at = 1;
+    while let Some(word) = args.get(at) {
+        at += match () {
+            () if eq_ignore_case(word, b"block") => return true,
+            () if eq_ignore_case(word, b"streams") => return false,
+            () if eq_ignore_case(word, b"group") => 3,
+            () if eq_ignore_case(word, b"noack") => 1,
+            () => 2,
+        };
+    }
+    false
 }
 
 /// Whether this call ends a transaction: then it is not queued.
 pub(crate) fn wraps_exec(command: Command, args: Args) -> bool {
     command == Command::Once
-        && args.get(OWN_WORDS).is_some_and(|name| eq_ignore_case(name, b"exec"))
+        && args.get(ONCE_WORDS).is_some_and(|name| eq_ignore_case(name, b"exec"))
 }
 
 /// Where a request is kept.
@@ -210,11 +239,19 @@ pub fn once(ctx: &mut Ctx, args: Args) -> Outcome {
     if args.len() == 2 && eq_ignore_case(args.at(1), b"stats") {
         return stats(ctx);
     }
-    let request = Request::parse(args)?;
+    let outcome = Request::parse(args).and_then(|request| answer(ctx, &request));
+    if outcome.is_err() && wraps_exec(Command::Once, args) {
+        // Refused as a whole: what was queued is not left for a plain EXEC to run.
+        transactions::discard_state(ctx.session);
+    }
+    outcome
+}
+
+fn answer(ctx: &mut Ctx, request: &Request) -> Outcome {
     if request.command == Command::Exec && ctx.session.transaction.is_none() {
         return Err(Refusal::text("ERR EXEC without MULTI"));
     }
-    let homes = homes(ctx.keys, ctx.session, &request);
+    let homes = homes(ctx.keys, ctx.session, request);
     let digest = request.digest(ctx.session);
     let (db, now, counts) = (ctx.keys.db, ctx.keys.now, &ctx.node.once);
     let id = (request.id, homes.id_hash);
@@ -234,12 +271,26 @@ pub fn once(ctx: &mut Ctx, args: Args) -> Outcome {
         counts.replayed.fetch_add(1, Ordering::Relaxed);
         return replay(ctx.reply, record.reply);
     }
-    let records_max = ctx.node.config.int(Directive::OnceRecordsMax).unsigned_abs();
-    if counts.records.load(Ordering::Relaxed) >= records_max {
+    if let Some(refusal) = is_full(ctx.node) {
         counts.refused_full.fetch_add(1, Ordering::Relaxed);
-        return Err(Refusal::text("ONCEFULL too many request ids are kept (once-records-max)"));
+        return Err(refusal);
     }
-    run(ctx, &request, (homes, digest))
+    run(ctx, request, (homes, digest))
+}
+
+/// Why no further request can be kept. What runs now is still kept whole, so the bound in bytes is
+/// passed by one reply of each worker at most.
+fn is_full(node: &Node) -> Option<Refusal> {
+    let kept = node.keyspace.once_totals();
+    let bound = |directive| node.config.int(directive).unsigned_abs();
+    if kept.records() >= bound(Directive::OnceRecordsMax) {
+        return Some(Refusal::text("ONCEFULL too many request ids are kept (once-records-max)"));
+    }
+    if kept.bytes() >= bound(Directive::OnceBytesMax) {
+        let text = "ONCEFULL what is kept of requests takes too much memory (once-bytes-max)";
+        return Some(Refusal::text(text));
+    }
+    None
 }
 
 /// Answers with a reply that is there as bytes, whoever asks.
@@ -333,40 +384,34 @@ fn store(
         too_long.as_bytes()
     };
     let expires = UnixMillis(keys.now.0.saturating_add(request.ttl_ms));
-    let counts = &node.once;
-    let (mut added, mut bytes) = (0, 0u64);
+    let now = keys.now;
     let mut put = |shard: usize, reply: &[u8]| {
-        let records = &mut keys.shard(shard).once;
-        let before = (records.len(), records.memory_bytes());
         let id = (request.id, homes.id_hash);
-        records.put(db, id, OnceRecord { digest, reply, expires });
-        added += records.len() - before.0;
-        bytes = bytes.wrapping_add((records.memory_bytes() as u64).wrapping_sub(before.1 as u64));
+        keys.shard(shard).once.put(db, id, OnceRecord { digest, reply, expires }, now);
     };
     put(homes.reply, reply);
     if homes.mark != homes.reply {
         put(homes.mark, &[]);
     }
-    counts.records.fetch_add(added as u64, Ordering::Relaxed);
-    counts.bytes.fetch_add(bytes, Ordering::Relaxed);
-    counts.stored.fetch_add(1, Ordering::Relaxed);
+    node.once.stored.fetch_add(1, Ordering::Relaxed);
 }
 
 fn stats(ctx: &mut Ctx) -> Outcome {
-    let counts = &ctx.node.once;
+    let (kept, counts) = (ctx.node.keyspace.once_totals(), &ctx.node.once);
+    let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let fields = [
-        ("records", &counts.records),
-        ("bytes", &counts.bytes),
-        ("stored", &counts.stored),
-        ("replayed", &counts.replayed),
-        ("mismatched", &counts.mismatched),
-        ("refused_full", &counts.refused_full),
-        ("expired", &counts.expired),
+        ("records", kept.records()),
+        ("bytes", kept.bytes()),
+        ("stored", count(&counts.stored)),
+        ("replayed", count(&counts.replayed)),
+        ("mismatched", count(&counts.mismatched)),
+        ("refused_full", count(&counts.refused_full)),
+        ("expired", kept.expired()),
     ];
     ctx.reply.map(fields.len());
-    for (name, counter) in fields {
+    for (name, figure) in fields {
         ctx.reply.bulk(name.as_bytes());
-        ctx.reply.int(counter.load(Ordering::Relaxed) as i64);
+        ctx.reply.int(figure as i64);
     }
     DONE
 }
@@ -375,19 +420,16 @@ fn stats(ctx: &mut Ctx) -> Outcome {
 mod tests {
     use crate::testing::{Desk, Guest};
     use russet_base::UnixMillis;
-    use std::sync::atomic::Ordering;
 
     fn kept(desk: &Desk) -> u64 {
-        desk.worker.node.once.records.load(Ordering::Relaxed)
+        desk.worker.node.keyspace.once_totals().records()
     }
 
-    /// What housekeeping does; the records and bytes that it finds.
-    fn keep_house(desk: &Desk, now: UnixMillis) -> (usize, usize) {
+    /// What housekeeping does; the records and bytes that it leaves.
+    fn keep_house(desk: &Desk, now: UnixMillis) -> (u64, u64) {
         let keyspace = &desk.worker.node.keyspace;
-        let reports = (0..keyspace.shards()).map(|shard| keyspace.expire_once(shard, now, 100));
-        reports.flatten().fold((0, 0), |(records, bytes), report| {
-            (records + report.records, bytes + report.bytes)
-        })
+        (0..keyspace.shards()).for_each(|shard| assert!(!keyspace.expire_once(shard, now, 100)));
+        (keyspace.once_totals().records(), keyspace.once_totals().bytes())
     }
 
     #[test]
@@ -450,5 +492,101 @@ mod tests {
         desk.say("INCR k");
         assert_eq!(desk.say("ONCE id PX 1000 INCR k"), "1");
         assert_eq!(desk.say("GET k"), "\"2\"");
+    }
+
+    fn transact(desk: &mut Desk, commands: &[&str], last: &str) -> String {
+        desk.say("MULTI");
+        commands.iter().for_each(|line| assert_eq!(desk.say(line), "+QUEUED"));
+        desk.say(last)
+    }
+
+    /// The words of a transaction were compared as if they were those of one command.
+    #[test]
+    fn transactions_are_compared_command_by_command() {
+        let mut desk = Desk::new();
+        let once = "ONCE id PX 60000 EXEC";
+        assert_eq!(transact(&mut desk, &["RPUSH l a", "SET x y"], once), "[1, +OK]");
+        let other = transact(&mut desk, &["RPUSH l a SET x y"], once);
+        assert!(other.contains("ONCEMISMATCH"), "{other}");
+        assert_eq!(transact(&mut desk, &["RPUSH l a", "SET x y"], once), "[1, +OK]");
+        assert_eq!(desk.say("LRANGE l 0 -1"), r#"["a"]"#);
+    }
+
+    /// A refused `ONCE ... EXEC` left the transaction open, and a plain EXEC ran it.
+    #[test]
+    fn a_refused_exec_ends_its_transaction() {
+        let mut desk = Desk::new();
+        desk.say("CONFIG SET once-records-max 0");
+        for (last, refused) in [
+            ("ONCE id PX 60000 EXEC", "ONCEFULL"),
+            ("ONCE id PX nonsense EXEC", "not an integer"),
+            ("ONCE id PX 0 EXEC", "invalid expire"),
+            ("ONCE id EX 60000 EXEC", "syntax"),
+            ("ONCE id PX 60000 EXEC now", "wrong number"),
+        ] {
+            let reply = transact(&mut desk, &["INCR n"], last);
+            assert!(reply.contains(refused), "{last}: {reply}");
+            assert!(desk.say("EXEC").contains("EXEC without MULTI"), "{last}");
+        }
+        assert_eq!(desk.say("EXISTS n"), "0");
+        // What is no EXEC is refused inside MULTI, and spoils the transaction as ever.
+        desk.say("MULTI");
+        assert!(desk.say("ONCE id PX 60000 INCR n").contains("not allowed"));
+        assert!(desk.say("EXEC").contains("EXECABORT"));
+    }
+
+    /// The bound was one of records alone: a million replies of 60 KB were 60 GB.
+    #[test]
+    fn what_is_kept_is_bounded_in_bytes() {
+        let mut desk = Desk::new();
+        desk.say("CONFIG SET once-bytes-max 200kb");
+        let value = "x".repeat(50_000);
+        let mut taken = 0;
+        let refusal = loop {
+            let reply = desk.say(&format!("ONCE {{k}}{taken} PX 1000 SET k {value} GET"));
+            if reply.contains("ONCEFULL") {
+                break reply;
+            }
+            taken += 1;
+        };
+        assert!(refusal.contains("once-bytes-max"), "{refusal}");
+        assert!((4..=6).contains(&taken), "{taken}");
+        // Known ids are answered, and there is room again when some are over.
+        assert_eq!(desk.say(&format!("ONCE {{k}}0 PX 1000 SET k {value} GET")), "nil");
+        desk.clock.advance_ms(1000);
+        keep_house(&desk, desk.worker.node.clock.now());
+        assert_eq!(desk.say("ONCE {k}9 PX 1000 SET k v"), "+OK");
+    }
+
+    #[test]
+    fn reading_for_a_group_may_have_an_id_unless_it_waits() {
+        let mut desk = Desk::new();
+        desk.say("XGROUP CREATE s block 0 MKSTREAM");
+        desk.say("XADD s 1-1 f v");
+        let read = "ONCE id PX 60000 XREADGROUP GROUP block block COUNT 1 STREAMS s >";
+        let first = desk.say(read);
+        assert!(first.contains("1-1"), "{first}");
+        assert_eq!(desk.say(read), first);
+        let waits = "ONCE other PX 60000 XREADGROUP GROUP block block BLOCK 1 STREAMS s >";
+        assert!(desk.say(waits).contains("takes commands that write"));
+    }
+
+    #[test]
+    fn the_keys_are_those_of_the_command_that_it_runs() {
+        let mut desk = Desk::new();
+        for (call, keys) in [
+            ("SET k v", r#"["k"]"#),
+            ("MSET a 1 b 2", r#"["a", "b"]"#),
+            ("EVAL x 2 a b c", r#"["a", "b"]"#),
+            ("XREADGROUP GROUP g c STREAMS s t > >", r#"["s", "t"]"#),
+        ] {
+            let reply = desk.say(&format!("COMMAND GETKEYS ONCE id PX 1 {call}"));
+            assert_eq!(reply, keys, "{call}");
+        }
+        assert!(desk.say("COMMAND GETKEYS ONCE id PX 1 EXEC").contains("no key arguments"));
+        for call in ["ONCE STATS", "ONCE id PX 1 NONSENSE k", "ONCE id PX 1 ONCE id PX 1 GET k"] {
+            let reply = desk.say(&format!("COMMAND GETKEYS {call}"));
+            assert!(reply.contains("Invalid arguments"), "{call}: {reply}");
+        }
     }
 }

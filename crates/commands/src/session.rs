@@ -10,6 +10,7 @@ use crate::transactions::Transaction;
 use russet_engine::keyspace::KeyspaceWait;
 use russet_engine::watch::WatchFlag;
 use russet_protocol::Resp;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -65,7 +66,7 @@ pub struct Session {
     /// Fast commands that EXEC has run and its worker has not counted yet.
     pub(crate) uncounted: CallCounts,
     /// Keys this client watches, and the flag that their shards hold.
-    pub watching: Vec<(usize, Box<[u8]>)>,
+    pub watching: BTreeSet<(usize, Box<[u8]>)>,
     pub watch_flag: Arc<WatchFlag>,
     pub subscriptions: Subscriptions,
     /// CLIENT NO-TOUCH.
@@ -94,7 +95,7 @@ impl Session {
             transaction: None,
             spare_transaction: None,
             uncounted: CallCounts::default(),
-            watching: Vec::new(),
+            watching: BTreeSet::new(),
             watch_flag: Arc::default(),
             subscriptions: Subscriptions::default(),
             is_silent: false,

@@ -10,9 +10,9 @@
 //! DIFFERS: Valkey leaves such fields in place until its own housekeeping comes across them, so
 //! that HLEN counts them and EXISTS sees a key of nothing else.
 
-use crate::event::{Event, Notice};
-use crate::keys::Keys;
-use crate::keyspace::{Keyspace, Place};
+use crate::event::Event;
+use crate::keys::{Keys, Use};
+use crate::keyspace::Place;
 use crate::shard::Shard;
 use crate::store::raw::table::{EntryMut, Gone, NewValue, View};
 use crate::types::hash::stored::{self, Pair, Purged};
@@ -145,15 +145,12 @@ fn events_of(loss: &Loss) -> impl Iterator<Item = Event> + use<> {
     expired.into_iter().chain(deleted)
 }
 
-impl Keyspace {
+impl Keys<'_> {
     /// Removes up to about `budget` expired fields of one held shard; whether more are due.
-    pub(crate) fn expire_fields_step(
-        &self,
-        (index, shard): (usize, &mut Shard),
-        (now, budget): (UnixMillis, usize),
-        notices: &mut Vec<Notice>,
-    ) -> bool {
-        let wanted = self.notify_classes();
+    pub(crate) fn expire_fields_step(&mut self, index: usize, budget: usize) -> bool {
+        let (keyspace, now, effects) = (self.keyspace, self.now, &mut *self.effects);
+        let gauges = &keyspace.gauges()[index];
+        let shard = self.locked.shard(index);
         let (mut left, mut has_more) = (budget, false);
         for db in 0..shard.fields.end() {
             if !shard.fields[db].is_due(now) {
@@ -166,23 +163,20 @@ impl Keyspace {
                     break;
                 }
                 let step = Step { now, fields_max: left };
-                let loss = shard.expire_fields(db, (&key, self.place(&key).hash), step);
+                let loss = shard.expire_fields(db, (&key, keyspace.place(&key).hash), step);
                 shard.fields[db].drop_idle(&key, (at_ms, loss.fields));
                 let cost = if loss.object.is_some() { 1 } else { loss.fields.max(1) };
                 left = left.saturating_sub(cost);
                 fields += loss.fields;
-                let events = events_of(&loss).filter(|event| wanted.has_any(event.class));
-                notices.extend(events.map(|event| Notice { db, event, key: key.clone() }));
-                loss.object.into_iter().for_each(|object| self.reclaimer().reclaim(object));
+                events_of(&loss).for_each(|event| effects.notice(db, &key, event));
+                loss.object.into_iter().for_each(|object| keyspace.reclaimer().reclaim(object));
             }
-            self.gauges()[index].count_expired_fields(fields as u64);
-            self.gauges()[index].publish(shard, db);
+            gauges.count_expired_fields(fields as u64);
+            gauges.publish(shard, db);
         }
         has_more
     }
-}
 
-impl Keys<'_> {
     /// Lets `edit` change the hash under a key, if there is one. Say what was done with
     /// [`Keys::wrote`].
     #[inline]
@@ -236,10 +230,25 @@ impl Keys<'_> {
     }
 
     /// Removes the fields of a key that are over, and tells. The caller has seen that some of its
-    /// shard are.
+    /// shard are. While expiry is held back, one who only reads leaves them where they are, and
+    /// they are hidden from it: see [`Keys::hides_fields_ms`]. True if nothing of the key is left
+    /// to be seen then.
     #[cold]
-    pub(crate) fn expire_fields(&mut self, key: &[u8], place: Place) {
+    pub(crate) fn expire_fields(&mut self, key: &[u8], place: Place, look: Use) -> bool {
+        if look == Use::Read && !self.may_expire() {
+            let (db, now_ms) = (self.db, self.now.0);
+            let found = self.shard(usize::from(place.shard)).table(db).find(key, place.hash);
+            return found.is_some_and(|entry| stored::is_over(&entry.value(), now_ms));
+        }
         self.expire_fields_at(key, place);
+        false
+    }
+
+    /// Fields that expire at this moment or before are to be hidden from readers, for they may not
+    /// be removed now: CLIENT PAUSE. As a rule no moment is that early.
+    #[inline]
+    pub fn hides_fields_ms(&self) -> i64 {
+        if self.may_expire() { i64::MIN } else { self.now.0 }
     }
 
     fn expire_fields_at(&mut self, key: &[u8], place: Place) -> usize {
@@ -262,7 +271,7 @@ impl Keys<'_> {
     #[inline]
     pub fn expire_fields_of(&mut self, index: usize) {
         let (db, now) = (self.db, self.now);
-        if self.shard(index).fields[db].is_due(now) {
+        if self.may_expire() && self.shard(index).fields[db].is_due(now) {
             self.expire_due_fields_of(index);
         }
     }

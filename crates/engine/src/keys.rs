@@ -1,14 +1,17 @@
 //! What a handler sees of the keyspace: the keys of its own locked shards, never an expired one.
 //! Every write is told once, through [`Keys::wrote`]; all that follows from a write starts there.
 
+pub use crate::effects::{Effects, ReadyKey};
+
 use crate::access::AccessClock;
-use crate::event::{Event, EventClasses, Notice};
+use crate::event::Event;
 use crate::field_expiry::{FieldSchedule, bound_of_entry, bound_of_new};
 use crate::keyspace::{Keyspace, Place};
 use crate::shard::Shard;
 use crate::store::raw::lock::Locked;
 use crate::store::raw::table::{Deleted, EntryMut, EntryRef, NewValue, Removed, Slot, Table};
 use crate::store::shard_set::ShardSet;
+use crate::types::hash::stored::is_over;
 use crate::types::string;
 use crate::value::Object;
 use crate::waiting::Waiting;
@@ -17,53 +20,11 @@ use russet_base::clock::UnixMillis;
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// A key that someone waits for and that was touched.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadyKey {
-    pub db: usize,
-    pub key: Box<[u8]>,
-}
-
-/// What a command did, for those who must hear of it before the shards are unlocked. One is used
-/// for many commands: the counters add up, the rest is empty again once it is settled.
-#[derive(Debug, Default)]
-pub struct Effects {
-    /// Changes to the data, as `rdb_changes_since_last_save` counts them.
-    pub dirty: u64,
-    pub hits: u64,
-    pub misses: u64,
-    pub notices: Vec<Notice>,
-    pub ready: Vec<ReadyKey>,
-    /// The classes of events that someone asked for.
-    wanted: EventClasses,
-    /// The shards whose gauges are out of date.
-    touched: ShardSet,
-}
-
-impl Effects {
-    /// Somebody must hear of what was done before the next command.
-    #[inline]
-    pub fn has_told(&self) -> bool {
-        !self.notices.is_empty() || !self.ready.is_empty()
-    }
-
-    /// Nothing is left to do before the shards are unlocked.
-    #[inline]
-    pub fn is_settled(&self) -> bool {
-        self.touched.is_empty() && self.notices.is_empty() && self.ready.is_empty()
-    }
-
-    /// Notes that the gauges of a shard are out of date.
-    pub(crate) fn mark_touched(&mut self, shard: usize) {
-        self.touched.insert(shard);
-    }
-
-    #[inline]
-    fn notice(&mut self, db: usize, key: &[u8], event: Event) {
-        if self.wanted.has_any(event.class) {
-            self.notices.push(Notice { db, event, key: key.into() });
-        }
-    }
+/// What a look at a key is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    Read,
+    Write,
 }
 
 /// What a key seems to hold.
@@ -79,6 +40,7 @@ pub enum Weight {
 /// What hears of a key that has expired.
 struct Heirs<'s> {
     keyspace: &'s Keyspace,
+    may_expire: bool,
     watched: &'s mut Watched,
     waiting: &'s Waiting,
     fields: &'s mut FieldSchedule,
@@ -92,7 +54,7 @@ impl Heirs<'_> {
     #[inline(never)]
     fn expire(self, key: &[u8], (db, shard): (usize, usize), entry: EntryMut<'_, Object>) {
         self.watched.expire(db, key);
-        if !self.keyspace.may_expire() {
+        if !self.may_expire {
             return;
         }
         self.fields.forget(key, bound_of_entry(&entry));
@@ -114,6 +76,8 @@ pub struct Keys<'a> {
     pub micros_told: Option<i64>,
     /// What entries that are used are stamped with.
     clock: AccessClock,
+    /// See [`Keyspace::may_expire`]: the same for the whole command.
+    may_expire: bool,
     /// Reads leave no trace in the access clock (CLIENT NO-TOUCH, OBJECT, ...).
     pub is_silent: bool,
     known: &'a [(usize, Place)],
@@ -138,6 +102,7 @@ impl<'a> Keys<'a> {
             now,
             micros_told: None,
             clock: keyspace.access_clock(now),
+            may_expire: keyspace.may_expire(),
             is_silent: false,
             known: &[],
             next_known: 0,
@@ -204,6 +169,10 @@ impl<'a> Keys<'a> {
         }
     }
 
+    pub(crate) fn may_expire(&self) -> bool {
+        self.may_expire
+    }
+
     pub fn keyspace(&self) -> &'a Keyspace {
         self.keyspace
     }
@@ -253,17 +222,24 @@ impl<'a> Keys<'a> {
     /// The key's entry, and beside it what there is to tell of the look-up. An expired entry is
     /// deleted, with its event, or at least not shown.
     #[inline(always)]
-    fn live(&mut self, key: &[u8], place: Place) -> (Option<EntryMut<'_, Object>>, &mut Effects) {
+    fn live(
+        &mut self,
+        key: &[u8],
+        place: Place,
+        look: Use,
+    ) -> (Option<EntryMut<'_, Object>>, &mut Effects) {
         let (db, now, shard) = (self.db, self.now, place.shard as usize);
-        if self.locked.shard(shard).fields[db].is_due(now) {
-            self.expire_fields(key, place);
+        if self.locked.shard(shard).fields[db].is_due(now) && self.expire_fields(key, place, look) {
+            return (None, self.effects);
         }
-        let (keyspace, effects) = (self.keyspace, &mut *self.effects);
+        let (keyspace, may_expire) = (self.keyspace, self.may_expire);
+        let effects = &mut *self.effects;
         let Shard { tables, watched, waiting, fields, .. } = self.locked.shard(shard);
         let Some(entry) = tables[db].find_mut(key, place.hash) else { return (None, effects) };
         if entry.expiry().is_some_and(|at| at <= now.0) {
             let fields = &mut fields[db];
-            let heirs = Heirs { keyspace, watched, waiting, fields, effects: &mut *effects };
+            let effects = &mut *effects;
+            let heirs = Heirs { keyspace, may_expire, watched, waiting, fields, effects };
             heirs.expire(key, (db, shard), entry);
             return (None, effects);
         }
@@ -272,9 +248,13 @@ impl<'a> Keys<'a> {
 
     /// As [`Keys::live`], apart from the path of most commands.
     #[inline(never)]
-    fn live_apart(&mut self, key: &[u8]) -> (Option<EntryMut<'_, Object>>, &mut Effects) {
+    fn live_apart(
+        &mut self,
+        key: &[u8],
+        look: Use,
+    ) -> (Option<EntryMut<'_, Object>>, &mut Effects) {
         let place = self.place(key);
-        self.live(key, place)
+        self.live(key, place, look)
     }
 
     fn free(&mut self, removed: Deleted<Object>) {
@@ -293,7 +273,7 @@ impl<'a> Keys<'a> {
     pub fn read(&mut self, key: &[u8]) -> Option<EntryRef<'_, Object>> {
         let (place, clock, keyspace) = (self.place(key), self.clock, self.keyspace);
         let (db, is_silent) = (self.db, self.is_silent);
-        let (entry, effects) = self.live(key, place);
+        let (entry, effects) = self.live(key, place, Use::Read);
         let Some(mut entry) = entry else {
             effects.misses += 1;
             effects.notice(db, key, Event::KEY_MISS);
@@ -315,11 +295,14 @@ impl<'a> Keys<'a> {
             self.read(key);
         }
         let (locked, keyspace, db) = (&self.locked, self.keyspace, self.db);
-        let now_ms = self.now.0;
+        let (now_ms, hides_ms) = (self.now.0, self.hides_fields_ms());
         let find = |key| {
             let place = keyspace.place(key);
             let found = locked.shared(place.shard as usize).tables[db].find(key, place.hash);
-            found.filter(|entry| entry.expiry().is_none_or(|at| at > now_ms))
+            let is_shown = |entry: &EntryRef<'_, Object>| {
+                entry.expiry().is_none_or(|at| at > now_ms) && !is_over(&entry.value(), hides_ms)
+            };
+            found.filter(is_shown)
         };
         keys.map(find).collect()
     }
@@ -328,7 +311,7 @@ impl<'a> Keys<'a> {
     /// clock stays.
     pub fn inspect(&mut self, key: &[u8]) -> Option<EntryRef<'_, Object>> {
         let db = self.db;
-        let (entry, effects) = self.live_apart(key);
+        let (entry, effects) = self.live_apart(key, Use::Read);
         if entry.is_some() {
             effects.hits += 1;
         } else {
@@ -340,7 +323,7 @@ impl<'a> Keys<'a> {
 
     /// The key's entry without any trace of having looked.
     pub fn peek(&mut self, key: &[u8]) -> Option<EntryRef<'_, Object>> {
-        self.live_apart(key).0.map(EntryMut::into_ref)
+        self.live_apart(key, Use::Read).0.map(EntryMut::into_ref)
     }
 
     /// The key's entry as it is stored, even if its time is over.
@@ -357,14 +340,14 @@ impl<'a> Keys<'a> {
     #[inline]
     pub fn write(&mut self, key: &[u8]) -> Option<EntryMut<'_, Object>> {
         let (place, clock, keyspace) = (self.place(key), self.clock, self.keyspace);
-        let mut entry = self.live(key, place).0?;
+        let mut entry = self.live(key, place, Use::Write).0?;
         entry.set_access(keyspace.next_stamp(clock, entry.access()));
         Some(entry)
     }
 
     /// Deletes a key, without telling; the caller says why with [`Keys::wrote`].
     pub fn remove(&mut self, key: &[u8]) -> bool {
-        let Some(entry) = self.live_apart(key).0 else { return false };
+        let Some(entry) = self.live_apart(key, Use::Write).0 else { return false };
         let bound = bound_of_entry(&entry);
         let removed = entry.delete();
         self.reschedule(key, (bound, None));
@@ -374,7 +357,7 @@ impl<'a> Keys<'a> {
 
     /// Deletes a key and gives its value to the caller: RENAME, MOVE, GETDEL.
     pub fn take(&mut self, key: &[u8]) -> Option<Removed<Object>> {
-        let entry = self.live_apart(key).0?;
+        let entry = self.live_apart(key, Use::Write).0?;
         let bound = bound_of_entry(&entry);
         let removed = entry.remove();
         self.reschedule(key, (bound, None));
@@ -391,7 +374,7 @@ impl<'a> Keys<'a> {
         let (mut replaced, mut has_expired) = (None, false);
         let (mut bound, new_bound) = (None, bound_of_new(&value));
         if self.locked.shard(place.shard as usize).fields[self.db].is_due(self.now) {
-            self.expire_fields(key, place);
+            self.expire_fields(key, place, Use::Write);
         }
         match self.table(place.shard).entry(key, place.hash) {
             Slot::Occupied(mut entry) => {

@@ -2,9 +2,9 @@
 //! shard by shard.
 
 use crate::access::AccessPolicy;
-use crate::event::{Event, EventClasses, Notice};
-use crate::field_expiry::bound_of_gone;
-use crate::keys::{Effects, Keys, ReadyKey};
+use crate::event::EventClasses;
+use crate::keys::{Effects, Keys};
+use crate::once::{OnceRecords, OnceTotals};
 use crate::reclaim::Reclaimer;
 use crate::shard::{Shard, ShardGauges};
 use crate::store::raw::lock::{Locked, LockedOne, Locks, Wait, Wake};
@@ -20,6 +20,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 /// Shards whose entries lie among each other: the fewer there are to a slab, the more memory is
 /// left over in the last page of each size, and the more, the likelier two threads meet there.
 const SHARDS_PER_SLAB: usize = 16;
+/// Watchers, and as many waiters, that are looked at while a shard is locked to forget those who
+/// are gone: some tens of microseconds.
+const SWEEP_STEPS: usize = 256;
 
 /// Where a key lives: its shard, and its hash inside the shard's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,20 +31,13 @@ pub struct Place {
     pub hash: u64,
 }
 
-/// What a shard keeps of requests that run at most once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OnceReport {
-    pub records: usize,
-    pub bytes: usize,
-    pub expired: usize,
-}
-
 /// A command's wait for a busy shard.
 pub type KeyspaceWait = Wait<Shard>;
 
 pub struct Keyspace {
     locks: Arc<Locks<Shard>>,
     gauges: Box<[ShardGauges]>,
+    once: Arc<OnceTotals>,
     hasher: KeyHasher,
     shard_mask: u64,
     databases: usize,
@@ -61,9 +57,13 @@ impl Keyspace {
         let slabs: Vec<_> = (0..shards.div_ceil(SHARDS_PER_SLAB))
             .map(|_| Arc::new(Blocks::new(pool.clone())))
             .collect();
-        let shard = |index: usize| Shard::new(&slabs[index % slabs.len()], hasher);
+        let once = Arc::<OnceTotals>::default();
+        let shard = |index: usize| {
+            Shard::new(&slabs[index % slabs.len()], hasher, OnceRecords::new(once.clone()))
+        };
         Keyspace {
             locks: Arc::new(Locks::new((0..shards).map(shard))),
+            once: once.clone(),
             gauges: (0..shards).map(|_| ShardGauges::new(databases)).collect(),
             hasher,
             shard_mask: shards as u64 - 1,
@@ -184,10 +184,10 @@ impl Keyspace {
         self.gauges[shard].publish(locked.shard(shard), db);
     }
 
-    /// Bytes of slots and entries, without locks: as of the last write of each shard. Objects are
-    /// not in it: they are the allocator's.
-    pub fn memory_bytes(&self) -> u64 {
-        self.gauges.iter().map(ShardGauges::memory_bytes).sum()
+    /// Bytes of slots and entries in the pages of the pool, without locks: as of the last write of
+    /// each shard. Objects and long entries are not in it: they are the allocator's.
+    pub fn pooled_bytes(&self) -> u64 {
+        self.gauges.iter().map(ShardGauges::pooled_bytes).sum()
     }
 
     pub fn pool_mapped_bytes(&self) -> usize {
@@ -230,68 +230,30 @@ impl Keyspace {
         self.is_expiry_held.store(is_held, Ordering::Relaxed);
     }
 
-    /// Removes up to about `budget` expired keys, and as many fields, of one shard. Says what
-    /// happened to them, and whether more are due. Skips a busy shard: it will be visited again.
-    pub fn expire_shard(
-        &self,
-        shard: usize,
-        now: UnixMillis,
-        budget: usize,
-    ) -> (Vec<Notice>, bool) {
-        let mut notices = Vec::new();
-        let Some(mut locked) = self.locks.try_lock_now(shard).filter(|_| self.may_expire()) else {
-            return (notices, false);
-        };
-        let wants_notice = self.notify_classes().has_any(EventClasses::EXPIRED);
-        let mut more = false;
-        let held = locked.shard();
-        for db in 0..held.tables.end() {
-            if held.tables[db].expires_len() == 0 {
-                continue;
-            }
-            let mut count = 0;
-            let Shard { tables, watched, waiting, fields, .. } = held;
-            more |= tables[db].expire_step(now.0, budget, &mut |gone, value| {
-                let key = gone.key;
-                fields[db].forget(key, bound_of_gone(&gone, value.object()));
-                count += 1;
-                watched.expire(db, key);
-                if waiting.is_awaited(db, key) {
-                    waiting.owe(&ReadyKey { db, key: key.into() });
-                }
-                if wants_notice {
-                    notices.push(Notice { db, event: Event::EXPIRED, key: key.into() });
-                }
-                if let Some(object) = value.into_object() {
-                    self.reclaimer.reclaim(object);
-                }
-            });
-            if count > 0 {
-                self.gauges[shard].count_expired(count);
-                self.gauges[shard].publish(held, db);
+    /// What is kept of requests that run at most once; see [`crate::once`].
+    pub fn once_totals(&self) -> &OnceTotals {
+        &self.once
+    }
+
+    /// Forgets up to `budget` requests of one shard whose time is over, and says whether more may
+    /// be. Skips a busy shard: it will be visited again.
+    pub fn expire_once(&self, shard: usize, now: UnixMillis, budget: usize) -> bool {
+        let locked = self.locks.try_lock_now(shard);
+        locked.is_some_and(|mut locked| locked.shard().once.expire(now, budget) == budget)
+    }
+
+    /// Forgets those who no longer watch or wait for a key of one shard, in steps that let others
+    /// have the shard between them. Whether anyone waits for one, or may, since the shard is busy.
+    pub fn sweep_listeners(&self, shard: usize) -> bool {
+        while let Some(mut locked) = self.try_lock_now(shard) {
+            let held = locked.shard();
+            let watched_has_more = held.watched.sweep(SWEEP_STEPS);
+            let waiting_has_more = held.waiting.sweep(SWEEP_STEPS);
+            if !watched_has_more && !waiting_has_more {
+                return !held.waiting.is_empty();
             }
         }
-        more |= self.expire_fields_step((shard, held), (now, budget), &mut notices);
-        (notices, more)
-    }
-
-    /// Forgets up to about `budget` requests of one shard whose time is over; see
-    /// [`crate::once`]. How many records and bytes are left, and how many went. Skips a busy shard.
-    pub fn expire_once(&self, shard: usize, now: UnixMillis, budget: usize) -> Option<OnceReport> {
-        let mut locked = self.locks.try_lock_now(shard)?;
-        let once = &mut locked.shard().once;
-        let expired = once.expire(now, budget);
-        Some(OnceReport { records: once.len(), bytes: once.memory_bytes(), expired })
-    }
-
-    /// Forgets those who no longer watch a key of one shard. Whether anyone waits for one, or may,
-    /// since the shard is busy.
-    pub fn sweep_watched(&self, shard: usize) -> bool {
-        self.try_lock_now(shard).is_none_or(|mut locked| {
-            let held = locked.shard();
-            held.watched.sweep();
-            !held.waiting.is_empty()
-        })
+        true
     }
 
     /// A view of locked shards for one command.

@@ -2,7 +2,10 @@
 //! The keyspace: values, one room per type; shards behind locks; expiry, effects, watchers and
 //! waiters. It knows no protocol, no sockets and no clock but the time that it is given.
 pub mod access;
+mod by_key;
+mod effects;
 pub mod event;
+mod expiry;
 mod field_expiry;
 pub mod keys;
 pub mod keyspace;

@@ -13,7 +13,7 @@ const STEPS_MAX: usize = 16;
 /// What a sample adds to an estimate that others were made for: a fourth.
 const SAMPLE_SHARE: i64 = 4;
 
-/// The estimate for one database of one shard. Written by who holds the shard's lock.
+/// The estimate for one database of one shard. Samples are taken by who holds the shard's lock.
 #[derive(Default)]
 pub(crate) struct MeanExpiry {
     /// In milliseconds since 1970; 0: no key that expires was seen yet. A moment and not a time
@@ -24,6 +24,12 @@ pub(crate) struct MeanExpiry {
 }
 
 impl MeanExpiry {
+    /// What was seen is gone: the database was emptied or exchanged for another.
+    pub(crate) fn forget(&self) {
+        self.at_ms.store(0, Ordering::Relaxed);
+        self.cursor.store(Cursor::START.bits(), Ordering::Relaxed);
+    }
+
     fn sample(&self, table: &Table<Object>, now_ms: i64) {
         let mut cursor = Cursor::from_bits(self.cursor.load(Ordering::Relaxed));
         let is_from_start = cursor == Cursor::START;
@@ -58,7 +64,13 @@ impl Keyspace {
     /// Takes a sample of one shard's keys. Skips a busy shard: there is a next time.
     pub fn sample_lifetimes(&self, shard: usize, now: UnixMillis) {
         let gauges = &self.gauges()[shard];
-        let has_expiries = |db: &usize| gauges.expires[*db].load(Ordering::Relaxed) > 0;
+        let has_expiries = |db: &usize| {
+            let is_any = gauges.expires[*db].load(Ordering::Relaxed) > 0;
+            if !is_any {
+                gauges.mean_expiry[*db].forget();
+            }
+            is_any
+        };
         let mut databases = (0..self.databases()).filter(has_expiries).peekable();
         if databases.peek().is_none() {
             return;
@@ -126,6 +138,28 @@ mod tests {
         assert_eq!(keyspace.mean_ttl_ms(0, NOW), 0);
         assert_eq!(keyspace.mean_ttl_ms(1, UnixMillis(NOW.0 + 1400)), 100);
         assert_eq!(keyspace.mean_ttl_ms(1, UnixMillis(NOW.0 + 9000)), 0);
+    }
+
+    /// The estimate of an emptied database was taken for that of the keys that came after.
+    #[test]
+    fn an_emptied_database_is_estimated_anew() {
+        let keyspace = keyspace(400, |_| Some(1_000_000));
+        sample(&keyspace, 1);
+        assert!(keyspace.mean_ttl_ms(1, NOW) > 900_000);
+        let mut effects = Effects::default();
+        let locked = keyspace.lock(keyspace.all_shards());
+        let mut view = keyspace.keys(locked, &mut effects, (1, NOW));
+        view.flush(0..2);
+        for at in 0..40 {
+            let key = format!("key:{at}");
+            view.put_string(key.as_bytes(), b"v", Some(UnixMillis(NOW.0 + 1000)));
+            view.changed(key.as_bytes());
+        }
+        view.publish();
+        drop(view);
+        assert_eq!(keyspace.mean_ttl_ms(1, NOW), 0);
+        sample(&keyspace, 1);
+        assert_eq!(keyspace.mean_ttl_ms(1, NOW), 1000);
     }
 
     #[test]

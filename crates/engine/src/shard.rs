@@ -23,11 +23,11 @@ pub struct Shard {
 }
 
 impl Shard {
-    pub(crate) fn new(blocks: &Arc<Blocks>, hasher: KeyHasher) -> Self {
+    pub(crate) fn new(blocks: &Arc<Blocks>, hasher: KeyHasher, once: OnceRecords) -> Self {
         let tables = ByDatabase::new(Table::new(blocks.clone(), hasher));
         let fields = ByDatabase::new(FieldSchedule::default());
         let (watched, waiting) = (Watched::default(), Waiting::default());
-        Shard { tables, fields, watched, waiting, once: OnceRecords::default() }
+        Shard { tables, fields, watched, waiting, once }
     }
 
     pub fn table(&self, db: usize) -> &Table<Object> {
@@ -119,7 +119,7 @@ pub struct ShardGauges {
     pub expires: Vec<AtomicU64>,
     /// Hashes some of whose fields expire.
     pub volatile: Vec<AtomicU64>,
-    bytes: Vec<AtomicU64>,
+    pooled_bytes: Vec<AtomicU64>,
     pub expired: AtomicU64,
     pub(crate) mean_expiry: Vec<MeanExpiry>,
     pub expired_fields: AtomicU64,
@@ -131,7 +131,7 @@ impl ShardGauges {
             keys: (0..databases).map(|_| AtomicU64::new(0)).collect(),
             expires: (0..databases).map(|_| AtomicU64::new(0)).collect(),
             volatile: (0..databases).map(|_| AtomicU64::new(0)).collect(),
-            bytes: (0..databases).map(|_| AtomicU64::new(0)).collect(),
+            pooled_bytes: (0..databases).map(|_| AtomicU64::new(0)).collect(),
             expired: AtomicU64::new(0),
             mean_expiry: (0..databases).map(|_| MeanExpiry::default()).collect(),
             expired_fields: AtomicU64::new(0),
@@ -143,12 +143,12 @@ impl ShardGauges {
         self.keys[db].store(table.len() as u64, Ordering::Relaxed);
         self.expires[db].store(table.expires_len() as u64, Ordering::Relaxed);
         self.publish_volatile(db, shard.fields[db].len());
-        self.bytes[db].store(table.memory_bytes() as u64, Ordering::Relaxed);
+        self.pooled_bytes[db].store(table.pooled_bytes() as u64, Ordering::Relaxed);
     }
 
-    /// Bytes of slots and entries; objects are counted by the allocator.
-    pub fn memory_bytes(&self) -> u64 {
-        self.bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum()
+    /// Bytes of slots and entries in the pages of the pool; all else is counted by the allocator.
+    pub fn pooled_bytes(&self) -> u64 {
+        self.pooled_bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum()
     }
 
     pub(crate) fn count_expired(&self, count: u64) {
@@ -175,7 +175,7 @@ mod tests {
     fn databases_are_made_as_they_are_written_to() {
         let blocks = Arc::new(Blocks::new(Arc::new(PagePool::new())));
         let hasher = KeyHasher::with_seed(1);
-        let mut tables = Shard::new(&blocks, hasher).tables;
+        let mut tables = Shard::new(&blocks, hasher, OnceRecords::new(Arc::default())).tables;
         assert!(tables[9].is_empty() && tables.end() == 1, "reading makes nothing");
         let hash = hasher.hash(b"k");
         tables[2].insert(b"k", hash, NewValue::Int(7), None);

@@ -4,12 +4,13 @@
 //! A waiter that was settled elsewhere stays in its queues until they are next looked at or swept:
 //! leaving needs no lock.
 
+use crate::by_key::{ByKey, Swept};
 use crate::keys::ReadyKey;
 use crate::value::Type;
 use russet_base::clock::UnixMillis;
 use smallvec::SmallVec;
 use std::any::Any;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -75,24 +76,55 @@ type Queues = SmallVec<[(Type, Queue); 1]>;
 /// The blocked clients of one shard.
 #[derive(Default)]
 pub struct Waiting {
-    /// By database, then by key.
-    by_db: HashMap<usize, HashMap<Box<[u8]>, Queues>>,
+    by_key: ByKey<Queues>,
     last_ticket: Ticket,
     /// Keys whose first waiter was told to take its turn itself. It may be gone by then.
-    owed: Vec<ReadyKey>,
-    /// Keys to look at again at some moment, though nobody may write them.
-    alarms: Vec<(UnixMillis, ReadyKey)>,
+    owed: BTreeSet<ReadyKey>,
+    alarms: Alarms,
+}
+
+/// Keys to look at again at some moment, though nobody may write them: each once, and in the order
+/// of the moments.
+#[derive(Default)]
+struct Alarms {
+    by_key: BTreeMap<ReadyKey, UnixMillis>,
+    by_time: BTreeSet<(UnixMillis, ReadyKey)>,
+}
+
+impl Alarms {
+    /// Sets the alarm of a key, unless it has one that comes sooner.
+    fn set(&mut self, at: UnixMillis, target: ReadyKey) {
+        if let Some(known) = self.by_key.get(&target).copied() {
+            if known <= at {
+                return;
+            }
+            self.by_time.remove(&(known, target.clone()));
+        }
+        self.by_key.insert(target.clone(), at);
+        self.by_time.insert((at, target));
+    }
+
+    fn take_due(&mut self, now: UnixMillis) -> Vec<ReadyKey> {
+        let mut due = Vec::new();
+        while self.by_time.first().is_some_and(|(at, _)| *at <= now)
+            && let Some((_, target)) = self.by_time.pop_first()
+        {
+            self.by_key.remove(&target);
+            due.push(target);
+        }
+        due
+    }
 }
 
 impl Waiting {
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.by_db.is_empty()
+        self.by_key.is_empty()
     }
 
     /// Queues `waiter` for a key, behind those who came before; once, however often it is asked.
     pub fn add(&mut self, key: &[u8], waiter: &Arc<Waiter>) {
-        let queues = self.by_db.entry(waiter.db).or_default().entry(key.into()).or_default();
+        let queues = self.by_key.entry(waiter.db, key);
         let at = queues.iter().position(|(wants, _)| *wants == waiter.wants).unwrap_or_else(|| {
             queues.push((waiter.wants, Queue::default()));
             queues.len() - 1
@@ -107,7 +139,7 @@ impl Waiting {
     }
 
     pub fn is_awaited(&self, db: usize, key: &[u8]) -> bool {
-        self.by_db.get(&db).is_some_and(|keys| keys.contains_key(key))
+        self.by_key.find(db, key).is_some()
     }
 
     /// The first who still waits for this key to hold a value of this type, of those behind a
@@ -119,17 +151,13 @@ impl Waiting {
         behind: Ticket,
     ) -> Option<(Ticket, Arc<Waiter>)> {
         let (db, key) = (target.db, &*target.key);
-        let keys = self.by_db.get_mut(&db)?;
-        let queues = keys.get_mut(key)?;
+        let queues = self.by_key.find_mut(db, key)?;
         let queue = queues.iter_mut().find(|(wants, _)| *wants == found);
         let first = queue.and_then(|(_, queue)| queue.next(behind));
         if first.is_none() {
             queues.retain(|(_, queue)| !queue.0.is_empty());
             if queues.is_empty() {
-                keys.remove(key);
-                if keys.is_empty() {
-                    self.by_db.remove(&db);
-                }
+                self.by_key.remove(db, key);
             }
         }
         first
@@ -138,7 +166,7 @@ impl Waiting {
     /// Those who still wait for this key and want another type than is there, in the order they
     /// came. Without a type, all.
     pub fn others(&self, target: &ReadyKey, found: Option<Type>) -> Vec<Arc<Waiter>> {
-        let queues = self.by_db.get(&target.db).and_then(|keys| keys.get(&target.key));
+        let queues = self.by_key.find(target.db, &target.key);
         let others = queues.into_iter().flatten().filter(|(wants, _)| Some(*wants) != found);
         let waiters = others.flat_map(|(_, queue)| &queue.0);
         let mut left: Vec<_> = waiters.filter(|(_, waiter)| !waiter.is_settled()).collect();
@@ -148,53 +176,50 @@ impl Waiting {
 
     /// Asks for another look at a key from this moment on.
     pub fn set_alarm(&mut self, at: UnixMillis, target: ReadyKey) {
-        let known = self.alarms.iter_mut().find(|(_, known)| *known == target);
-        match known {
-            Some((known_at, _)) => *known_at = at.min(*known_at),
-            None => self.alarms.push((at, target)),
-        }
+        self.alarms.set(at, target);
     }
 
     /// The keys whose moment has come; they are forgotten.
     pub fn take_alarms(&mut self, now: UnixMillis) -> Vec<ReadyKey> {
-        self.alarms.extract_if(.., |(at, _)| *at <= now).map(|(_, target)| target).collect()
+        self.alarms.take_due(now)
     }
 
     /// Keys of one database that someone waits for.
     pub fn keys_of_db(&self, db: usize) -> Vec<Box<[u8]>> {
-        self.by_db.get(&db).map(|keys| keys.keys().cloned().collect()).unwrap_or_default()
+        self.by_key.keys_of_db(db)
     }
 
     /// Notes that the first who waits for this key was told to take its turn itself.
     pub fn owe(&mut self, target: &ReadyKey) {
         if !self.owed.contains(target) {
-            self.owed.push(target.clone());
+            self.owed.insert(target.clone());
         }
     }
 
     /// The keys noted by [`Waiting::owe`], which are forgotten.
     pub fn take_owed(&mut self) -> Vec<ReadyKey> {
-        std::mem::take(&mut self.owed)
+        std::mem::take(&mut self.owed).into_iter().collect()
     }
 
     /// How many keys are waited for.
     pub fn keys_len(&self) -> usize {
-        self.by_db.values().map(HashMap::len).sum()
+        self.by_key.len()
     }
 
-    /// Forgets those who no longer wait.
-    pub fn sweep(&mut self) {
-        self.by_db.retain(|_, keys| {
-            keys.retain(|_, queues| {
-                queues.iter_mut().for_each(|(_, queue)| queue.forget_settled());
-                queues.retain(|(_, queue)| !queue.0.is_empty());
-                !queues.is_empty()
-            });
-            !keys.is_empty()
+    /// Forgets those who no longer wait for some of the keys: about `budget` waiters are looked at,
+    /// the next call goes on behind them. Whether it is worth making at once.
+    pub fn sweep(&mut self, budget: usize) -> bool {
+        let len = |queues: &Queues| queues.iter().map(|(_, queue)| queue.0.len()).sum::<usize>();
+        let is_worth_more = self.by_key.sweep(budget, |queues| {
+            let steps = len(queues);
+            queues.iter_mut().for_each(|(_, queue)| queue.forget_settled());
+            queues.retain(|(_, queue)| !queue.0.is_empty());
+            Swept { steps, gone: steps - len(queues), is_empty: queues.is_empty() }
         });
-        if self.by_db.is_empty() {
-            self.alarms.clear();
+        if self.by_key.is_empty() {
+            self.alarms = Alarms::default();
         }
+        is_worth_more
     }
 }
 
@@ -220,7 +245,7 @@ mod tests {
         assert!(first.claim() && !first.claim());
         assert_eq!(waiting.next(&k, Type::List, 0).unwrap().1.client_id, 2);
         assert!(second.claim());
-        waiting.sweep();
+        waiting.sweep(100);
         assert!(waiting.is_empty() && !waiting.is_awaited(0, b"k"));
     }
 
@@ -255,5 +280,24 @@ mod tests {
         let (first, _) = waiting.next(&k, Type::Stream, 0).unwrap();
         assert_eq!(waiting.next(&k, Type::Stream, first).unwrap().1.client_id, 100);
         assert_eq!(waiting.others(&k, None).len(), 2);
+    }
+
+    /// Each key that was noted was compared with all that were before it: with many keys at once,
+    /// as when many streams expire that clients wait for, the shard stood still.
+    #[test]
+    fn many_keys_are_noted_once_each() {
+        const KEYS: usize = 200_000;
+        let mut waiting = Waiting::default();
+        let keys = (0..KEYS).map(|at| ReadyKey { db: 0, key: at.to_string().as_bytes().into() });
+        for (target, at) in keys.zip(0..) {
+            for at in [at + 7, at, at + 9] {
+                waiting.owe(&target);
+                waiting.set_alarm(UnixMillis(at), target.clone());
+            }
+        }
+        assert_eq!((waiting.take_owed().len(), waiting.take_owed().len()), (KEYS, 0));
+        let due = waiting.take_alarms(UnixMillis(9));
+        assert_eq!(due.iter().map(|it| &*it.key).collect::<Vec<_>>()[8..], [b"8", b"9"]);
+        assert_eq!(waiting.take_alarms(UnixMillis(i64::MAX)).len(), KEYS - 10);
     }
 }

@@ -1,9 +1,10 @@
 //! WATCH: who is to be told that a key was touched. One per shard, under the shard's lock.
 //!
 //! A client stops watching by dropping its flag, which needs no lock; the shard forgets it when the
-//! key is next touched or at the next sweep.
+//! key is next touched or when a sweep comes by. Neither the keys nor the watchers of one key are
+//! bounded, so nothing here goes through all of them for one call: a sweep goes step by step.
 
-use std::collections::HashMap;
+use crate::by_key::{ByKey, Swept};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -29,34 +30,56 @@ struct Watcher {
     saw_none: bool,
 }
 
-type Watchers = Vec<Watcher>;
+impl Watcher {
+    fn is_gone(&self) -> bool {
+        self.flag.strong_count() == 0
+    }
+}
+
+/// Those who watch one key.
+#[derive(Debug, Default)]
+struct Watchers(Vec<Watcher>);
+
+impl Watchers {
+    /// Before the list grows, those who are gone are taken out. If that makes little room the list
+    /// doubles, so each addition costs a few steps in the mean.
+    fn push(&mut self, watcher: Watcher) {
+        if self.0.len() == self.0.capacity() {
+            self.0.retain(|known| !known.is_gone());
+            if self.0.len() * 2 > self.0.capacity() {
+                self.0.reserve(self.0.len());
+            }
+        }
+        self.0.push(watcher);
+    }
+
+    fn touch_each(&self) {
+        let flags = self.0.iter().filter_map(|watcher| watcher.flag.upgrade());
+        flags.for_each(|flag| flag.touch());
+    }
+}
 
 /// The watched keys of one shard.
 #[derive(Debug, Default)]
-pub struct Watched {
-    /// By database, then by key.
-    by_db: HashMap<usize, HashMap<Box<[u8]>, Watchers>>,
-}
+pub struct Watched(ByKey<Watchers>);
 
 impl Watched {
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.by_db.is_empty()
+        self.0.is_empty()
     }
 
-    /// `exists` says whether the watcher has seen a key that is not expired.
+    /// Adds a client that does not watch this key yet. `exists` says whether it has seen a key that
+    /// is not expired.
     pub fn add(&mut self, db: usize, key: &[u8], flag: &Arc<WatchFlag>, exists: bool) {
-        let watchers = self.by_db.entry(db).or_default().entry(key.into()).or_default();
-        watchers.retain(|known| known.flag.strong_count() > 0);
-        if !watchers.iter().any(|known| std::ptr::eq(known.flag.as_ptr(), Arc::as_ptr(flag))) {
-            watchers.push(Watcher { flag: Arc::downgrade(flag), saw_none: !exists });
-        }
+        let watcher = Watcher { flag: Arc::downgrade(flag), saw_none: !exists };
+        self.0.entry(db, key).push(watcher);
     }
 
     /// The key has expired: sets the flags of all who have seen it before.
     pub fn expire(&mut self, db: usize, key: &[u8]) {
-        if let Some(watchers) = self.by_db.get_mut(&db).and_then(|keys| keys.get_mut(key)) {
-            let seen = watchers.extract_if(.., |watcher| !watcher.saw_none);
+        if let Some(watchers) = self.0.find_mut(db, key) {
+            let seen = watchers.0.extract_if(.., |watcher| !watcher.saw_none);
             seen.filter_map(|watcher| watcher.flag.upgrade()).for_each(|flag| flag.touch());
         }
     }
@@ -64,41 +87,32 @@ impl Watched {
     /// Sets the flags of all who watch the key. A touched transaction fails whatever comes, so it
     /// need not be told again.
     pub fn touch(&mut self, db: usize, key: &[u8]) {
-        if let Some(keys) = self.by_db.get_mut(&db)
-            && let Some(watchers) = keys.remove(key)
-        {
-            touch_each(&watchers);
-            if keys.is_empty() {
-                self.by_db.remove(&db);
-            }
+        if let Some(watchers) = self.0.remove(db, key) {
+            watchers.touch_each();
         }
     }
 
     /// Touches every watched key of a database that `is_affected`.
     pub fn touch_all(&mut self, db: usize, mut is_affected: impl FnMut(&[u8]) -> bool) {
-        for (key, watchers) in self.by_db.get(&db).into_iter().flatten() {
-            if is_affected(key) {
-                touch_each(watchers);
-            }
-        }
+        let affected = self.0.of_db(db).filter(|(key, _)| is_affected(key));
+        affected.for_each(|(_, watchers)| watchers.touch_each());
     }
 
     /// The keys of a database that somebody watches.
     pub fn keys_of_db(&self, db: usize) -> Vec<Box<[u8]>> {
-        self.by_db.get(&db).into_iter().flat_map(|keys| keys.keys().cloned()).collect()
+        self.0.keys_of_db(db)
     }
 
-    /// Forgets those who no longer watch.
-    pub fn sweep(&mut self) {
-        self.by_db.retain(|_, keys| {
-            keys.retain(|_, all| all.iter().any(|watcher| watcher.flag.strong_count() > 0));
-            !keys.is_empty()
-        });
+    /// Forgets those who no longer watch some of the keys: about `budget` watchers are looked at,
+    /// the next call goes on behind them. Whether it is worth making at once.
+    pub fn sweep(&mut self, budget: usize) -> bool {
+        self.0.sweep(budget, |watchers| {
+            let steps = watchers.0.len();
+            watchers.0.retain(|watcher| !watcher.is_gone());
+            let left = watchers.0.len();
+            Swept { steps, gone: steps - left, is_empty: left == 0 }
+        })
     }
-}
-
-fn touch_each(watchers: &[Watcher]) {
-    watchers.iter().filter_map(|watcher| watcher.flag.upgrade()).for_each(|flag| flag.touch());
 }
 
 #[cfg(test)]
@@ -110,14 +124,13 @@ mod tests {
         let (mine, other) = (Arc::new(WatchFlag::default()), Arc::new(WatchFlag::default()));
         let mut watched = Watched::default();
         watched.add(0, b"k", &mine, true);
-        watched.add(0, b"k", &mine, true);
         watched.add(1, b"k", &other, true);
         watched.touch(0, b"absent");
         assert!(!mine.is_touched());
         watched.touch(0, b"k");
         assert!(mine.is_touched() && !other.is_touched());
         drop(other);
-        watched.sweep();
+        watched.sweep(100);
         assert!(watched.is_empty());
     }
 
@@ -131,5 +144,21 @@ mod tests {
         assert!(early.is_touched() && !late.is_touched());
         watched.touch(0, b"k");
         assert!(late.is_touched());
+    }
+
+    /// Each client that began to watch a key looked at all who did already: for many clients of one
+    /// key that was more work than this test would ever end.
+    #[test]
+    fn many_watch_one_key_and_those_who_stopped_do_not_pile_up() {
+        const CLIENTS: usize = 300_000;
+        let flags: Vec<_> = (0..CLIENTS).map(|_| Arc::new(WatchFlag::default())).collect();
+        let mut watched = Watched::default();
+        flags.iter().for_each(|flag| watched.add(0, b"k", flag, true));
+        for _ in 0..CLIENTS {
+            watched.add(0, b"other", &Arc::default(), true);
+        }
+        assert!(watched.0.find(0, b"other").is_some_and(|others| others.0.len() < 100));
+        watched.touch(0, b"k");
+        assert!(flags.iter().all(|flag| flag.is_touched()));
     }
 }

@@ -72,12 +72,12 @@ impl<'a> Keys<'a> {
         for _ in 0..RANDOM_PICKS_MAX {
             let shard = self.random_shard()?;
             self.expire_fields_of(shard);
-            let now_ms = self.now.0;
+            let (now_ms, hides_ms) = (self.now.0, self.hides_fields_ms());
             let Some(entry) = self.shard(shard).table(db).random(&mut || keyspace.draw_u64())
             else {
                 continue;
             };
-            if is_live(&entry, now_ms) {
+            if is_live(&entry, now_ms) && !stored::is_over(&entry.value(), hides_ms) {
                 return Some(show(entry.key()));
             }
             let key: Box<[u8]> = entry.key().into();
@@ -140,6 +140,7 @@ impl<'a> Keys<'a> {
                 watched.touch_all(db, |key| holds_key(keyspace, table, key));
                 self.effects.dirty += table.len() as u64;
                 emptied.push((table.take(), std::mem::take(&mut fields[db])));
+                keyspace.gauges()[index].mean_expiry[db].forget();
                 keyspace.publish_gauges(index, &mut self.locked, db);
             }
         }
@@ -176,6 +177,7 @@ impl<'a> Keys<'a> {
             }
             for db in [one, other] {
                 keyspace.publish_gauges(index, &mut self.locked, db);
+                keyspace.gauges()[index].mean_expiry[db].forget();
             }
         }
     }

@@ -4,6 +4,7 @@
 use russet_base::UnixMillis;
 use russet_commands::dispatch::Worker;
 use russet_commands::node::Node;
+use russet_engine::keyspace::Keyspace;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -22,8 +23,8 @@ pub fn start(node: Arc<Node>, is_ending: Arc<AtomicBool>) -> std::io::Result<()>
                 continue;
             }
             let (now, started) = (node.clock.now(), node.clock.monotonic_micros());
-            expire(&node, now);
-            expire_once(&node, now);
+            expire(&mut worker, now);
+            expire_once(&node.keyspace, now);
             node.pause.tick(&node.keyspace, now);
             worker.tend();
             node.tick();
@@ -34,35 +35,24 @@ pub fn start(node: Arc<Node>, is_ending: Arc<AtomicBool>) -> std::io::Result<()>
     std::thread::Builder::new().name("housekeeping".into()).spawn(run).map(drop)
 }
 
-/// Forgets requests whose time is over, and counts those that are left.
-fn expire_once(node: &Node, now: UnixMillis) {
-    let counts = &node.once;
-    if counts.records.load(Ordering::Relaxed) == 0 {
+/// Forgets requests whose time is over, in every shard that is free.
+fn expire_once(keyspace: &Keyspace, now: UnixMillis) {
+    if keyspace.once_totals().records() == 0 {
         return;
     }
-    let (mut records, mut bytes) = (0, 0);
-    for shard in 0..node.keyspace.shards() {
-        // A shard that is busy now is counted the next time; then all counts stay as they are.
-        let Some(report) = node.keyspace.expire_once(shard, now, EXPIRE_BUDGET) else { return };
-        records += report.records as u64;
-        bytes += report.bytes as u64;
-        counts.expired.fetch_add(report.expired as u64, Ordering::Relaxed);
+    for shard in 0..keyspace.shards() {
+        while keyspace.expire_once(shard, now, EXPIRE_BUDGET) {}
     }
-    counts.records.store(records, Ordering::Relaxed);
-    counts.bytes.store(bytes, Ordering::Relaxed);
 }
 
 /// Visits every shard; those that have more to do are visited again until none has.
-fn expire(node: &Node, now: UnixMillis) {
+fn expire(worker: &mut Worker, now: UnixMillis) {
+    let node = &worker.node;
     if node.is_active_expire_off.load(Ordering::Relaxed) {
         return;
     }
     let mut due: Vec<usize> = (0..node.keyspace.shards()).collect();
     while !due.is_empty() {
-        due.retain(|&shard| {
-            let (notices, has_more) = node.keyspace.expire_shard(shard, now, EXPIRE_BUDGET);
-            node.publish_notices(&notices);
-            has_more
-        });
+        due.retain(|&shard| worker.expire(shard, (now, EXPIRE_BUDGET)));
     }
 }

@@ -130,6 +130,7 @@ directives! {
     BusyReplyThreshold = "busy-reply-threshold",
     OnceRecordsMax = "once-records-max",
     ScriptMemoryMax = "script-memory-max",
+    OnceBytesMax = "once-bytes-max",
     ScriptUndeclaredKeys = "script-undeclared-keys",
     SetProcTitle = "set-proc-title",
     ProcTitleTemplate = "proc-title-template",

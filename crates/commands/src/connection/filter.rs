@@ -9,6 +9,7 @@ use crate::error::Refusal;
 use russet_base::num::parse_i64;
 use russet_base::told::told;
 use russet_base::{Args, UnixMillis};
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Letters that a filter may ask for: those that a server of any role can show.
@@ -18,7 +19,7 @@ const KNOWN_CAPABILITIES: &[u8] = b"r";
 
 /// One thing to be true of a client, or false of it in its NOT- form.
 enum Test<'a> {
-    Ids(Vec<u64>),
+    Ids(BTreeSet<u64>),
     Kind(Kind),
     User(&'a [u8]),
     Address(&'a [u8]),
@@ -96,12 +97,13 @@ impl<'a> Filter<'a> {
 
     /// Takes numbers as long as they come; ID may be said several times.
     fn add_ids(&mut self, words: Args<'a>, is_negated: bool) -> Result<Args<'a>, Refusal> {
-        let mut ids = Vec::new();
+        let (mut ids, mut count) = (BTreeSet::new(), 0);
         for number in words.iter().map_while(parse_i64) {
             let id = u64::try_from(number).ok().filter(|id| *id > 0);
-            ids.push(id.ok_or(Refusal::text("ERR client-id should be greater than 0"))?);
+            ids.insert(id.ok_or(Refusal::text("ERR client-id should be greater than 0"))?);
+            count += 1;
         }
-        let rest = words.from(ids.len());
+        let rest = words.from(count);
         let is_same = |known: &&mut Entry| known.is_negated == is_negated;
         let known = self.tests.iter_mut().filter(is_same).find_map(|entry| match &mut entry.test {
             Test::Ids(known) => Some(known),

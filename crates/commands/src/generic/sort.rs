@@ -193,16 +193,17 @@ fn look_up(
     };
     key.clear();
     [before, element, after].iter().for_each(|part| key.extend_from_slice(part));
+    let hides_ms = keys.hides_fields_ms();
     let found = keys.read(key);
     match field {
         None => tell(found.and_then(|entry| string::text(&entry).ok())),
-        Some(field) => tell(found.and_then(|entry| field_of(&entry, field))),
+        Some(field) => tell(found.and_then(|entry| field_of(&entry, (field, hides_ms)))),
     }
 }
 
 /// The value of a field, if there is a hash that has it.
-fn field_of<'a>(entry: &EntryRef<'a, Object>, field: &[u8]) -> Option<Text<'a>> {
-    match hash::stored::hash(entry).ok()?.value(field)? {
+fn field_of<'a>(entry: &EntryRef<'a, Object>, (field, hides_ms): (&[u8], i64)) -> Option<Text<'a>> {
+    match hash::stored::hash(entry).ok()?.hiding(hides_ms).value(field)? {
         Element::Int(value) => Some(Text::Int(value)),
         Element::Bytes(bytes) => Some(Text::Bytes(bytes)),
     }

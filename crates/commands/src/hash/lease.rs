@@ -69,9 +69,10 @@ pub fn hsetex(ctx: &mut Ctx, args: Args) -> Outcome {
         SetOptions { key: Presence::Any, fields: Presence::Any, lifetime: Lifetime::Unsaid };
     let call = Call::parse(args, (2, 2), &mut |word, next| options.take(word, next))?;
     let words = call.fields();
+    let hides_ms = ctx.keys.hides_fields_ms();
     let hash = match ctx.keys.peek(key) {
         None => None,
-        Some(entry) => Some(stored::hash(&entry)?),
+        Some(entry) => Some(stored::hash(&entry)?.hiding(hides_ms)),
     };
     let is_key_right = options.key.allows(hash.is_some());
     let are_fields_right = are_allowed(hash, options.fields, words);

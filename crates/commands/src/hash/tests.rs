@@ -110,9 +110,9 @@ fn a_key_that_expires_takes_its_fields_from_the_schedule() {
         desk.say(&format!("HSETEX h EX 1000 FIELDS 2 a 1 b {value}"));
         desk.say("PEXPIRE h 5");
         desk.clock.advance_ms(5);
-        let keyspace = &desk.worker.node.keyspace;
         let now = UnixMillis(1_700_000_000_005);
-        (0..keyspace.shards()).for_each(|shard| drop(keyspace.expire_shard(shard, now, 1000)));
+        let shards = 0..desk.worker.node.keyspace.shards();
+        shards.for_each(|shard| assert!(!desk.worker.expire(shard, (now, 1000))));
         assert_eq!(scheduled(&desk), 0);
         assert_eq!(desk.say("DBSIZE"), "0");
     }
@@ -193,4 +193,52 @@ fn as_many_random_fields_as_were_asked_for() {
         assert_eq!(picked.len(), count);
     }
     assert_eq!(desk.say("HRANDFIELD h -9000000000"), "-ERR value is out of range");
+}
+
+/// Fields that ended during a pause of writes were removed, with their events, by whoever read the
+/// hash. While it lasts they are hidden and stay.
+#[test]
+fn fields_that_end_during_a_pause_are_hidden_and_stay_until_it_is_over() {
+    for value in ["short", &"long".repeat(500)] {
+        let mut desk = desk_with(&[
+            &format!("HSET h a 1 b {value} c 3"),
+            "HPEXPIRE h 10 FIELDS 2 a b",
+            "HSETEX over PX 10 FIELDS 1 f v",
+            "RPUSH l h",
+            "CLIENT PAUSE 100000 WRITE",
+        ]);
+        desk.clock.advance_ms(10);
+        let asked = [
+            ("HGET h a", "nil"),
+            ("HMGET h a b c", "[nil, nil, \"3\"]"),
+            ("HEXISTS h b", "0"),
+            ("HLEN h", "1"),
+            ("HSTRLEN h b", "0"),
+            ("HGETALL h", "[\"c\", \"3\"]"),
+            ("HRANDFIELD h", "\"c\""),
+            ("HRANDFIELD h -3", "[\"c\", \"c\", \"c\"]"),
+            ("HRANDFIELD h 3", "[\"c\"]"),
+            ("HSCAN h 0", "[\"0\", [\"c\", \"3\"]]"),
+            ("HTTL h FIELDS 2 a c", "[-2, -1]"),
+            ("SORT_RO l BY nosort GET *->a GET *->c", "[nil, \"3\"]"),
+            ("EXISTS h over", "1"),
+            ("TYPE over", "+none"),
+            ("HLEN over", "0"),
+            ("HGETALL over", "[]"),
+            ("KEYS [ho]*", "[\"h\"]"),
+            ("SUNION over", "[]"),
+        ];
+        for (line, reply) in asked {
+            assert_eq!(desk.say(line), reply, "{line}");
+            let shards = 0..desk.worker.node.keyspace.shards();
+            let now = desk.worker.node.clock.now();
+            shards.for_each(|shard| assert!(!desk.worker.expire(shard, (now, 1000))));
+            assert_eq!((scheduled(&desk), desk.worker.node.expired_fields()), (2, 0), "{line}");
+        }
+        assert!((0..50).all(|_| desk.say("RANDOMKEY") != "\"over\""));
+        desk.say("CLIENT UNPAUSE");
+        assert_eq!(desk.say("HLEN h"), "1");
+        assert_eq!(desk.say("EXISTS over"), "0");
+        assert_eq!((scheduled(&desk), desk.worker.node.expired_fields()), (0, 3));
+    }
 }

@@ -1,7 +1,13 @@
 //! Several clients that publish and listen.
 
+use super::hub::{Space, Subscriber};
 use crate::connection::disconnect;
+use crate::mail::{Letter, Mailbox};
+use crate::node::Node;
 use crate::testing::{Desk, Guest};
+use russet_base::UnixMillis;
+use russet_engine::store::shard_set::ShardSet;
+use std::sync::{Arc, Mutex};
 
 fn desk_and_guest() -> (Desk, Guest) {
     let desk = Desk::new();
@@ -102,4 +108,40 @@ fn a_client_that_is_gone_hears_nothing() {
     assert_eq!((desk.say("PUBLISH a m"), desk.say("SPUBLISH a m")), ("0".into(), "0".into()));
     assert!(guest.mail().is_empty() && node.hub.is_silent());
     assert_eq!(node.clients.len(), 1);
+}
+
+/// Sees whether a key's shard is locked whenever it gets mail.
+struct LockProbe {
+    node: Arc<Node>,
+    key: &'static [u8],
+    seen: Mutex<Vec<bool>>,
+}
+
+impl Mailbox for LockProbe {
+    fn post(&self, _letter: Letter) {
+        let shard = usize::from(self.node.keyspace.place(self.key).shard);
+        let is_locked = self.node.keyspace.try_lock(&ShardSet::one(shard)).is_err();
+        self.seen.lock().unwrap().push(is_locked);
+    }
+}
+
+/// Housekeeping published what had expired after it had let go of the shard, so that the `expired`
+/// of a key could follow the `set` that came after it.
+#[test]
+fn what_expires_is_published_before_the_shard_is_free_again() {
+    let mut desk = Desk::new();
+    let node = desk.worker.node.clone();
+    desk.say("CONFIG SET notify-keyspace-events KEA");
+    desk.say("SET k v PX 10");
+    desk.say("HSETEX k2 PX 10 FIELDS 1 f v");
+    for (key, events) in [(&b"k"[..], 1), (b"k2", 2)] {
+        let probe = Arc::new(LockProbe { node: node.clone(), key, seen: Mutex::default() });
+        let subscriber = Subscriber { card: desk.session.card.clone(), mailbox: probe.clone() };
+        let channel = [b"__keyspace@0__:".as_slice(), key].concat();
+        node.hub.subscribe(Space::Global, &channel, subscriber);
+        let shard = usize::from(node.keyspace.place(key).shard);
+        let now = UnixMillis(node.clock.now().0 + 10);
+        assert!(!desk.worker.expire(shard, (now, 100)));
+        assert_eq!(*probe.seen.lock().unwrap(), vec![true; events], "{key:?}");
+    }
 }

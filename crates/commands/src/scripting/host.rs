@@ -21,6 +21,7 @@ use russet_engine::types::element::IntText;
 use russet_protocol::Resp;
 use russet_scripting::number::to_integer;
 use russet_scripting::{Call, Fault, Host, Outcome, Tick, Value};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -36,7 +37,7 @@ pub struct RunHost<'h, 'c, 'k> {
     has_written: bool,
     pub resp: Resp,
     /// The keys that the script was given, where others are of interest.
-    declared: Option<Vec<Vec<u8>>>,
+    declared: Option<HashSet<Vec<u8>>>,
     words: OwnedArgs,
     /// Commands that were called.
     pub operations: u64,
@@ -249,7 +250,7 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
             if !keys.holds(key) {
                 stray = Some(key);
             }
-            if declared.as_ref().is_some_and(|declared| !declared.iter().any(|own| own == key)) {
+            if declared.as_ref().is_some_and(|declared| !declared.contains(key)) {
                 undeclared = Some(key);
             }
         });

@@ -94,7 +94,7 @@ pub(crate) fn memory_stats(ctx: &mut Ctx, _args: Args) -> Outcome {
     let keys: u64 = databases.iter().map(|figures| figures.keys).sum();
     let per_key = (memory.used_bytes - memory.startup_bytes).checked_div(keys).unwrap_or(0);
     let rss = allocator.process_rss_bytes;
-    let table_bytes = node.keyspace.memory_bytes();
+    let table_bytes = node.keyspace.pooled_bytes();
     let before: [(&str, Figure); 11] = [
         ("peak.allocated", bytes(memory.peak_bytes)),
         ("total.allocated", bytes(memory.used_bytes)),

@@ -16,7 +16,7 @@ use russet_base::num;
 
 /// An element as it is stored: text that is the canonical form of an `i64` is held as the number.
 /// Make one from text with [`Element::parse`] only, or equal elements may compare unequal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Element<'a> {
     Bytes(&'a [u8]),
     Int(i64),

@@ -2,8 +2,9 @@
 //! its table entry (`packed`), a large one is an object of its own (`large`); `stored` moves it
 //! from the one to the other, and is all that commands see.
 //!
-//! Fields are never hidden here because their time is over: whoever looks a key up removes such
-//! fields first (see `field_expiry`), so that nobody sees them.
+//! As a rule no field is hidden here because its time is over: whoever looks a key up removes such
+//! fields first (see `field_expiry`), so that nobody sees them. Only while expiry is held back do
+//! readers ask for a view without them.
 
 mod large;
 mod packed;
@@ -21,6 +22,8 @@ use russet_base::random::Random;
 
 /// So many times fewer fields than there are can be picked one by one, few of them twice.
 const FEW_OF: usize = 4;
+/// Fields that are drawn before one that is not hidden is looked for in order.
+const RANDOM_TRIES_MAX: usize = 64;
 
 /// `hash-max-listpack-entries` and `hash-max-listpack-value`: what OBJECT ENCODING calls a
 /// listpack. How a hash is really kept does not depend on them.
@@ -55,36 +58,85 @@ pub enum Lease {
     Until(i64),
 }
 
-/// A hash to read.
+/// Where a hash that is read lies.
 #[derive(Clone, Copy)]
-pub enum HashRef<'a> {
+enum Place<'a> {
     Packed(&'a [u8], Form),
     Large(&'a LargeHash),
 }
 
+/// A hash to read.
+#[derive(Clone, Copy)]
+pub struct HashRef<'a> {
+    place: Place<'a>,
+    /// Fields that expire at this moment or before are not shown.
+    hides_ms: i64,
+}
+
 impl<'a> HashRef<'a> {
     #[inline]
-    pub fn len(self) -> usize {
-        match self {
-            HashRef::Packed(bytes, form) => packed::len(bytes, form),
-            HashRef::Large(hash) => hash.len(),
+    fn new(place: Place<'a>) -> Self {
+        HashRef { place, hides_ms: i64::MIN }
+    }
+
+    /// The same hash without the fields that expire at this moment or before.
+    #[inline]
+    pub fn hiding(self, hides_ms: i64) -> Self {
+        HashRef { hides_ms, ..self }
+    }
+
+    #[inline]
+    fn hides_some(self) -> bool {
+        self.hides_ms != i64::MIN
+    }
+
+    #[inline]
+    fn shows(self, deadline_ms: Option<i64>) -> bool {
+        deadline_ms.is_none_or(|at_ms| at_ms > self.hides_ms)
+    }
+
+    /// How many fields there are, the hidden ones included.
+    #[inline]
+    fn stored_len(self) -> usize {
+        match self.place {
+            Place::Packed(bytes, form) => packed::len(bytes, form),
+            Place::Large(hash) => hash.len(),
+        }
+    }
+
+    fn hidden_len(self) -> usize {
+        match self.place {
+            Place::Packed(bytes, form) => {
+                Fields::new(bytes, form).filter(|field| !self.shows(field.deadline_ms)).count()
+            }
+            Place::Large(hash) => hash.over_len(self.hides_ms),
         }
     }
 
     #[inline]
+    pub fn len(self) -> usize {
+        let hidden = if self.hides_some() { self.hidden_len() } else { 0 };
+        self.stored_len() - hidden
+    }
+
+    #[inline]
     pub fn is_empty(self) -> bool {
-        match self {
-            HashRef::Packed(bytes, form) => packed::is_empty(bytes, form),
-            HashRef::Large(hash) => hash.is_empty(),
+        match self.place {
+            _ if self.hides_some() => self.len() == 0,
+            Place::Packed(bytes, form) => packed::is_empty(bytes, form),
+            Place::Large(hash) => hash.is_empty(),
         }
     }
 
     /// The value of a field.
     #[inline]
     pub fn value(self, name: &[u8]) -> Option<Element<'a>> {
-        match self {
-            HashRef::Packed(bytes, form) => packed::value(bytes, Element::parse(name), form),
-            HashRef::Large(hash) => hash.value(Element::parse(name)),
+        if self.hides_some() && self.deadline(name).is_none() {
+            return None;
+        }
+        match self.place {
+            Place::Packed(bytes, form) => packed::value(bytes, Element::parse(name), form),
+            Place::Large(hash) => hash.value(Element::parse(name)),
         }
     }
 
@@ -95,45 +147,71 @@ impl<'a> HashRef<'a> {
     /// When a field expires: `None` without the field, `Some(None)` if it never does.
     pub fn deadline(self, name: &[u8]) -> Option<Option<i64>> {
         let name = Element::parse(name);
-        match self {
-            HashRef::Packed(bytes, form) => packed::deadline(bytes, name, form),
-            HashRef::Large(hash) => hash.deadline(name),
-        }
+        let found = match self.place {
+            Place::Packed(bytes, form) => packed::deadline(bytes, name, form),
+            Place::Large(hash) => hash.deadline(name),
+        };
+        found.filter(|deadline_ms| self.shows(*deadline_ms))
     }
 
     #[inline]
-    pub fn for_each(self, visit: impl FnMut(Field<'a>)) {
-        match self {
-            HashRef::Packed(bytes, form) => Fields::new(bytes, form).for_each(visit),
-            HashRef::Large(hash) => hash.iter().for_each(visit),
+    pub fn for_each(self, mut visit: impl FnMut(Field<'a>)) {
+        let visit = |field: Field<'a>| {
+            if self.shows(field.deadline_ms) {
+                visit(field);
+            }
+        };
+        match self.place {
+            Place::Packed(bytes, form) => Fields::new(bytes, form).for_each(visit),
+            Place::Large(hash) => hash.iter().for_each(visit),
         }
     }
 
     /// Whether all of its fields are over at `now_ms`.
     fn is_over(self, now_ms: i64) -> bool {
-        match self {
-            HashRef::Packed(bytes, form) => Fields::new(bytes, form)
+        match self.place {
+            Place::Packed(bytes, form) => Fields::new(bytes, form)
                 .all(|field| field.deadline_ms.is_some_and(|at_ms| at_ms <= now_ms)),
-            HashRef::Large(hash) => hash.is_over(now_ms),
+            Place::Large(hash) => hash.is_over(now_ms),
         }
     }
 
     /// One field, each as likely as another.
     pub fn random(self, random: &mut Random) -> Option<Field<'a>> {
-        match self {
-            HashRef::Packed(bytes, form) => {
+        if self.hides_some() {
+            return self.random_shown(random);
+        }
+        self.random_stored(random)
+    }
+
+    fn random_stored(self, random: &mut Random) -> Option<Field<'a>> {
+        match self.place {
+            Place::Packed(bytes, form) => {
                 Fields::new(bytes, form).nth(random.index(packed::len(bytes, form)))
             }
-            HashRef::Large(hash) => hash.random(random),
+            Place::Large(hash) => hash.random(random),
         }
+    }
+
+    /// As [`HashRef::random`], where some are hidden: drawn until one is not, or, if nearly all
+    /// are, counted off.
+    #[cold]
+    fn random_shown(self, random: &mut Random) -> Option<Field<'a>> {
+        let mut drawn = (0..RANDOM_TRIES_MAX).filter_map(|_| self.random_stored(random));
+        if let Some(field) = drawn.find(|field| self.shows(field.deadline_ms)) {
+            return Some(field);
+        }
+        let mut found = None;
+        self.sample(1, random, |field| found = Some(field));
+        found
     }
 
     /// `count` different fields at random, all if there are fewer.
     pub fn sample(self, count: usize, random: &mut Random, mut visit: impl FnMut(Field<'a>)) {
         let len = self.len();
-        match self {
+        match self.place {
             _ if count >= len => self.for_each(visit),
-            HashRef::Large(hash) if count <= len / FEW_OF => {
+            Place::Large(hash) if count <= len / FEW_OF && !self.hides_some() => {
                 hash.sample_few(count, random, &mut visit);
             }
             _ => {
@@ -154,10 +232,10 @@ impl<'a> HashRef<'a> {
     /// As OBJECT ENCODING names it. DIFFERS: as in Valkey a hash that was given a deadline is no
     /// listpack from then on; Redis has a name of its own for it.
     pub fn encoding(self) -> &'static str {
-        let is_listpack = match self {
-            HashRef::Packed(bytes, Form::Plain) => !packed::is_marked(bytes),
-            HashRef::Packed(_, Form::Expiring) => false,
-            HashRef::Large(hash) => hash.is_listpack(),
+        let is_listpack = match self.place {
+            Place::Packed(bytes, Form::Plain) => !packed::is_marked(bytes),
+            Place::Packed(_, Form::Expiring) => false,
+            Place::Large(hash) => hash.is_listpack(),
         };
         if is_listpack { "listpack" } else { "hashtable" }
     }
@@ -165,8 +243,12 @@ impl<'a> HashRef<'a> {
     /// Shows some of the fields from `cursor` on, about `count`, and says where to go on, 0 at the
     /// end. What is small, or a listpack to Redis, is shown at once.
     pub fn scan(self, cursor: u64, count: u64, mut visit: impl FnMut(Field<'a>)) -> u64 {
-        match self {
-            HashRef::Large(hash) if !hash.is_listpack() => hash.scan(cursor, count, &mut visit),
+        match self.place {
+            Place::Large(hash) if !hash.is_listpack() => hash.scan(cursor, count, &mut |field| {
+                if self.shows(field.deadline_ms) {
+                    visit(field);
+                }
+            }),
             _ => {
                 self.for_each(visit);
                 0

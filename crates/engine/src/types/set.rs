@@ -105,6 +105,14 @@ pub enum SetRef<'a> {
 }
 
 impl<'a> SetRef<'a> {
+    /// Where it lies: the same for the set of the same key, and for no other while it lives.
+    pub(crate) fn address(self) -> usize {
+        match self {
+            SetRef::Ints(bytes) | SetRef::Packed(bytes) => bytes.as_ptr().addr(),
+            SetRef::Large(set) => std::ptr::from_ref(set).addr(),
+        }
+    }
+
     #[inline]
     pub fn len(self) -> usize {
         match self {

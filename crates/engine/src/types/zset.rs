@@ -50,6 +50,14 @@ pub enum ZsetRef<'a> {
 }
 
 impl<'a> ZsetRef<'a> {
+    /// Where it lies: the same for the sorted set of the same key, and for no other while it lives.
+    pub(crate) fn address(self) -> usize {
+        match self {
+            ZsetRef::Packed(bytes) => bytes.as_ptr().addr(),
+            ZsetRef::Large(zset) => std::ptr::from_ref(zset).addr(),
+        }
+    }
+
     pub fn len(self) -> usize {
         match self {
             ZsetRef::Packed(bytes) => packed::len(bytes),

@@ -53,6 +53,7 @@ pub(super) const SPECS: &[Spec] = &[
         MEMORY_BYTES_MIN as u64..=LONG_MAX,
         "Memory that one Lua interpreter may hold",
     ),
+    memory(D::OnceBytesMax, 256 << 20, 0..=LONG_MAX, "Bytes of ids and replies that ONCE keeps"),
     choice(
         D::ScriptUndeclaredKeys,
         "allow",

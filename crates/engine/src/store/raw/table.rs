@@ -2,7 +2,8 @@
 //! exported can be used from safe code only.
 //!
 //! From the bottom up: `pages` maps memory and hands out pages, `slab` cuts pages into blocks,
-//! `blocks` lends them to several tables at once, `entry` is the layout of one key in one block,
+//! `blocks` lends them to several tables at once, `footprint` counts what they take, `entry` is
+//! the layout of one key in one block,
 //! `segment` is a small open-addressed table of tagged pointers to entries, `core` is a directory
 //! of segments that grows and shrinks, `handle` lends entries out, `removed` is what is left of an
 //! entry outside the table, `walk` goes through many entries, and `face` is what callers see.
@@ -12,6 +13,7 @@ mod blocks;
 mod core;
 mod entry;
 mod face;
+mod footprint;
 mod handle;
 mod pages;
 mod removed;

@@ -216,6 +216,13 @@ impl LargeHash {
         deadlines.len == self.len() && last.is_some_and(|(due, _)| due.at_ms() <= now_ms)
     }
 
+    /// How many of its fields are over at `now_ms`.
+    pub(super) fn over_len(&self, now_ms: i64) -> usize {
+        let deadlines = self.deadlines.iter().flat_map(|deadlines| &deadlines.fields);
+        let over = deadlines.take_while(|(due, _)| due.at_ms() <= now_ms);
+        over.map(|(_, count)| *count as usize).sum()
+    }
+
     /// Removes up to `budget` fields that are over at `now_ms`; how many that were.
     pub(super) fn purge(&mut self, now_ms: i64, budget: usize) -> usize {
         let mut purged = 0;

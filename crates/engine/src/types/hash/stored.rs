@@ -1,7 +1,7 @@
 //! Hashes where they are stored: packed inside a table entry, or an object of their own.
 
 use super::packed::{self, Form, PACKED_BYTES_MAX, Scratch};
-use super::{HashLimits, HashRef, LargeHash, Lease};
+use super::{HashLimits, HashRef, LargeHash, Lease, Place};
 use crate::store::raw::table::{EntryMut, EntryRef, NewValue, View};
 use crate::types::blob::Blob;
 use crate::types::element::Element;
@@ -20,8 +20,8 @@ pub fn hash<'a>(entry: &EntryRef<'a, Object>) -> Result<HashRef<'a>, WrongType> 
 #[inline]
 fn of_view(view: View<'_, Object>) -> Option<HashRef<'_>> {
     match view {
-        View::Packed(tag, bytes) => Some(HashRef::Packed(bytes, Form::of_tag(tag)?)),
-        View::Object(Object::Hash(hash)) => Some(HashRef::Large(hash)),
+        View::Packed(tag, bytes) => Some(HashRef::new(Place::Packed(bytes, Form::of_tag(tag)?))),
+        View::Object(Object::Hash(hash)) => Some(HashRef::new(Place::Large(hash))),
         _ => None,
     }
 }

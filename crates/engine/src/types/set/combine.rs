@@ -7,6 +7,7 @@ use crate::types::cells::{Cells, NoPayload, Wanted};
 use crate::types::element::Element;
 use smallvec::SmallVec;
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 /// Of several sets: what all have, what any has, what the first has and the others do not.
@@ -22,6 +23,8 @@ type Sets<'a> = SmallVec<[SetRef<'a>; 8]>;
 
 /// A set that is added to one this many times as long is added member by member.
 const MUCH_LONGER: usize = 8;
+/// More sets than this are put together before something is looked for in all of them.
+const MANY_SETS: usize = 8;
 
 /// A set as cells that can be walked beside others.
 fn in_cells<'a>(set: SetRef<'a>, rules: &SetRules) -> Cow<'a, Table> {
@@ -38,10 +41,13 @@ fn all_in_cells<'a>(sets: &[SetRef<'a>], rules: &SetRules) -> SmallVec<[Cow<'a, 
 /// Several sets and what is asked of them. A key that is missing is an empty set.
 pub struct Combination<'a> {
     operation: Operation,
-    /// Without those that make no difference. An intersection has its shortest first.
+    /// Without those that make no difference: a set that is named twice is there once. An
+    /// intersection has its shortest first.
     sets: Sets<'a>,
-    /// Whether a missing key alone makes it empty.
+    /// Whether the keys alone make it empty: one is missing, or a set is taken from itself.
     is_empty: bool,
+    /// See [`copies_first`].
+    copies_first: bool,
 }
 
 impl<'a> Combination<'a> {
@@ -49,12 +55,19 @@ impl<'a> Combination<'a> {
         operation: Operation,
         sets: impl Iterator<Item = Option<SetRef<'a>>> + Clone,
     ) -> Self {
-        let is_empty = match operation {
+        let mut is_empty = match operation {
             Operation::Inter => sets.clone().any(|set| set.is_none()),
             Operation::Union => false,
             Operation::Diff => sets.clone().next().flatten().is_none(),
         };
         let mut sets: Sets<'a> = sets.flatten().collect();
+        let copies_first = copies_first(&sets);
+        if let Some((first, others)) = sets.split_first()
+            && operation == Operation::Diff
+        {
+            is_empty |= others.iter().any(|other| other.address() == first.address());
+        }
+        drop_repeated(&mut sets);
         match operation {
             Operation::Inter => sets.sort_by_key(|set| set.len()),
             Operation::Union => {}
@@ -65,7 +78,7 @@ impl<'a> Combination<'a> {
                 }
             }
         }
-        Combination { operation, sets, is_empty }
+        Combination { operation, sets, is_empty, copies_first }
     }
 
     /// A length that the result does not exceed.
@@ -91,6 +104,9 @@ impl<'a> Combination<'a> {
             return first.try_for_each(visit);
         }
         match self.operation {
+            Operation::Union if self.sets.len() > MANY_SETS => {
+                union(&self.sets, rules).iter().try_for_each(|(member, _)| visit(member))
+            }
             Operation::Union => {
                 let tables = all_in_cells(&self.sets, rules);
                 let tables: SmallVec<[&Table; 8]> = tables.iter().map(|table| &**table).collect();
@@ -99,7 +115,7 @@ impl<'a> Combination<'a> {
                 })
             }
             _ if self.walks_cells() => {
-                let tables = all_in_cells(others, rules);
+                let tables = self.others_in_cells(others, rules);
                 let tables: SmallVec<[&Table; 8]> = tables.iter().map(|table| &**table).collect();
                 let first = in_cells(*first, rules);
                 first.select(&tables, self.wanted(), |member, _| visit(member))
@@ -126,6 +142,18 @@ impl<'a> Combination<'a> {
         matches!(self.sets.first(), Some(SetRef::Large(_)))
     }
 
+    /// The sets that the first is walked beside: of a difference, one of all if they are many.
+    fn others_in_cells(
+        &self,
+        others: &[SetRef<'a>],
+        rules: &SetRules,
+    ) -> SmallVec<[Cow<'a, Table>; 8]> {
+        if self.operation == Operation::Diff && others.len() > MANY_SETS {
+            return std::iter::once(Cow::Owned(union(others, rules))).collect();
+        }
+        all_in_cells(others, rules)
+    }
+
     fn wanted(&self) -> Wanted {
         match self.operation {
             Operation::Diff => Wanted::InNone,
@@ -149,7 +177,7 @@ impl<'a> Combination<'a> {
     /// The result as a set of its own, in the encoding that Redis gives it.
     pub fn build(&self, rules: &SetRules) -> NewSet {
         let cells = self.build_cells(rules);
-        let is_wide = self.operation == Operation::Diff && self.copies_first();
+        let is_wide = self.operation == Operation::Diff && self.copies_first;
         let encoding = match self.sets.first() {
             // COMPAT: such a difference is first as large as the first set; test
             // `a_difference_keeps_the_encoding_of_a_copy`.
@@ -174,23 +202,15 @@ impl<'a> Combination<'a> {
         set
     }
 
-    /// Redis makes a difference by taking all others out of a copy of the first set where that
-    /// looks like less work than looking for each member in all others.
-    fn copies_first(&self) -> bool {
-        let Some(first) = self.sets.first() else { return false };
-        let looks = first.len().saturating_mul(self.sets.len()) / 2;
-        looks > self.sets.iter().map(|set| set.len()).sum()
-    }
-
     fn build_cells(&self, rules: &SetRules) -> Table {
         let Some((first, others)) = self.sets.split_first().filter(|_| !self.is_empty) else {
             return Cells::new(rules.hasher);
         };
         if self.operation == Operation::Union {
-            return self.union(rules);
+            return union(&self.sets, rules);
         }
         if self.walks_cells() {
-            let tables = all_in_cells(others, rules);
+            let tables = self.others_in_cells(others, rules);
             let tables: SmallVec<[&Table; 8]> = tables.iter().map(|table| &**table).collect();
             return in_cells(*first, rules).selected(&tables, self.wanted());
         }
@@ -201,25 +221,43 @@ impl<'a> Combination<'a> {
         });
         cells
     }
+}
 
-    fn union(&self, rules: &SetRules) -> Table {
-        let mut sets = self.sets.clone();
-        sets.sort_by_key(|set| std::cmp::Reverse(set.len()));
-        let mut sets = sets.into_iter();
-        let Some(longest) = sets.next() else { return Cells::new(rules.hasher) };
-        let mut all = in_cells(longest, rules);
-        for set in sets {
-            if set.len().saturating_mul(MUCH_LONGER) > all.len() {
-                all = Cow::Owned(all.union(&in_cells(set, rules)));
-            } else {
-                let all = all.to_mut();
-                set.for_each(&mut |member| {
-                    all.add(member, &[]);
-                });
-            }
-        }
-        all.into_owned()
+/// Redis makes a difference by taking all others out of a copy of the first set where that looks
+/// like less work than looking for each member in all others.
+fn copies_first(sets: &[SetRef<'_>]) -> bool {
+    let Some(first) = sets.first() else { return false };
+    let looks = first.len().saturating_mul(sets.len()) / 2;
+    looks > sets.iter().map(|set| set.len()).sum()
+}
+
+/// Leaves each set where it is named first.
+fn drop_repeated(sets: &mut Sets<'_>) {
+    let mut addresses: SmallVec<[usize; 8]> = sets.iter().map(|set| set.address()).collect();
+    addresses.sort_unstable();
+    if addresses.windows(2).any(|pair| pair[0] == pair[1]) {
+        let mut seen = HashSet::with_capacity(sets.len());
+        sets.retain(|set| seen.insert(set.address()));
     }
+}
+
+fn union(sets: &[SetRef<'_>], rules: &SetRules) -> Table {
+    let mut sets: SmallVec<[_; 8]> = sets.iter().copied().collect();
+    sets.sort_by_key(|set| std::cmp::Reverse(set.len()));
+    let mut sets = sets.into_iter();
+    let Some(longest) = sets.next() else { return Cells::new(rules.hasher) };
+    let mut all = in_cells(longest, rules);
+    for set in sets {
+        if set.len().saturating_mul(MUCH_LONGER) > all.len() {
+            all = Cow::Owned(all.union(&in_cells(set, rules)));
+        } else {
+            let all = all.to_mut();
+            set.for_each(&mut |member| {
+                all.add(member, &[]);
+            });
+        }
+    }
+    all.into_owned()
 }
 
 impl SetRules {

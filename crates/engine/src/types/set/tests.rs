@@ -227,8 +227,8 @@ fn combined(operation: Operation, models: &[&BTreeSet<Vec<u8>>]) -> BTreeSet<Vec
 fn combined_in_every_form() {
     let rules = usual();
     let mut random = Random::from_seed(31);
-    for _ in 0..150 {
-        let sets: Vec<NewSet> = (0..1 + random.index(4))
+    for round in 0..150 {
+        let sets: Vec<NewSet> = (0..1 + random.index(if round % 5 == 0 { 14 } else { 4 }))
             .map(|_| {
                 let size = [0, 3, 60, 400, 3_000][random.index(5)];
                 let kinds = 1 + random.index(4);
@@ -292,4 +292,34 @@ fn small_sets_are_small() {
         };
         assert!(bytes.len() <= bytes_max, "{}", bytes.len());
     }
+}
+
+/// Each time that a set was named, all members were looked for in it again; and a union of many
+/// sets looked each member up in all sets before. This test would not end.
+#[test]
+fn a_set_that_is_named_often_is_looked_at_once() {
+    const TIMES: usize = 200_000;
+    let rules = usual();
+    let texts = |count: usize| (0..count).map(|number| format!("m{number}").into_bytes());
+    let large = of(texts(5_000), &rules);
+    let small = of(texts(3), &rules);
+    for set in [&large, &small] {
+        let named = || std::iter::repeat_n(Some(set.as_ref()), TIMES);
+        let of = |operation| Combination::new(operation, named());
+        let len = set.as_ref().len();
+        assert_eq!(of(Operation::Inter).count(&rules, usize::MAX), len);
+        assert_eq!(of(Operation::Union).count(&rules, usize::MAX), len);
+        assert_eq!(of(Operation::Diff).count(&rules, usize::MAX), 0);
+        assert_eq!(of(Operation::Diff).build(&rules).len(), 0);
+        assert_eq!(of(Operation::Inter).build(&rules).len(), len);
+    }
+    let single: Vec<NewSet> = texts(20_000).map(|text| of(std::iter::once(text), &rules)).collect();
+    let named = || single.iter().map(|set| Some(set.as_ref()));
+    let union = Combination::new(Operation::Union, named());
+    assert_eq!(union.count(&rules, usize::MAX), single.len());
+    let others = named().skip(10);
+    let first = std::iter::once(Some(large.as_ref()));
+    let difference = Combination::new(Operation::Diff, first.chain(others));
+    assert_eq!(difference.count(&rules, usize::MAX), 10);
+    assert_eq!(difference.build(&rules).len(), 10);
 }

@@ -55,6 +55,7 @@ pub struct Group {
     pending: BTreeMap<StreamId, Pending>,
     /// Slots are used again; the order that clients see is that of the names.
     consumers: Vec<Option<Consumer>>,
+    free: Vec<ConsumerKey>,
     names: BTreeMap<Box<[u8]>, ConsumerKey>,
     /// Made when someone first claims by age, and kept up from then on.
     by_age: Option<BTreeMap<Place, StreamId>>,
@@ -129,13 +130,12 @@ impl Group {
             active_ms: None,
             pending: BTreeSet::new(),
         };
-        let slot = self.consumers.iter().position(Option::is_none);
-        let slot = slot.unwrap_or_else(|| {
+        let key = self.free.pop().unwrap_or_else(|| {
             self.consumers.push(None);
-            self.consumers.len() - 1
+            let last = self.consumers.len() - 1;
+            ConsumerKey(u32::try_from(last).expect("memory ends long before"))
         });
-        self.consumers[slot] = Some(consumer);
-        let key = ConsumerKey(u32::try_from(slot).expect("memory ends long before"));
+        self.consumers[key.0 as usize] = Some(consumer);
         self.names.insert(name.into(), key);
         key
     }
@@ -144,6 +144,7 @@ impl Group {
     pub fn remove_consumer(&mut self, name: &[u8]) -> Option<usize> {
         let key = self.names.remove(name)?;
         let consumer = self.consumers[key.0 as usize].take()?;
+        self.free.push(key);
         for id in &consumer.pending {
             if let Some(pending) = self.pending.remove(id) {
                 self.unlist(&pending);
@@ -267,7 +268,8 @@ impl Group {
 
     pub fn memory_bytes(&self) -> usize {
         let tree = |len: usize, bytes: usize| len * bytes * 3 / 2;
-        let consumers = self.consumers.capacity() * size_of::<Option<Consumer>>();
+        let consumers = self.consumers.capacity() * size_of::<Option<Consumer>>()
+            + self.free.capacity() * size_of::<ConsumerKey>();
         let names = tree(self.names.len(), 2 * size_of::<Box<[u8]>>())
             + self.names.keys().map(|name| 2 * name.len()).sum::<usize>();
         let aged = self.by_age.as_ref().map_or(0, BTreeMap::len);
@@ -276,5 +278,29 @@ impl Group {
             + names
             + tree(self.pending.len(), pending)
             + tree(aged, size_of::<Place>() + size_of::<StreamId>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A new consumer's slot was looked for among all slots: a group of many consumers took as long
+    /// as this test would never end.
+    #[test]
+    fn many_consumers_come_and_go_and_their_slots_are_used_again() {
+        const CONSUMERS: usize = 200_000;
+        let mut group = Group::default();
+        for round in 0..2 {
+            let names: Vec<_> = (0..CONSUMERS).map(|at| format!("{round}:{at}")).collect();
+            for name in &names {
+                let key = group.add_consumer(name.as_bytes(), 0);
+                assert_eq!(&*group.consumer(key).name, name.as_bytes());
+            }
+            for name in &names {
+                assert_eq!(group.remove_consumer(name.as_bytes()), Some(0));
+            }
+        }
+        assert_eq!((group.consumers.len(), group.consumers_len()), (CONSUMERS, 0));
     }
 }

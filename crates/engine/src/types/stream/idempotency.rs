@@ -94,7 +94,8 @@ impl Idempotency {
         if let Some(producer) = self.producers.get_mut(producer) {
             producer.expire(over_ms);
         }
-        if now_ms >= self.swept_ms.saturating_add(SWEEP_MS) {
+        // Also if the clock was set back: then the time of the last sweep means nothing.
+        if now_ms >= self.swept_ms.saturating_add(SWEEP_MS) || now_ms < self.swept_ms {
             self.sweep(now_ms);
         }
     }

@@ -5,6 +5,8 @@ use super::entry::{compare_scores, prefix};
 use super::{Direction, Element, Pair, ZsetRef, large};
 use crate::types::set::SetRef;
 use std::cmp::Ordering;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 /// What several scores of one member become.
@@ -48,6 +50,8 @@ pub enum Members<'a> {
 }
 
 const SET_SCORE: f64 = 1.0;
+/// More operands than this are put together before something is looked for in all of them.
+const MANY_OPERANDS: usize = 8;
 
 impl<'a> Members<'a> {
     pub fn len(self) -> usize {
@@ -60,6 +64,15 @@ impl<'a> Members<'a> {
 
     pub fn is_empty(self) -> bool {
         self.len() == 0
+    }
+
+    /// Where they lie; 0 without a key.
+    fn address(self) -> usize {
+        match self {
+            Members::None => 0,
+            Members::Zset(zset) => zset.address(),
+            Members::Set(set) => set.address(),
+        }
     }
 
     fn each(self, mut visit: impl FnMut(Pair<'a>) -> ControlFlow<()>) -> ControlFlow<()> {
@@ -117,6 +130,9 @@ struct Mark {
 
 /// All members of all operands, in order.
 pub fn union<'a>(inputs: &[Input<'a>], aggregate: Aggregate) -> Vec<Scored<'a>> {
+    if inputs.len() > MANY_OPERANDS {
+        return union_of_many(inputs, aggregate);
+    }
     let total = inputs.iter().map(|input| input.members.len()).sum();
     let mut gathered: Vec<Scored<'a>> = Vec::with_capacity(total);
     for input in by_size(inputs) {
@@ -129,6 +145,30 @@ pub fn union<'a>(inputs: &[Input<'a>], aggregate: Aggregate) -> Vec<Scored<'a>> 
     let operands = inputs.iter().filter(|input| !input.members.is_empty()).count();
     if operands > 1 {
         merge(&mut gathered, aggregate);
+    }
+    sort(&mut gathered);
+    gathered
+}
+
+/// As [`union`], in memory for the result alone: a sorted set may be named any number of times.
+fn union_of_many<'a>(inputs: &[Input<'a>], aggregate: Aggregate) -> Vec<Scored<'a>> {
+    let mut gathered: Vec<Scored<'a>> = Vec::new();
+    let mut known: HashMap<Element<'a>, usize> = HashMap::new();
+    for input in by_size(inputs) {
+        let _ = input.members.each(|pair| {
+            let score = aggregate.weigh(pair.score, input.weight);
+            match known.entry(pair.member) {
+                Entry::Vacant(vacant) => {
+                    vacant.insert(gathered.len());
+                    gathered.push(Scored::new(Pair { score: number(score), ..pair }));
+                }
+                Entry::Occupied(at) => {
+                    let sum = &mut gathered[*at.get()].pair.score;
+                    *sum = aggregate.join(*sum, number(score));
+                }
+            }
+            ControlFlow::Continue(())
+        });
     }
     sort(&mut gathered);
     gathered
@@ -201,11 +241,16 @@ fn each_common<'a>(
     let _ = first.members.each(|pair| {
         let mut scored = Scored::new(pair);
         let mut sum = number(aggregate.weigh(pair.score, first.weight));
+        // Operands of one size stand side by side: one that is named often is looked into once.
+        let mut last = (first.members.address(), pair.score);
         for other in others {
-            match other.members.score(pair.member, scored.hash) {
-                None => return ControlFlow::Continue(()),
-                Some(score) => sum = aggregate.join(sum, aggregate.weigh(score, other.weight)),
+            let address = other.members.address();
+            if address != last.0 {
+                let found = other.members.score(pair.member, scored.hash);
+                let Some(score) = found else { return ControlFlow::Continue(()) };
+                last = (address, score);
             }
+            sum = aggregate.join(sum, aggregate.weigh(last.1, other.weight));
         }
         scored.pair.score = sum;
         visit(scored)
@@ -223,24 +268,52 @@ pub fn intersection<'a>(inputs: &[Input<'a>], aggregate: Aggregate) -> Vec<Score
     common
 }
 
+/// Each operand once, where it is named first. Only for what no score depends on.
+fn without_repeated<'a>(inputs: &[Input<'a>]) -> Vec<Input<'a>> {
+    let mut seen = HashSet::with_capacity(inputs.len());
+    inputs.iter().copied().filter(|input| seen.insert(input.members.address())).collect()
+}
+
 /// How many members all operands have; no more than `limit` are looked for.
 pub fn intersection_len(inputs: &[Input<'_>], limit: usize) -> usize {
     let mut count = 0;
-    each_common(inputs, Aggregate::Count, |_| {
+    each_common(&without_repeated(inputs), Aggregate::Count, |_| {
         count += 1;
         if count < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     count
 }
 
+/// The members of all of these.
+fn gather<'a>(inputs: &[Input<'a>]) -> HashSet<Element<'a>> {
+    let mut members = HashSet::new();
+    for input in inputs {
+        let _ = input.members.each(|pair| {
+            members.insert(pair.member);
+            ControlFlow::Continue(())
+        });
+    }
+    members
+}
+
 /// The members of the first operand that no other has, in order.
 pub fn difference<'a>(inputs: &[Input<'a>]) -> Vec<Scored<'a>> {
     let mut left = Vec::new();
     let Some((first, others)) = inputs.split_first() else { return left };
+    if others.iter().any(|other| other.members.address() == first.members.address()) {
+        return left;
+    }
+    let others = without_repeated(others);
+    let taken = (others.len() > MANY_OPERANDS).then(|| gather(&others));
     let _ = first.members.each(|pair| {
         let scored = Scored::new(pair);
-        let mut others = others.iter();
-        if others.all(|other| other.members.score(pair.member, scored.hash).is_none()) {
+        let is_taken = match &taken {
+            Some(taken) => taken.contains(&pair.member),
+            None => {
+                others.iter().any(|other| other.members.score(pair.member, scored.hash).is_some())
+            }
+        };
+        if !is_taken {
             left.push(scored);
         }
         ControlFlow::Continue(())

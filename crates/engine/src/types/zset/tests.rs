@@ -363,7 +363,7 @@ fn combinations_against_maps() {
     for round in 0..60 {
         let mut zsets = Vec::new();
         let mut models = Vec::new();
-        for _ in 0..1 + random.index(4) {
+        for _ in 0..1 + random.index(if round % 5 == 0 { 14 } else { 4 }) {
             let mut zset = Draft::new(Extent::default(), ZsetLimits::default());
             let mut model = Model::new();
             for _ in 0..random.index(400) {
@@ -401,6 +401,25 @@ fn combinations_against_maps() {
         let mut left = models[0].clone();
         left.retain(|name, _| !models[1..].iter().any(|model| model.contains_key(name)));
         assert_eq!(texts(&difference(&inputs)), sorted(&left));
+    }
+}
+
+/// Each time that a sorted set was named, all members were looked for in it again, and a union
+/// gathered all of them before it made one of those that are alike. This test would not end.
+#[test]
+fn a_sorted_set_that_is_named_often_is_looked_at_once() {
+    const TIMES: usize = 1_000_000;
+    const MEMBERS: usize = 1_000;
+    let mut zset = Draft::new(Extent::default(), ZsetLimits::default());
+    for at in 0..MEMBERS {
+        zset.add(format!("m{at}").as_bytes(), 2.0);
+    }
+    let inputs: Vec<Input<'_>> = (0..TIMES).map(|_| operand(&zset, 1.0)).collect();
+    assert!(difference(&inputs).is_empty());
+    assert_eq!(combine::intersection_len(&inputs, usize::MAX), MEMBERS);
+    let few = &inputs[..50];
+    for found in [union(few, Aggregate::Sum), intersection(few, Aggregate::Sum)] {
+        assert!(found.len() == MEMBERS && found.iter().all(|scored| scored.pair.score == 100.0));
     }
 }
 

@@ -8,6 +8,7 @@
 
 use super::blocks::Blocks;
 use super::entry::{Change, Label, RawEntry};
+use super::footprint::Footprint;
 use super::segment::{Gathered, Segment, Spot, Word, buckets_for, capacity_of, larger};
 use russet_base::hash::KeyHasher;
 use std::ptr::NonNull;
@@ -32,14 +33,14 @@ pub(super) struct Place {
 pub(super) struct Core {
     /// Where the entries live, beside those of other tables.
     blocks: Arc<Blocks>,
-    /// Bytes of this table's own blocks.
-    allocated_bytes: usize,
+    /// Of this table's own blocks.
+    allocated: Footprint,
     /// 2^depth pointers, or none while the table has never held a key.
     directory: Vec<NonNull<Segment>>,
     depth: u8,
     /// Segments as deep as the directory: when there is none left, it can be halved.
     deepest: usize,
-    segment_bytes: usize,
+    segments: Footprint,
     pub(super) len: usize,
     pub(super) expires: usize,
     objects: usize,
@@ -57,6 +58,15 @@ pub(super) struct Sweep {
     pub(super) next_due_ms: i64,
     /// The hash at which the pass under way goes on.
     pub(super) position: Option<u64>,
+    /// The time of the last step.
+    pub(super) seen_ms: i64,
+}
+
+impl Sweep {
+    fn new() -> Sweep {
+        let (due_ms, next_due_ms) = (i64::MAX, i64::MAX);
+        Sweep { due_ms, next_due_ms, position: None, seen_ms: i64::MIN }
+    }
 }
 
 #[inline]
@@ -68,16 +78,16 @@ impl Core {
     pub(super) fn new(blocks: Arc<Blocks>) -> Core {
         Core {
             blocks,
-            allocated_bytes: 0,
+            allocated: Footprint::default(),
             directory: Vec::new(),
             depth: 0,
             deepest: 0,
-            segment_bytes: 0,
+            segments: Footprint::default(),
             len: 0,
             expires: 0,
             objects: 0,
             is_changed: false,
-            sweep: Sweep { due_ms: i64::MAX, next_due_ms: i64::MAX, position: None },
+            sweep: Sweep::new(),
         }
     }
 
@@ -86,12 +96,17 @@ impl Core {
     }
 
     pub(super) fn allocated_bytes(&self) -> usize {
-        self.allocated_bytes
+        self.allocated.bytes
+    }
+
+    /// Slots and blocks in the pages of the pool.
+    pub(super) fn pooled_bytes(&self) -> usize {
+        self.segments.pooled_bytes + self.allocated.pooled_bytes
     }
 
     /// Slots and directory.
     pub(super) fn slot_bytes(&self) -> usize {
-        self.segment_bytes + self.directory.capacity() * size_of::<NonNull<Segment>>()
+        self.segments.bytes + self.directory.capacity() * size_of::<NonNull<Segment>>()
     }
 
     pub(super) fn blocks(&self) -> &Blocks {
@@ -185,7 +200,7 @@ impl Core {
         self.make_room(hash, hasher);
         let index = self.index_of(hash);
         let entry = RawEntry::create(&self.blocks, key, value, expiry);
-        self.allocated_bytes += entry.block_bytes();
+        self.allocated += Footprint::of_block(entry.block_bytes());
         let spot = self.segment_mut(index).insert(Word::new(entry, fingerprint_of(hash)));
         self.len += 1;
         self.is_changed = true;
@@ -222,7 +237,7 @@ impl Core {
     /// 1. The entry was detached from this table. 2. Nobody uses it any more.
     pub(super) unsafe fn release(&mut self, entry: RawEntry) {
         let bytes = entry.block_bytes();
-        self.allocated_bytes -= bytes;
+        self.allocated -= Footprint::of_block(bytes);
         // SAFETY: 1. An entry's block has the block size of its layout at all times, and came from
         // the blocks that the table was made with. 2. By the contract.
         unsafe { self.blocks.release(entry.pointer(), bytes) };
@@ -236,7 +251,7 @@ impl Core {
         self.objects -= usize::from(old.label() == Label::OBJECT);
         self.objects += usize::from(change.label == Label::OBJECT);
         if let Some(entry) = old.reshape(change, &self.blocks) {
-            self.allocated_bytes += entry.block_bytes();
+            self.allocated += Footprint::of_block(entry.block_bytes());
             self.is_changed = true;
             self.segment_mut(place.index).replace(place.spot, word.moved_to(entry));
             // SAFETY: 1. The slot, its only user, has let go of the old block.
@@ -263,7 +278,7 @@ impl Core {
             return false;
         }
         let block = self.blocks.allocate(bytes);
-        self.allocated_bytes += bytes;
+        self.allocated += Footprint::of_block(bytes);
         // SAFETY: 1. Both blocks hold `bytes` bytes and are distinct. 2. The copy is an entry.
         let entry = unsafe {
             block.copy_from_nonoverlapping(old.pointer(), bytes);
@@ -299,7 +314,7 @@ impl Core {
     fn make_room(&mut self, hash: u64, hasher: KeyHasher) {
         if self.directory.is_empty() {
             let segment = Segment::new(0, 1, self.blocks.pool());
-            self.segment_bytes += segment.bytes();
+            self.segments += segment.footprint();
             self.directory.push(NonNull::from(Box::leak(segment)));
             self.deepest = 1;
         }
@@ -320,10 +335,11 @@ impl Core {
         let mut words = Gathered::new();
         let segment = self.segment_mut(index);
         segment.gather(&mut words);
-        let before = segment.bytes();
+        let before = segment.footprint();
         segment.rebuild(words.words(), count, &pool);
-        let after = segment.bytes();
-        self.segment_bytes = self.segment_bytes + after - before;
+        let after = segment.footprint();
+        self.segments += after;
+        self.segments -= before;
     }
 
     /// Splits a segment by the next bit of its entries' hashes.
@@ -350,18 +366,20 @@ impl Core {
         let run = self.run_of(index);
         let [low, high] = halves;
         let old = self.segment(index);
-        let (old_bytes, times) = (old.bytes(), (old.expiry_min, old.sweep_after, old.horizon));
+        let (before, times) = (old.footprint(), (old.expiry_min, old.sweep_after, old.horizon));
         let mut twin = Segment::new(depth + 1, buckets_for(high.words().len()), self.blocks.pool());
         let twin_count = twin.count();
         (twin.expiry_min, twin.sweep_after, twin.horizon) = times;
         twin.rebuild(high.words(), twin_count, self.blocks.pool());
-        let twin_bytes = twin.bytes();
+        let twin_footprint = twin.footprint();
         let pool = Arc::clone(self.blocks.pool());
         let segment = self.segment_mut(index);
         segment.depth = depth + 1;
         segment.rebuild(low.words(), buckets_for(low.words().len()), &pool);
-        let new_bytes = segment.bytes();
-        self.segment_bytes = self.segment_bytes + new_bytes + twin_bytes - old_bytes;
+        let after = segment.footprint();
+        self.segments += after;
+        self.segments += twin_footprint;
+        self.segments -= before;
         if depth + 1 == self.depth {
             self.deepest += 2;
         }
@@ -422,7 +440,8 @@ impl Core {
         self.directory[high..high + run.len()].fill(kept);
         let pool = Arc::clone(self.blocks.pool());
         let segment = self.segment_mut(low);
-        let before = segment.bytes() + freed.bytes();
+        let mut before = segment.footprint();
+        before += freed.footprint();
         segment.expiry_min = segment.expiry_min.min(freed.expiry_min);
         // The earlier of both: merge upon merge could put a sweep off for seconds otherwise.
         segment.sweep_after = segment.sweep_after.min(freed.sweep_after);
@@ -430,8 +449,9 @@ impl Core {
         segment.horizon = segment.horizon.min(freed.horizon);
         segment.depth = depth - 1;
         segment.rebuild(words.words(), buckets_for(len + len / 4), &pool);
-        let after = segment.bytes();
-        self.segment_bytes = self.segment_bytes + after - before;
+        let after = segment.footprint();
+        self.segments += after;
+        self.segments -= before;
         freed.dissolve(&pool);
         if depth == self.depth {
             self.deepest -= 2;
@@ -499,8 +519,8 @@ impl Core {
             self.directory.len(),
             if self.len == 0 && self.directory.is_empty() { 0 } else { 1 << self.depth }
         );
-        let (mut len, mut expires, mut objects, mut bytes, mut blocks) = (0, 0, 0, 0, 0);
-        let mut deepest = 0;
+        let (mut len, mut expires, mut objects, mut deepest) = (0, 0, 0, 0);
+        let (mut segments, mut blocks) = (Footprint::default(), Footprint::default());
         for index in self.segments() {
             let segment = self.segment(index);
             let run = self.run_of(index);
@@ -509,7 +529,7 @@ impl Core {
                 self.directory[run.clone()].iter().all(|&other| other == self.directory[index])
             );
             deepest += usize::from(segment.depth == self.depth);
-            bytes += segment.bytes();
+            segments += segment.footprint();
             let (mut own_len, mut own_expires) = (0, 0);
             for (spot, word) in segment.words() {
                 let entry = word.entry();
@@ -527,7 +547,7 @@ impl Core {
                 }
                 own_len += 1;
                 objects += usize::from(entry.label() == Label::OBJECT);
-                blocks += entry.block_bytes();
+                blocks += Footprint::of_block(entry.block_bytes());
             }
             assert_eq!(own_len, usize::from(segment.len));
             assert_eq!(own_expires, usize::from(segment.expires));
@@ -539,8 +559,8 @@ impl Core {
             len += own_len;
             expires += own_expires;
         }
-        let mine = (self.len, self.expires, self.objects, self.segment_bytes, self.deepest);
-        assert_eq!(mine, (len, expires, objects, bytes, deepest));
-        assert_eq!(self.allocated_bytes(), blocks);
+        let mine = (self.len, self.expires, self.objects, self.deepest);
+        assert_eq!(mine, (len, expires, objects, deepest));
+        assert_eq!((self.segments, self.allocated), (segments, blocks));
     }
 }

@@ -59,6 +59,12 @@ impl<O> Table<O> {
         self.core.slot_bytes() + self.core.allocated_bytes()
     }
 
+    /// Those of [`Table::memory_bytes`] that lie in the pages of the pool. The others come from the
+    /// global allocator.
+    pub fn pooled_bytes(&self) -> usize {
+        self.core.pooled_bytes()
+    }
+
     /// Bytes of live entries, by the size of their blocks.
     pub fn allocated_bytes(&self) -> usize {
         self.core.allocated_bytes()

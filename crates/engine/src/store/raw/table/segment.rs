@@ -7,6 +7,7 @@
 //! carries the mark "overflowed": a search goes on past a bucket only if it is marked.
 
 use super::entry::RawEntry;
+use super::footprint::Footprint;
 use super::pages::{ADDRESS_BITS, GROUP_BYTES, PagePool};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::{NonNull, null_mut};
@@ -265,8 +266,11 @@ impl Segment {
         self.groups[0].addr() >> ADDRESS_BITS
     }
 
-    pub(super) fn bytes(&self) -> usize {
-        size_of::<Segment>() + self.count() * size_of::<Bucket>()
+    /// Whole groups are the pool's, a shorter one and the segment itself the allocator's.
+    pub(super) fn footprint(&self) -> Footprint {
+        let bucket_bytes = self.count() * size_of::<Bucket>();
+        let pooled_bytes = if self.count() < GROUP_BUCKETS { 0 } else { bucket_bytes };
+        Footprint { bytes: size_of::<Segment>() + bucket_bytes, pooled_bytes }
     }
 
     pub(super) fn is_full(&self) -> bool {

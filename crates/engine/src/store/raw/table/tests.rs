@@ -248,6 +248,30 @@ fn memory_comes_back_after_mass_deletion() {
     assert_eq!((table.memory_bytes(), pool.used_bytes()), (0, 0));
 }
 
+/// Entries of more than a kilobyte come from the global allocator, which counts them; the table
+/// counted them once more, so that `used_memory` was twice what a value of 4,000 bytes takes.
+#[test]
+fn what_the_allocator_counts_is_not_counted_by_the_table() {
+    let (mut table, pool) = table::<u64>();
+    for (number, len) in [0, 10, 500, 990, 1100, 4000, 4000, 60_000].into_iter().enumerate() {
+        let key = key(number);
+        table.insert(&key, hash(&key), NewValue::Bytes(&vec![7; len]), None);
+    }
+    table.check();
+    assert!(table.memory_bytes() > 69_000);
+    assert!((1500..3000).contains(&table.pooled_bytes()), "{}", table.pooled_bytes());
+    for number in 100..300 {
+        let key = key(number);
+        table.insert(&key, hash(&key), NewValue::Bytes(&[7; 2000]), None);
+    }
+    table.check();
+    // Of these only the slots are in the pool.
+    assert!(table.pooled_bytes() <= pool.used_bytes());
+    assert!(table.pooled_bytes() < 8000, "{}", table.pooled_bytes());
+    table.clear();
+    assert_eq!(table.pooled_bytes(), 0);
+}
+
 #[test]
 fn tables_of_several_threads_share_blocks() {
     let pool = Arc::new(PagePool::new());

@@ -174,8 +174,11 @@ impl<O> Table<O> {
         expired: &mut dyn FnMut(Gone<'_>, Deleted<O>),
     ) -> bool {
         let sweep = &mut self.core.sweep;
-        if sweep.position.is_none() {
-            if self.core.expires == 0 || sweep.due_ms > now_ms {
+        // Then all that was put off until a time after the last step would rest until then.
+        let is_set_back = now_ms < sweep.seen_ms.saturating_sub(SWEEP_INTERVAL_MS);
+        sweep.seen_ms = now_ms;
+        if sweep.position.is_none() || is_set_back {
+            if self.core.expires == 0 || (sweep.due_ms > now_ms && !is_set_back) {
                 return false;
             }
             sweep.position = Some(0);
@@ -192,10 +195,12 @@ impl<O> Table<O> {
             }
             let index = self.core.index_of(position);
             let next = self.core.end_of(index);
-            let segment = self.core.segment(index);
-            // The clock may have been set back: then the time of the last sweep means nothing.
-            let is_rested = segment.sweep_after <= now_ms
-                || segment.sweep_after > now_ms.saturating_add(SWEEP_INTERVAL_MS);
+            let segment = self.core.segment_mut(index);
+            if segment.sweep_after > now_ms.saturating_add(SWEEP_INTERVAL_MS) {
+                // The clock was set back: the time of the last sweep means nothing.
+                segment.sweep_after = i64::MIN;
+            }
+            let is_rested = segment.sweep_after <= now_ms;
             spent += 1;
             let is_due = segment.expires > 0 && segment.expiry_min <= now_ms && is_rested;
             if is_due {

@@ -230,3 +230,28 @@ fn keys_that_expire_all_along_are_gone_within_a_second() {
     }
     assert_eq!((gone, table.len()), (KEYS, 0));
 }
+
+/// What was swept before the clock was set back rested until the old time was reached again.
+#[test]
+fn keys_expire_on_time_after_the_clock_was_set_back() {
+    const DAY_MS: i64 = 86_400_000;
+    let (mut table, _pool) = table();
+    let mut gone = 0;
+    let mut step = |table: &mut Table<u64>, now_ms| {
+        while table.expire_step(now_ms, 100, &mut |_, _| gone += 1) {}
+        table.check();
+        gone
+    };
+    for number in 0..KEYS {
+        let at_ms = if number % 2 == 0 { DAY_MS } else { 3 * DAY_MS };
+        put(&mut table, number, Some(at_ms));
+    }
+    assert_eq!(step(&mut table, DAY_MS), KEYS.div_ceil(2));
+    // A day back: one new key in each ten ends within a second of then.
+    let late = (0..KEYS).step_by(10).map(|number| KEYS + number);
+    late.clone().for_each(|number| put(&mut table, number, Some(900)));
+    assert_eq!(step(&mut table, 500), KEYS.div_ceil(2));
+    let late = late.count();
+    assert_eq!(step(&mut table, 1000), KEYS.div_ceil(2) + late);
+    assert_eq!(step(&mut table, 3 * DAY_MS), KEYS + late);
+}

@@ -1,0 +1,82 @@
+//! What a command did, for those who must hear of it: counted, published and served before the
+//! shards are unlocked. Which changes there are is up to `keys`, who hears of them to the callers.
+
+use crate::event::{Event, EventClasses, Notice};
+use crate::store::shard_set::ShardSet;
+use std::collections::HashSet;
+
+/// A key that someone waits for and that was touched.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReadyKey {
+    pub db: usize,
+    pub key: Box<[u8]>,
+}
+
+/// What a command did, for those who must hear of it before the shards are unlocked. One is used
+/// for many commands: the counters add up, the rest is empty again once it is settled.
+#[derive(Debug, Default)]
+pub struct Effects {
+    /// Changes to the data, as `rdb_changes_since_last_save` counts them.
+    pub dirty: u64,
+    pub hits: u64,
+    pub misses: u64,
+    pub notices: Vec<Notice>,
+    pub ready: Vec<ReadyKey>,
+    /// The classes of events that someone asked for.
+    pub(crate) wanted: EventClasses,
+    /// The shards whose gauges are out of date.
+    pub(crate) touched: ShardSet,
+}
+
+impl Effects {
+    /// Somebody must hear of what was done before the next command.
+    #[inline]
+    pub fn has_told(&self) -> bool {
+        !self.notices.is_empty() || !self.ready.is_empty()
+    }
+
+    /// Nothing is left to do before the shards are unlocked.
+    #[inline]
+    pub fn is_settled(&self) -> bool {
+        self.touched.is_empty() && self.notices.is_empty() && self.ready.is_empty()
+    }
+
+    /// Leaves each ready key once, where it came first: a script can touch a key many times, and
+    /// each time is a look at all who wait for it.
+    pub fn dedup_ready(&mut self) {
+        if self.ready.len() > 1 {
+            let mut seen = HashSet::with_capacity(self.ready.len());
+            let is_first: Vec<bool> = self.ready.iter().map(|ready| seen.insert(ready)).collect();
+            let mut is_first = is_first.into_iter();
+            self.ready.retain(|_| is_first.next() == Some(true));
+        }
+    }
+
+    /// Notes that the gauges of a shard are out of date.
+    pub(crate) fn mark_touched(&mut self, shard: usize) {
+        self.touched.insert(shard);
+    }
+
+    #[inline]
+    pub(crate) fn notice(&mut self, db: usize, key: &[u8], event: Event) {
+        if self.wanted.has_any(event.class) {
+            self.notices.push(Notice { db, event, key: key.into() });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A script that touched a key many times had everyone who waited for it looked at as often.
+    #[test]
+    fn a_key_that_was_touched_often_is_ready_once() {
+        let ready = |db, key: &str| ReadyKey { db, key: key.as_bytes().into() };
+        let mut effects = Effects::default();
+        effects.ready.extend(["a", "b", "a", "c", "b", "a"].map(|key| ready(0, key)));
+        effects.ready.push(ready(1, "a"));
+        effects.dedup_ready();
+        assert_eq!(effects.ready, [ready(0, "a"), ready(0, "b"), ready(0, "c"), ready(1, "a")]);
+    }
+}

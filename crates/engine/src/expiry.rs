@@ -1,0 +1,65 @@
+//! The active half of expiry: what nobody looks up is removed step by step, shard by shard. Its
+//! effects are those of any other change: the shard stays locked until they are published, so that
+//! an `expired` event comes before that of the write that follows.
+
+use crate::event::Event;
+use crate::field_expiry::bound_of_gone;
+use crate::keys::{Effects, Keys, ReadyKey};
+use crate::keyspace::Keyspace;
+use crate::shard::Shard;
+use russet_base::clock::UnixMillis;
+
+impl Keyspace {
+    /// Removes up to about `budget` expired keys, and as many fields, of one shard. The effects are
+    /// to be published before the view is dropped. Also says whether more are due. None without
+    /// anything to do, or if the shard is busy: it will be visited again.
+    pub fn expire_shard<'a>(
+        &'a self,
+        shard: usize,
+        effects: &'a mut Effects,
+        (now, budget): (UnixMillis, usize),
+    ) -> Option<(Keys<'a>, bool)> {
+        let mut locked = self.lock_none();
+        locked.try_add_now(shard)?;
+        let mut keys = self.keys(locked, effects, (0, now));
+        if !keys.may_expire() {
+            return None;
+        }
+        let has_more = keys.expire_step(shard, budget) | keys.expire_fields_step(shard, budget);
+        Some((keys, has_more))
+    }
+}
+
+impl Keys<'_> {
+    fn expire_step(&mut self, index: usize, budget: usize) -> bool {
+        let (keyspace, now, effects) = (self.keyspace, self.now, &mut *self.effects);
+        let gauges = &keyspace.gauges()[index];
+        let held = self.locked.shard(index);
+        let mut has_more = false;
+        for db in 0..held.tables.end() {
+            if held.tables[db].expires_len() == 0 {
+                continue;
+            }
+            let mut count = 0;
+            let Shard { tables, watched, waiting, fields, .. } = held;
+            has_more |= tables[db].expire_step(now.0, budget, &mut |gone, value| {
+                let key = gone.key;
+                fields[db].forget(key, bound_of_gone(&gone, value.object()));
+                count += 1;
+                watched.expire(db, key);
+                if waiting.is_awaited(db, key) {
+                    effects.ready.push(ReadyKey { db, key: key.into() });
+                }
+                effects.notice(db, key, Event::EXPIRED);
+                if let Some(object) = value.into_object() {
+                    keyspace.reclaimer().reclaim(object);
+                }
+            });
+            if count > 0 {
+                gauges.count_expired(count);
+                gauges.publish(held, db);
+            }
+        }
+        has_more
+    }
+}
