@@ -18,6 +18,7 @@ mod geo;
 mod handlers;
 mod hash;
 mod help;
+pub mod http_guard;
 mod hyperloglog;
 pub mod latency;
 mod list;
