@@ -67,7 +67,8 @@ pub struct ProcessReport {
     pub cpu: CpuTimes,
     /// Of processes that were started by this one and have ended.
     pub children_cpu: CpuTimes,
-    pub main_thread_cpu: CpuTimes,
+    /// Of the threads that run commands, taken together.
+    pub command_threads_cpu: CpuTimes,
 }
 
 #[derive(Clone, Copy, Debug, Default)]

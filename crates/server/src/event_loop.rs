@@ -18,7 +18,7 @@ mod state;
 mod stream;
 mod turn;
 
-pub use fleet::Fleet;
+pub use fleet::{Fleet, LOOP_THREAD_NAME};
 pub use mailbox::Address;
 pub use stream::{Listener, Peer, Stream};
 
