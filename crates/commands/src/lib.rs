@@ -2,10 +2,12 @@
 //! Every command's one home, and the way there: dispatch, sessions, transactions, blocking,
 //! publish/subscribe, configuration. It knows no sockets.
 
+mod acl;
 mod bitmap;
 pub mod blocking;
 mod bloom;
 pub mod clients;
+mod cluster;
 pub mod config;
 pub mod connection;
 pub mod ctx;
@@ -29,6 +31,7 @@ pub mod node;
 pub mod once;
 pub mod pause;
 pub mod pubsub;
+mod replication;
 mod scanning;
 pub mod scripting;
 mod server;
