@@ -18,8 +18,8 @@ fn info(client: &mut Client, section: &str, name: &str) -> String {
     line.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
 }
 
-/// `used_cpu_user_main_thread` was that of the thread which waits for the end of the process, and so
-/// was 0 for ever; whoever watches it to see how busy a server is saw nothing.
+/// `used_cpu_user_main_thread` was the time of the thread that waits for the end of the process,
+/// and so it was 0 for ever: whoever watches it to see how busy a server is saw nothing.
 #[test]
 fn the_time_of_the_threads_that_run_commands_is_told() {
     let server = Server::start(Kind::Russet, &[]).unwrap();

@@ -70,9 +70,9 @@ fn large_values_and_many_arguments() {
     assert_eq!(items[99_999], Reply::Bulk(b"99999".to_vec()));
 }
 
-/// A web page can make a browser send an HTTP request to a local port, and the lines of its body ran
-/// as inline commands: `POST / HTTP/1.1 ... Host: x` and `SET pwned yes` in the body wrote the key.
-/// Padding was no hindrance: what lay behind more than one read ran, too.
+/// A web page can make a browser send an HTTP request to a local port, and the lines of its body
+/// ran as inline commands: `POST / HTTP/1.1 ... Host: x` and `SET pwned yes` in the body wrote the
+/// key. Padding was no hindrance: what lay behind more than one read ran, too.
 #[test]
 fn an_http_request_closes_the_connection_and_nothing_of_it_runs() {
     let server = Server::start(Kind::Russet, &[]).unwrap();

@@ -124,9 +124,11 @@ fn as_a_set_in_every_form() {
                 if step % 101 == 0 {
                     assert_eq!(contents(set), model);
                     let mut seen = BTreeSet::new();
-                    let mut cursor = set.scan(0, &mut |member| _ = seen.insert(member.to_vec()));
+                    let mut cursor =
+                        set.scan(0, 10, &mut |member| _ = seen.insert(member.to_vec()));
                     while cursor != 0 {
-                        cursor = set.scan(cursor, &mut |member| _ = seen.insert(member.to_vec()));
+                        cursor =
+                            set.scan(cursor, 10, &mut |member| _ = seen.insert(member.to_vec()));
                     }
                     assert_eq!(seen, model);
                 }
@@ -204,7 +206,7 @@ fn small_sets_are_scanned_in_one_go() {
         });
         let set = of(texts, &usual());
         let mut seen = 0;
-        assert_eq!(set.as_ref().scan(0, &mut |_| seen += 1), 0);
+        assert_eq!(set.as_ref().scan(0, 10, &mut |_| seen += 1), 0);
         assert_eq!(seen, 100);
     }
 }
