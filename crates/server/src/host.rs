@@ -3,6 +3,7 @@
 use crate::event_loop::{Fleet, LOOP_THREAD_NAME};
 use crate::listen::{self, Doors};
 use crate::log::{Level, Log};
+use crate::open_files::OpenFiles;
 use crate::service::RussetService;
 use russet_commands::config::Directive;
 use russet_commands::node::{AllocatorReport, CpuTimes, Host, Node, ProcessReport};
@@ -26,6 +27,21 @@ pub struct Process {
 }
 
 pub struct ProcessHost(pub Arc<Process>);
+
+impl ProcessHost {
+    /// Whether the system can have as many clients as `maxclients` says.
+    fn check_clients(&self) -> Result<(), String> {
+        let Some(node) = self.0.node.get().and_then(Weak::upgrade) else { return Ok(()) };
+        let clients = u64::try_from(node.config.int(Directive::MaxClients)).unwrap_or(0);
+        match OpenFiles::new(self.threads()).allow(clients) {
+            allowed if allowed == clients => Ok(()),
+            allowed => Err(format!(
+                "The operating system is not able to handle the specified number of clients, try \
+                 with {allowed}"
+            )),
+        }
+    }
+}
 
 impl Host for ProcessHost {
     fn allocator(&self) -> AllocatorReport {
@@ -55,6 +71,7 @@ impl Host for ProcessHost {
                     _ => Ok(()),
                 }
             }
+            Directive::MaxClients => self.check_clients(),
             Directive::LogLevel => {
                 let node = self.0.node.get().and_then(Weak::upgrade);
                 if let (Some(log), Some(node)) = (self.0.log.get(), node) {
