@@ -38,7 +38,9 @@ pub struct Server {
     child: Child,
     address: SocketAddr,
     dir: PathBuf,
-    /// What it printed since it was ready.
+    /// What it printed until it was ready.
+    first_lines: Vec<String>,
+    /// And since then.
     output: Mutex<Option<mpsc::Receiver<String>>>,
 }
 
@@ -55,6 +57,14 @@ impl Server {
         Server::start_with(kind, Some(file), extra)
     }
 
+    /// Starts Russet with a limit of open files.
+    pub fn start_limited(files: u64, extra: &[&str]) -> Result<Server, String> {
+        let limit = format!("--nofile={files}:{files}");
+        let mut command = Command::new("prlimit");
+        command.arg(limit).arg(binary(Kind::Russet)?);
+        Server::start_command(command, extra)
+    }
+
     fn start_with(kind: Kind, file: Option<&str>, extra: &[&str]) -> Result<Server, String> {
         let binary = binary(kind)?;
         // The port is free when asked and may be taken a moment later, so try a few.
@@ -69,11 +79,17 @@ impl Server {
     }
 
     fn start_once(binary: &Path, file: Option<&str>, extra: &[&str]) -> Result<Server, String> {
+        let mut command = Command::new(binary);
+        command.args(file);
+        Server::start_command(command, extra)
+    }
+
+    /// Adds where to listen and where to live to a command that starts a server, and starts it.
+    fn start_command(mut command: Command, extra: &[&str]) -> Result<Server, String> {
         let port = free_port()?;
         let dir = std::env::temp_dir().join(format!("russet-test-{}-{port}", std::process::id()));
         std::fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
-        let child = Command::new(binary)
-            .args(file)
+        let child = command
             .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--dir"])
             .arg(&dir)
             .args(extra)
@@ -81,9 +97,10 @@ impl Server {
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
             .spawn()
-            .map_err(|error| format!("{}: {error}", binary.display()))?;
+            .map_err(|error| format!("{}: {error}", command.get_program().display()))?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let mut server = Server { child, address, dir, output: Mutex::default() };
+        let (first_lines, output) = (Vec::new(), Mutex::default());
+        let mut server = Server { child, address, dir, first_lines, output };
         server.wait_until_ready()?;
         Ok(server)
     }
@@ -121,6 +138,11 @@ impl Server {
         None
     }
 
+    /// What it printed until it was ready.
+    pub fn lines_before_ready(&self) -> &[String] {
+        &self.first_lines
+    }
+
     /// The next line that the server prints; None if there is none in time.
     pub fn next_line(&self, wait: Duration) -> Option<String> {
         let output = self.output.lock().unwrap_or_else(|poison| poison.into_inner());
@@ -148,6 +170,7 @@ impl Server {
                 Err(_) => return Err(format!("not ready; it printed:\n{}", lines.join("\n"))),
             }
         }
+        self.first_lines = lines;
         self.output = Mutex::new(Some(told));
         TcpStream::connect(self.address).map(drop).map_err(|error| format!("ready, but {error}"))
     }

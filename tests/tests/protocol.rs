@@ -70,6 +70,33 @@ fn large_values_and_many_arguments() {
     assert_eq!(items[99_999], Reply::Bulk(b"99999".to_vec()));
 }
 
+/// A web page can make a browser send an HTTP request to a local port, and the lines of its body
+/// ran as inline commands: `POST / HTTP/1.1 ... Host: x` and `SET pwned yes` in the body wrote the
+/// key. Padding was no hindrance: what lay behind more than one read ran, too.
+#[test]
+fn an_http_request_closes_the_connection_and_nothing_of_it_runs() {
+    let server = Server::start(Kind::Russet, &[]).unwrap();
+    let padding = "X-Padding: y\r\n".repeat(40_000);
+    let requests = [
+        "POST / HTTP/1.1\r\nHost: x\r\n\r\nSET pwned yes\r\n".to_owned(),
+        "GET / HTTP/1.1\r\nhost: x\r\n\r\nSET pwned yes\r\n".to_owned(),
+        "MULTI\r\nSET pwned yes\r\nHost: x\r\nEXEC\r\n".to_owned(),
+        format!("POST / HTTP/1.1\r\n{padding}SET pwned yes\r\n"),
+    ];
+    for request in &requests {
+        let mut page = Client::connect(server.address()).unwrap();
+        // The server closes before it has read all of the longest.
+        let _may_be_cut_short = page.send_raw(request.as_bytes());
+        while page.read(REPLY_WAIT).is_ok() {}
+        assert!(page.is_closed(REPLY_WAIT), "{}", &request[..30]);
+    }
+    let mut client = Client::connect(server.address()).unwrap();
+    assert_eq!(client.call(&["EXISTS", "pwned"]).unwrap(), Reply::Int(0));
+    let logged = server.next_line(REPLY_WAIT).unwrap();
+    assert!(logged.contains("POST or Host:") && logged.contains("127.0.0.1:"), "{logged}");
+    assert!(server.next_line(Duration::ZERO).is_none(), "one warning a minute is enough");
+}
+
 /// A client that never reads is cut off at the limit; others feel nothing.
 #[test]
 fn a_client_that_never_reads_is_cut_off() {

@@ -5,6 +5,12 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io::Read;
 
+/// Fills `bytes` with what nobody can guess: for passwords and the like, for which [`Random`] is no
+/// source. Fails where the system gives none, rather than take less.
+pub fn fill_with_secrets(bytes: &mut [u8]) -> std::io::Result<()> {
+    std::fs::File::open("/dev/urandom")?.read_exact(bytes)
+}
+
 #[derive(Clone, Debug)]
 pub struct Random {
     state: [u64; 4],
@@ -29,8 +35,7 @@ impl Random {
     /// standard library got from it.
     pub fn from_entropy() -> Self {
         let mut bytes = [0u8; 32];
-        let read = std::fs::File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut bytes));
-        let state = match read {
+        let state = match fill_with_secrets(&mut bytes) {
             Ok(()) => std::array::from_fn(|word| {
                 std::array::from_fn::<u8, 8, _>(|byte| bytes[word * 8 + byte])
             })

@@ -1,7 +1,9 @@
 //! The table itself, one file per group, and the vocabulary that all of them use.
 
+pub mod acl;
 pub mod bitmap;
 pub mod bloom;
+pub mod cluster;
 pub mod connection;
 pub mod generic;
 pub mod geo;
@@ -9,6 +11,7 @@ pub mod hash;
 pub mod hyperloglog;
 pub mod list;
 pub mod pubsub;
+pub mod replication;
 pub mod scripting;
 pub mod server;
 pub mod set;

@@ -20,6 +20,7 @@ const TIPS: &[&str] = &[
     "request_policy:special",
     "response_policy:all_succeeded",
     "response_policy:agg_logical_and",
+    "response_policy:agg_min",
     "response_policy:agg_sum",
     "response_policy:one_succeeded",
     "response_policy:special",

@@ -7,6 +7,7 @@ use crate::error::Refusal;
 use crate::gate;
 use crate::generic;
 use crate::handlers;
+use crate::http_guard;
 use crate::mail::WakeByMail;
 use crate::node::Node;
 use crate::once;
@@ -182,6 +183,10 @@ impl Worker {
     pub fn run(&mut self, session: &mut Session, args: Args, sink: &mut dyn Sink) -> Progress {
         let command = match resolve(args) {
             Ok(command) => command,
+            Err(_) if http_guard::is_http(args.at(0)) => {
+                http_guard::close(&self.node, session);
+                return Progress::Done;
+            }
             Err(unknown) => {
                 let is_known = session.is_authenticated();
                 let refusal = if is_known { unknown_text(unknown, args) } else { Refusal::NoAuth };

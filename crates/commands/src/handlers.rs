@@ -6,8 +6,8 @@ use crate::ctx::Handler;
 use crate::pubsub::{inspect, publish, subscribe};
 use crate::scripting::function;
 use crate::{
-    bitmap, bloom, connection, generic, geo, hash, help, hyperloglog, list, once, scripting,
-    server, set, stream, string, transactions, zset,
+    acl, bitmap, bloom, cluster, connection, generic, geo, hash, help, hyperloglog, list, once,
+    replication, scripting, server, set, stream, string, transactions, zset,
 };
 use russet_catalog::Command;
 
@@ -36,6 +36,7 @@ pub(crate) const fn of(call: Command) -> Handler {
         Command::ClientPause => connection::pause::pause,
         Command::ClientUnpause => connection::pause::unpause,
         Command::ClientUnblock => connection::pause::unblock,
+        Command::ClientImportSource => client::import_source,
         Command::ClientHelp => help::help,
         Command::ClientCaching => tracking::caching,
         Command::ClientGetredir => tracking::getredir,
@@ -346,6 +347,71 @@ pub(crate) const fn of(call: Command) -> Handler {
         Command::LatencyHelp => help::help,
         Command::Shutdown => server::shutdown,
         Command::Monitor => server::monitor,
+        Command::Lastsave => server::lastsave,
+        Command::Module => help::container,
+        Command::ModuleHelp => help::help,
+        Command::ModuleList => server::module_list,
+        Command::ModuleLoad | Command::ModuleLoadex | Command::ModuleUnload => {
+            server::module_refused
+        }
+        // acl
+        Command::Acl => help::container,
+        Command::AclCat => acl::cat,
+        Command::AclGenpass => acl::genpass,
+        Command::AclGetuser => acl::getuser,
+        Command::AclHelp => help::help,
+        Command::AclList => acl::list,
+        Command::AclUsers => acl::users,
+        Command::AclWhoami => acl::whoami,
+        Command::AclDeluser
+        | Command::AclDryrun
+        | Command::AclLoad
+        | Command::AclLog
+        | Command::AclSave
+        | Command::AclSetuser => acl::refused,
+        // replication
+        Command::Role => replication::role,
+        Command::Replicaof | Command::Slaveof => replication::replicaof,
+        Command::Wait => replication::wait,
+        Command::Waitaof => replication::waitaof,
+        // cluster
+        Command::Readonly | Command::Readwrite => cluster::any_reads,
+        Command::Cluster => help::container,
+        Command::ClusterKeyslot => cluster::keyslot,
+        Command::Asking
+        | Command::ClusterAddslots
+        | Command::ClusterAddslotsrange
+        | Command::ClusterBumpepoch
+        | Command::ClusterCancelslotmigrations
+        | Command::ClusterCountFailureReports
+        | Command::ClusterCountkeysinslot
+        | Command::ClusterDelslots
+        | Command::ClusterDelslotsrange
+        | Command::ClusterFailover
+        | Command::ClusterFlushslot
+        | Command::ClusterFlushslots
+        | Command::ClusterForget
+        | Command::ClusterGetkeysinslot
+        | Command::ClusterGetslotmigrations
+        | Command::ClusterHelp
+        | Command::ClusterInfo
+        | Command::ClusterLinks
+        | Command::ClusterMeet
+        | Command::ClusterMigrateslots
+        | Command::ClusterMyid
+        | Command::ClusterMyshardid
+        | Command::ClusterNodes
+        | Command::ClusterReplicas
+        | Command::ClusterReplicate
+        | Command::ClusterReset
+        | Command::ClusterSaveconfig
+        | Command::ClusterSetConfigEpoch
+        | Command::ClusterSetslot
+        | Command::ClusterShards
+        | Command::ClusterSlaves
+        | Command::ClusterSlotStats
+        | Command::ClusterSlots
+        | Command::ClusterSyncslots => cluster::refused,
         // scripting
         Command::Eval => scripting::eval,
         Command::Evalsha => scripting::evalsha,

@@ -2,11 +2,13 @@
 //! Every command's one home, and the way there: dispatch, sessions, transactions, blocking,
 //! publish/subscribe, configuration. It knows no sockets.
 
+mod acl;
 mod bitmap;
 pub mod blocking;
 mod bloom;
 pub mod client;
 pub mod clients;
+mod cluster;
 pub mod config;
 pub mod connection;
 pub mod ctx;
@@ -19,6 +21,7 @@ mod geo;
 mod handlers;
 mod hash;
 mod help;
+pub mod http_guard;
 mod hyperloglog;
 pub mod latency;
 mod list;
@@ -29,6 +32,7 @@ pub mod node;
 pub mod once;
 pub mod pause;
 pub mod pubsub;
+mod replication;
 mod scanning;
 pub mod scripting;
 mod server;

@@ -2,6 +2,7 @@
 
 use crate::clients::Clients;
 use crate::config::{Config, Directive};
+use crate::http_guard::HttpGuard;
 use crate::latency::LatencyMonitor;
 use crate::monitor::Monitors;
 use crate::once::OnceStats;
@@ -66,7 +67,8 @@ pub struct ProcessReport {
     pub cpu: CpuTimes,
     /// Of processes that were started by this one and have ended.
     pub children_cpu: CpuTimes,
-    pub main_thread_cpu: CpuTimes,
+    /// Of the threads that run commands, taken together.
+    pub command_threads_cpu: CpuTimes,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -97,6 +99,7 @@ pub struct Node {
     pub latency: LatencyMonitor,
     pub scripts: Scripts,
     pub once: OnceStats,
+    pub http_guard: HttpGuard,
     pub clock: Arc<dyn Clock>,
     pub host: Box<dyn Host>,
     pub run_id: String,
@@ -151,6 +154,7 @@ impl Node {
             latency: LatencyMonitor::default(),
             scripts: Scripts::default(),
             once: OnceStats::default(),
+            http_guard: HttpGuard::default(),
             clock,
             host,
             run_id: random.run_id(),

@@ -7,6 +7,7 @@ mod latency;
 mod logs;
 mod lolwut;
 mod memory;
+mod modules;
 
 pub(crate) use config::{config_get, config_resetstat, config_rewrite, config_set};
 pub(crate) use debug::debug;
@@ -22,6 +23,7 @@ pub(crate) use lolwut::lolwut;
 pub(crate) use memory::{
     memory_doctor, memory_malloc_stats, memory_purge, memory_stats, memory_usage,
 };
+pub(crate) use modules::{module_list, module_refused};
 
 use crate::clients::ClientFlags;
 use crate::ctx::{Ctx, DONE, Outcome};
@@ -45,6 +47,12 @@ pub(crate) fn time(ctx: &mut Ctx, _args: Args) -> Outcome {
     ctx.reply.array(2);
     ctx.reply.bulk_int(micros.div_euclid(1_000_000));
     ctx.reply.bulk_int(micros.rem_euclid(1_000_000));
+    DONE
+}
+
+/// Nothing is saved yet. As on a server that has not saved since its start, that is what counts.
+pub(crate) fn lastsave(ctx: &mut Ctx, _args: Args) -> Outcome {
+    ctx.reply.int(ctx.node.started_ms.div_euclid(1000));
     DONE
 }
 

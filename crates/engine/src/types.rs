@@ -12,6 +12,7 @@ pub mod hyperloglog;
 pub mod lcs;
 pub mod list;
 mod murmur;
+mod scan;
 pub mod set;
 pub mod stream;
 pub mod string;

@@ -19,7 +19,7 @@ mod stream;
 mod timers;
 mod turn;
 
-pub use fleet::Fleet;
+pub use fleet::{Fleet, LOOP_THREAD_NAME};
 pub use mailbox::Address;
 pub use stream::{Listener, Peer, Stream};
 

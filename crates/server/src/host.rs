@@ -1,11 +1,13 @@
 //! What the process tells the commands about itself.
 
-use crate::event_loop::Fleet;
+use crate::event_loop::{Fleet, LOOP_THREAD_NAME};
 use crate::listen::{self, Doors};
 use crate::log::{Level, Log};
+use crate::open_files::OpenFiles;
 use crate::service::RussetService;
 use russet_commands::config::Directive;
 use russet_commands::node::{AllocatorReport, CpuTimes, Host, Node, ProcessReport};
+use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use tikv_jemalloc_ctl::{Access, AsName, arenas, epoch, stats, stats_print, version};
@@ -25,6 +27,21 @@ pub struct Process {
 }
 
 pub struct ProcessHost(pub Arc<Process>);
+
+impl ProcessHost {
+    /// Whether the system can have as many clients as `maxclients` says.
+    fn check_clients(&self) -> Result<(), String> {
+        let Some(node) = self.0.node.get().and_then(Weak::upgrade) else { return Ok(()) };
+        let clients = u64::try_from(node.config.int(Directive::MaxClients)).unwrap_or(0);
+        match OpenFiles::new(self.threads()).allow(clients) {
+            allowed if allowed == clients => Ok(()),
+            allowed => Err(format!(
+                "The operating system is not able to handle the specified number of clients, try \
+                 with {allowed}"
+            )),
+        }
+    }
+}
 
 impl Host for ProcessHost {
     fn allocator(&self) -> AllocatorReport {
@@ -54,6 +71,7 @@ impl Host for ProcessHost {
                     _ => Ok(()),
                 }
             }
+            Directive::MaxClients => self.check_clients(),
             Directive::LogLevel => {
                 let node = self.0.node.get().and_then(Weak::upgrade);
                 if let (Some(log), Some(node)) = (self.0.log.get(), node) {
@@ -72,8 +90,7 @@ impl Host for ProcessHost {
     fn process(&self) -> ProcessReport {
         let executable = std::env::current_exe().map(|path| path.display().to_string());
         let id = std::process::id();
-        let [cpu, children_cpu] = cpu_times("/proc/self/stat").unwrap_or_default();
-        let main_thread = cpu_times(&format!("/proc/self/task/{id}/stat")).unwrap_or_default();
+        let [cpu, children_cpu] = cpu_times(Path::new("/proc/self/stat")).unwrap_or_default();
         ProcessReport {
             id,
             executable: executable.unwrap_or_default(),
@@ -82,7 +99,7 @@ impl Host for ProcessHost {
             system_memory_bytes: system_memory_bytes().unwrap_or(0),
             cpu,
             children_cpu,
-            main_thread_cpu: main_thread[0],
+            command_threads_cpu: loops_cpu_times(),
         }
     }
 
@@ -153,7 +170,7 @@ fn system_memory_bytes() -> Option<u64> {
 }
 
 /// The times of a process or thread itself, and of its children that have ended.
-fn cpu_times(path: &str) -> Option<[CpuTimes; 2]> {
+fn cpu_times(path: &Path) -> Option<[CpuTimes; 2]> {
     let text = std::fs::read_to_string(path).ok()?;
     // The name in parentheses may hold anything, so count from behind it: user time is the 14th.
     let (_, figures) = text.rsplit_once(')')?;
@@ -163,6 +180,23 @@ fn cpu_times(path: &str) -> Option<[CpuTimes; 2]> {
         Some(CpuTimes { user_seconds, system_seconds: ticks.next()?? / TICKS_PER_SECOND })
     };
     Some([times()?, times()?])
+}
+
+/// Of the threads that run the event loops, and so the commands, taken together.
+fn loops_cpu_times() -> CpuTimes {
+    let mut total = CpuTimes::default();
+    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return total };
+    for thread in threads.flatten() {
+        let name = std::fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
+        if !name.starts_with(LOOP_THREAD_NAME) {
+            continue;
+        }
+        if let Some([times, _]) = cpu_times(&thread.path().join("stat")) {
+            total.user_seconds += times.user_seconds;
+            total.system_seconds += times.system_seconds;
+        }
+    }
+    total
 }
 
 fn resident_set_bytes() -> Option<u64> {

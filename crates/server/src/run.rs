@@ -1,9 +1,11 @@
 //! From the command line to an orderly end.
 
+use crate::daemon::{self, PidFile};
 use crate::event_loop::Fleet;
 use crate::host::{Process, ProcessHost};
 use crate::housekeeping;
 use crate::log::{Level, Log};
+use crate::open_files::OpenFiles;
 use crate::service::RussetService;
 use russet_base::hash::KeyHasher;
 use russet_base::limits::SHARDS_MAX;
@@ -45,9 +47,28 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
         }
         Err(error) => return fail(&error.to_string()),
     };
-    match serve(config) {
+    let is_detached = daemon::is_detached();
+    if config.flag(Directive::Daemonize) && !is_detached {
+        return match daemon::start(&args, &config) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(text) => fail(&text),
+        };
+    }
+    if is_detached {
+        daemon::leave_session();
+    }
+    let log = match Log::open(&config) {
+        Ok(log) => Arc::new(log),
+        Err(text) => return fail(&text),
+    };
+    match serve(config, &log) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(text) => fail(&text),
+        Err(text) => {
+            if is_detached {
+                log.say(Level::Warning, &text);
+            }
+            fail(&text)
+        }
     }
 }
 
@@ -56,14 +77,14 @@ fn fail(text: &str) -> ExitCode {
     ExitCode::from(1)
 }
 
-fn serve(config: Config) -> Result<(), String> {
-    let log = Arc::new(Log::open(&config)?);
+fn serve(config: Config, log: &Arc<Log>) -> Result<(), String> {
     let dir = config.string(Directive::Dir);
     std::env::set_current_dir(&dir).map_err(|error| format!("cannot use dir {dir}: {error}"))?;
     let threads = match config.int(Directive::Threads) {
         0 => std::thread::available_parallelism().map_or(1, |cores| cores.get()),
         given => given as usize,
     };
+    fit_clients(&config, threads, log)?;
     let shards = match config.int(Directive::Shards) {
         // So many that one which is held for long, by a script say, is in the way of few.
         0 => SHARDS_MAX,
@@ -92,7 +113,8 @@ fn serve(config: Config) -> Result<(), String> {
     fleet.set_keepalive_seconds(keepalive);
     let _is_first = process.fleet.set(fleet.clone());
 
-    announce(&log, &node, threads, &dir);
+    announce(log, &node, threads, &dir);
+    let pid_file = PidFile::write(&node.config, log);
     fleet.listen(listeners);
     log.say(Level::Notice, "Ready to accept connections tcp");
 
@@ -108,7 +130,33 @@ fn serve(config: Config) -> Result<(), String> {
     if !path.is_empty() {
         let _removed = std::fs::remove_file(path);
     }
+    drop(pid_file);
     log.say(Level::Notice, "Bye");
+    Ok(())
+}
+
+/// Lowers `maxclients` to what the system allows: a client more would be taken and then lost.
+fn fit_clients(config: &Config, threads: usize, log: &Log) -> Result<(), String> {
+    let files = OpenFiles::new(threads);
+    let asked = u64::try_from(config.int(Directive::MaxClients)).unwrap_or(0);
+    let needed = files.needed(asked);
+    match files.allow(asked) {
+        allowed if allowed == asked => {}
+        0 => {
+            return Err(format!(
+                "the limit of open files (ulimit -n) leaves none for clients: maxclients {asked} \
+                 needs {needed}"
+            ));
+        }
+        allowed => {
+            let text = format!(
+                "maxclients is {allowed} instead of {asked}, which needs {needed} open files: \
+                 raise their limit (ulimit -n)"
+            );
+            log.say(Level::Warning, &text);
+            config.replace_int(Directive::MaxClients, allowed as i64);
+        }
+    }
     Ok(())
 }
 

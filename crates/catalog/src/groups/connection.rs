@@ -384,6 +384,15 @@ pub const CLIENT_UNBLOCK: Spec = Spec::new(Group::Connection, "client|unblock")
     ])
     .reply(Shape::Integer);
 
+pub const CLIENT_IMPORT_SOURCE: Spec = Spec::new(Group::Connection, "client|import-source")
+    .summary("Says whether this connection brings data from another server")
+    .since("8.1.0")
+    .arity(Exactly(3))
+    .flags(Flags::NOSCRIPT.and(ANYTIME))
+    .categories(Categories::CONNECTION)
+    .args(&[arg::one_of("enabled", ON_OR_OFF)])
+    .reply(Shape::Ok);
+
 pub const CLIENT_HELP: Spec = Spec::new(Group::Connection, "client|help")
     .summary("Lists the subcommands")
     .since("5.0.0")

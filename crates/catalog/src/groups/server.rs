@@ -471,3 +471,65 @@ pub const MONITOR: Spec = Spec::new(Group::Server, "monitor")
     .arity(Exactly(1))
     .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(ANYTIME))
     .reply(Shape::Ok);
+
+pub const LASTSAVE: Spec = Spec::new(Group::Server, "lastsave")
+    .summary("Tells when the data was last saved")
+    .arity(Exactly(1))
+    .flags(ANYTIME.and(Flags::FAST))
+    .categories(Categories::ADMIN.and(Categories::DANGEROUS))
+    .tips(&["nondeterministic_output"])
+    .reply(Shape::Integer);
+
+pub const MODULE: Spec = Spec::new(Group::Server, "module")
+    .summary("Commands about modules")
+    .complexity("Depends on the subcommand.")
+    .since("4.0.0")
+    .arity(AtLeast(2))
+    .reply(Shape::Any);
+
+pub const MODULE_HELP: Spec = Spec::new(Group::Server, "module|help")
+    .summary("Lists the subcommands")
+    .since("5.0.0")
+    .arity(Exactly(2))
+    .flags(ANYTIME)
+    .reply(Shape::Array);
+
+pub const MODULE_LIST: Spec = Spec::new(Group::Server, "module|list")
+    .summary("Lists the modules that are loaded")
+    .complexity("O(N) for N modules")
+    .since("4.0.0")
+    .arity(Exactly(2))
+    .flags(Flags::ADMIN.and(Flags::NOSCRIPT))
+    .tips(&["nondeterministic_output_order"])
+    .reply(Shape::Array);
+
+pub const MODULE_LOAD: Spec = Spec::new(Group::Server, "module|load")
+    .summary("Loads a module")
+    .since("4.0.0")
+    .arity(AtLeast(3))
+    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::NO_ASYNC_LOADING))
+    .args(&[arg::string("path"), arg::string("arg").optional().multiple()])
+    .reply(Shape::Ok);
+
+pub const MODULE_LOADEX: Spec = Spec::new(Group::Server, "module|loadex")
+    .summary("Loads a module with settings")
+    .since("7.0.0")
+    .arity(AtLeast(3))
+    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::NO_ASYNC_LOADING))
+    .args(&[
+        arg::string("path"),
+        arg::block("configs", &[arg::string("name"), arg::string("value")])
+            .token("CONFIG")
+            .optional()
+            .multiple(),
+        arg::block("args", &[arg::string("arg")]).token("ARGS").optional().multiple(),
+    ])
+    .reply(Shape::Ok);
+
+pub const MODULE_UNLOAD: Spec = Spec::new(Group::Server, "module|unload")
+    .summary("Unloads a module")
+    .since("4.0.0")
+    .arity(Exactly(3))
+    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::NO_ASYNC_LOADING))
+    .args(&[arg::string("name")])
+    .reply(Shape::Ok);

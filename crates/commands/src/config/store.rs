@@ -1,6 +1,8 @@
 //! The settings of a running server: numbers that every request reads without a lock, texts
 //! behind one, and what CONFIG GET answers.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -70,6 +72,11 @@ impl Config {
     #[inline]
     pub fn int(&self, directive: Directive) -> i64 {
         self.numbers[directive as usize].load(Ordering::Relaxed)
+    }
+
+    /// Puts what the process can do in place of what was asked of it.
+    pub fn replace_int(&self, directive: Directive, number: i64) {
+        self.store(directive, Value::Number(number));
     }
 
     /// Whether a `Flag` is set.
@@ -153,18 +160,34 @@ impl Config {
         }
     }
 
-    /// What CONFIG GET answers: each name that one of the patterns matches, once, and its value.
-    pub fn matching(&self, patterns: &[&[u8]]) -> Vec<(&'static str, Vec<u8>)> {
-        let globs: Vec<Glob<'_>> =
-            patterns.iter().map(|pattern| Glob::ignoring_case(pattern)).collect();
-        let is_asked = |directive: Directive, name: &str| {
-            let may_match = |glob: &&Glob<'_>| !directive.spec().is_hidden || glob.is_literal();
-            globs.iter().filter(may_match).any(|glob| glob.matches(name.as_bytes()))
-        };
-        table::names()
-            .filter(|(directive, name)| is_asked(*directive, name))
-            .map(|(directive, name)| (name, self.shown(directive)))
-            .collect()
+    /// What CONFIG GET answers: each name that one of the patterns matches, once, and its value. A
+    /// name that was asked for by itself, before a pattern matched it, is in the letters of the
+    /// question. A pattern that is just a name costs one look-up: there may be very many.
+    pub fn matching<'p>(&self, patterns: &[&'p [u8]]) -> Vec<(Cow<'p, str>, Vec<u8>)> {
+        let names: Vec<_> = table::names().collect();
+        let numbers: HashMap<&[u8], usize> =
+            names.iter().enumerate().map(|(at, (_, name))| (name.as_bytes(), at)).collect();
+        let longest = names.iter().map(|(_, name)| name.len()).max().unwrap_or(0);
+        let mut shown: Vec<Option<Cow<'p, str>>> = vec![None; names.len()];
+        for pattern in patterns {
+            let glob = Glob::ignoring_case(pattern);
+            if glob.is_literal() {
+                let is_short = pattern.len() <= longest;
+                let at = is_short.then(|| pattern.to_ascii_lowercase());
+                if let Some(at) = at.and_then(|name| numbers.get(name.as_slice()).copied()) {
+                    shown[at].get_or_insert_with(|| String::from_utf8_lossy(pattern));
+                }
+                continue;
+            }
+            for ((directive, name), shown) in names.iter().zip(&mut shown) {
+                let may_match = shown.is_none() && !directive.spec().is_hidden;
+                if may_match && glob.matches(name.as_bytes()) {
+                    *shown = Some(Cow::Borrowed(name));
+                }
+            }
+        }
+        let found = names.iter().zip(shown);
+        found.filter_map(|((directive, _), name)| Some((name?, self.shown(*directive)))).collect()
     }
 
     pub(super) fn load(&self, directive: Directive) -> Value {

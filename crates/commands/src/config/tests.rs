@@ -305,7 +305,8 @@ fn matching_lists_names_once_and_hidden_ones_only_in_full() {
     let config = Config::default();
     let names = |patterns: &[&str]| {
         let patterns: Vec<&[u8]> = patterns.iter().map(|pattern| pattern.as_bytes()).collect();
-        config.matching(&patterns).into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+        let found = config.matching(&patterns).into_iter();
+        found.map(|(name, _)| name.into_owned()).collect::<Vec<_>>()
     };
     assert_eq!(names(&["maxclients", "MAXCL*"]), ["maxclients"]);
     assert_eq!(names(&["*lua*"]), ["lua-time-limit"]);
@@ -314,6 +315,16 @@ fn matching_lists_names_once_and_hidden_ones_only_in_full() {
     assert_eq!(names(&["use-exit-on-panic"]), ["use-exit-on-panic"]);
     assert_eq!(names(&["nosuch"]), Vec::<&str>::new());
     assert!(names(&["*"]).len() > 237);
+    assert_eq!(names(&["MaxClients", "maxclients", "max*s"])[0], "MaxClients");
+    assert_eq!(names(&["maxcl*", "MAXCLIENTS"]), ["maxclients"]);
+    assert_eq!(
+        names(&["*", "USE-exit-on-panic"])
+            .iter()
+            .filter(|name| **name == "USE-exit-on-panic")
+            .count(),
+        1
+    );
+    assert_eq!(names(&[&"x".repeat(100_000)]), Vec::<&str>::new());
 }
 
 #[test]

@@ -82,6 +82,15 @@ pub fn no_touch(ctx: &mut Ctx, args: Args) -> Outcome {
     DONE
 }
 
+/// There is no import mode to turn it on in.
+pub fn import_source(ctx: &mut Ctx, args: Args) -> Outcome {
+    if !args.at(2).eq_ignore_ascii_case(b"off") {
+        return Err(Refusal::text("ERR Server is not in import mode"));
+    }
+    ctx.reply.ok();
+    DONE
+}
+
 /// What is not known is no error: a client may say more than this server understands.
 pub fn capa(ctx: &mut Ctx, args: Args) -> Outcome {
     if args.from(2).iter().any(|word| word.eq_ignore_ascii_case(b"redirect")) {

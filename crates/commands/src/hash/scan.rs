@@ -9,6 +9,7 @@ use russet_engine::types::hash::Field;
 
 pub fn hscan(ctx: &mut Ctx, args: Args) -> Outcome {
     let cursor = parse_cursor(args.at(2))?;
+    let hasher = ctx.keys.keyspace().hasher();
     let Some(hash) = read(ctx.keys, args.at(1))? else {
         ctx.reply.array(2);
         ctx.reply.bulk_int(0);
@@ -18,7 +19,7 @@ pub fn hscan(ctx: &mut Ctx, args: Args) -> Outcome {
     let options = ScanOptions::parse(args.from(3), Scanned::Hash)?;
     let glob = options.pattern.map(Glob::new).filter(|glob| !glob.is_star());
     let mut found: Vec<Field<'_>> = Vec::new();
-    let next = hash.scan(cursor, options.count, |field| {
+    let next = hash.scan((cursor, options.count), hasher, |field| {
         if glob.is_none_or(|glob| field.name.with_bytes(|name| glob.matches(name))) {
             found.push(field);
         }

@@ -5,28 +5,19 @@ use crate::config::Origin;
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_base::Args;
-use russet_base::glob::Glob;
 
 pub(crate) fn config_get(ctx: &mut Ctx, args: Args) -> Outcome {
     let patterns: Vec<&[u8]> = args.from(2).iter().collect();
+    // COMPAT: a name that was asked for by itself is answered in the letters of the question
+    // (tests/wire/server/config.wire).
     let mut found = ctx.node.config.matching(&patterns);
-    found.sort_unstable_by_key(|(name, _)| *name);
+    found.sort_unstable_by_key(|(name, _)| name.to_ascii_lowercase());
     ctx.reply.map(found.len());
     for (name, value) in found {
-        ctx.reply.bulk(as_asked(name.as_bytes(), &patterns));
+        ctx.reply.bulk(name.as_bytes());
         ctx.reply.bulk(&value);
     }
     DONE
-}
-
-/// COMPAT: a name that was asked for by itself is answered in the letters of the question
-/// (tests/wire/server/config.wire).
-fn as_asked<'w>(name: &'w [u8], patterns: &[&'w [u8]]) -> &'w [u8] {
-    let first = patterns.iter().find(|pattern| Glob::ignoring_case(pattern).matches(name));
-    match first {
-        Some(pattern) if Glob::new(pattern).is_literal() => pattern,
-        _ => name,
-    }
 }
 
 pub(crate) fn config_set(ctx: &mut Ctx, args: Args) -> Outcome {

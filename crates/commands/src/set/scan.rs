@@ -7,7 +7,7 @@ use russet_base::Args;
 use russet_base::glob::Glob;
 use russet_engine::types::set::SetRef;
 
-/// The most members of which one call gathers copies before it looks at the next cell.
+/// Bytes that the members of one call usually take up.
 const GATHERED_BYTES_USUAL: usize = 1024;
 
 /// Members that were found: the reply needs the cursor, which is known last, before them.
@@ -37,22 +37,16 @@ pub fn sscan(ctx: &mut Ctx, args: Args) -> Outcome {
     DONE
 }
 
-fn walk(set: SetRef<'_>, mut cursor: u64, options: &ScanOptions) -> (u64, Found) {
+fn walk(set: SetRef<'_>, cursor: u64, options: &ScanOptions) -> (u64, Found) {
     let glob = options.pattern.map(Glob::new).filter(|glob| !glob.is_star());
     let mut found = Found { bytes: Vec::with_capacity(GATHERED_BYTES_USUAL), ends: Vec::new() };
-    let mut seen = 0;
-    loop {
-        cursor = set.scan(cursor, &mut |member| {
-            seen += 1;
-            member.with_bytes(|text| {
-                if glob.is_none_or(|glob| glob.matches(text)) {
-                    found.bytes.extend_from_slice(text);
-                    found.ends.push(found.bytes.len());
-                }
-            });
+    let next = set.scan(cursor, options.count, &mut |member| {
+        member.with_bytes(|text| {
+            if glob.is_none_or(|glob| glob.matches(text)) {
+                found.bytes.extend_from_slice(text);
+                found.ends.push(found.bytes.len());
+            }
         });
-        if cursor == 0 || seen >= options.count {
-            return (cursor, found);
-        }
-    }
+    });
+    (next, found)
 }

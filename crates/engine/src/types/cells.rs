@@ -28,6 +28,7 @@ use span::{Span, position, slot};
 use std::marker::PhantomData;
 
 pub use combine::Wanted;
+pub use due::position_of;
 pub use walk::Spot;
 
 /// Most bits that a directory is indexed by.

@@ -16,8 +16,11 @@ pub use large::LargeHash;
 pub use packed::{Field, Form};
 pub use stored::HashEntry;
 
+use super::cells::position_of;
 use super::element::Element;
+use super::scan::show_in_order;
 use packed::Fields;
+use russet_base::hash::KeyHasher;
 use russet_base::random::Random;
 
 /// So many times fewer fields than there are can be picked one by one, few of them twice.
@@ -240,18 +243,34 @@ impl<'a> HashRef<'a> {
         if is_listpack { "listpack" } else { "hashtable" }
     }
 
-    /// Shows some of the fields from `cursor` on, about `count`, and says where to go on, 0 at the
-    /// end. What is small, or a listpack to Redis, is shown at once.
-    pub fn scan(self, cursor: u64, count: u64, mut visit: impl FnMut(Field<'a>)) -> u64 {
+    /// Shows `count` of the fields from `cursor` on, or a few more, and says where to go on; 0
+    /// begins a scan and ends it. A field that is there all the while is shown, whatever form the
+    /// hash takes meanwhile. `hasher` is that of the keyspace.
+    ///
+    /// COMPAT: what is a listpack to Redis is shown at once; tests/wire/hash/hscan.wire.
+    pub fn scan(
+        self,
+        (cursor, count): (u64, u64),
+        hasher: KeyHasher,
+        mut visit: impl FnMut(Field<'a>),
+    ) -> u64 {
+        if self.encoding() == "listpack" {
+            self.for_each(visit);
+            return 0;
+        }
         match self.place {
-            Place::Large(hash) if !hash.is_listpack() => hash.scan(cursor, count, &mut |field| {
+            Place::Large(hash) => hash.scan(cursor, count, |field| {
                 if self.shows(field.deadline_ms) {
                     visit(field);
                 }
             }),
-            _ => {
-                self.for_each(visit);
-                0
+            Place::Packed(..) => {
+                let Ok(from) = u32::try_from(cursor) else { return 0 };
+                let mut fields = Vec::new();
+                self.for_each(|field| fields.push((position_of(hasher, field.name), field)));
+                let count = usize::try_from(count).unwrap_or(usize::MAX);
+                let next = show_in_order(fields.into_iter(), (from, count), &mut visit);
+                next.map_or(0, u64::from)
             }
         }
     }

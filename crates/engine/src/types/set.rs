@@ -178,12 +178,13 @@ impl<'a> SetRef<'a> {
         }
     }
 
-    /// Shows some members and returns the cursor to go on from; 0 begins and ends a walk. A member
-    /// that is there all the while is shown, whatever form the set takes meanwhile.
-    pub fn scan(self, cursor: u64, visit: &mut dyn FnMut(Element<'_>)) -> u64 {
+    /// Shows `count` members, or a few more, and returns the cursor to go on from; 0 begins and
+    /// ends a walk. A member that is there all the while is shown, whatever form the set takes
+    /// meanwhile.
+    pub fn scan(self, cursor: u64, count: u64, visit: &mut dyn FnMut(Element<'_>)) -> u64 {
         match self {
             SetRef::Large(set) if set.encoding == Encoding::Hashtable => {
-                set.cells.scan(cursor, |member, _| visit(member))
+                set.cells.scan(cursor, count, |member, _| visit(member))
             }
             // COMPAT: what is small to Redis is shown all at once; test
             // `small_sets_are_scanned_in_one_go`.

@@ -21,6 +21,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+/// What the names of the threads that run loops begin with; a number follows.
+pub const LOOP_THREAD_NAME: &str = "loop-";
 /// How often the watchdog looks. A thread seen in the same command twice loses its loop, so a loop
 /// is hostage for one to two of these.
 const WATCH_INTERVAL: Duration = Duration::from_millis(1);
@@ -174,7 +176,7 @@ impl<S: Service> Fleet<S> {
             return;
         }
         pool.threads += 1;
-        let name = format!("loop-{}", pool.threads);
+        let name = format!("{LOOP_THREAD_NAME}{}", pool.threads);
         let fleet = self.clone();
         let spawned = std::thread::Builder::new().name(name).spawn(move || fleet.work());
         if spawned.is_err() {

@@ -49,6 +49,9 @@ pub struct LoopState<S: Service> {
     timers: Timers,
     next_tick_ms: i64,
     listeners: Vec<Listener>,
+    /// A connection could not be accepted. The poller tells of each only once, so they are looked
+    /// for again at the next tick.
+    has_accept_failed: bool,
     is_ending: bool,
 }
 
@@ -77,6 +80,7 @@ impl<S: Service> EventLoop<S> {
             timers: Timers::default(),
             next_tick_ms: now_ms + TICK_MS,
             listeners: Vec::new(),
+            has_accept_failed: false,
             is_ending: false,
         };
         Ok(EventLoop {
@@ -103,7 +107,9 @@ impl<S: Service> EventLoop<S> {
                 self.end(&mut state, thread);
                 return true;
             }
-            self.run_timers(&mut state, thread);
+            if self.run_timers(&mut state, thread) && std::mem::take(&mut state.has_accept_failed) {
+                state.accept_all(fleet);
+            }
             // Connections made ready during this round wait for the next: the poller comes first.
             let started = Instant::now();
             let mut ahead = 0;
@@ -221,9 +227,7 @@ impl<S: Service> EventLoop<S> {
                 Message::Give(give) => self.give(state, give, fleet, thread),
                 Message::ShutDown => state.is_ending = true,
                 Message::Listeners(listeners) => state.listen(listeners, fleet),
-                Message::AcceptMore => {
-                    (0..state.listeners.len()).for_each(|at| state.accept(at, fleet));
-                }
+                Message::AcceptMore => state.accept_all(fleet),
             }
         }
     }
@@ -319,7 +323,8 @@ impl<S: Service> EventLoop<S> {
         }
     }
 
-    fn run_timers(&self, state: &mut LoopState<S>, thread: &mut Thread<S>) {
+    /// Whether a tick was due.
+    fn run_timers(&self, state: &mut LoopState<S>, thread: &mut Thread<S>) -> bool {
         let now = thread.service.round_ms(&thread.worker);
         // A client that was served in its last moment is due again at once: it must not be looked
         // at again before its mail is.
@@ -328,10 +333,12 @@ impl<S: Service> EventLoop<S> {
                 self.tick(state, slot, thread);
             }
         }
-        if now >= state.next_tick_ms {
+        let is_tick_due = now >= state.next_tick_ms;
+        if is_tick_due {
             state.next_tick_ms = now + TICK_MS;
             (0..state.slots.len()).for_each(|slot| self.tick(state, slot, thread));
         }
+        is_tick_due
     }
 
     fn tick(&self, state: &mut LoopState<S>, slot: usize, thread: &mut Thread<S>) {
@@ -480,6 +487,10 @@ impl<S: Service> LoopState<S> {
                 eprintln!("cannot watch a listening socket: {error}");
             }
         }
+        self.accept_all(fleet);
+    }
+
+    fn accept_all(&mut self, fleet: &Fleet<S>) {
         (0..self.listeners.len()).for_each(|at| self.accept(at, fleet));
     }
 
@@ -492,7 +503,10 @@ impl<S: Service> LoopState<S> {
                 // One broken connection says nothing about the next; out of descriptors does, and
                 // then trying again at once would spin.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Err(_) => return,
+                Err(_) => {
+                    self.has_accept_failed = true;
+                    return;
+                }
             }
         }
         fleet.accept_again();

@@ -252,8 +252,12 @@ impl<S: Service> Thread<S> {
         bytes: &[u8],
         own: &Ownership,
     ) -> (Verdict, usize) {
-        let mut done = 0;
         let service = self.service.clone();
+        if service.is_closing(&connection.client) {
+            // Input behind what ended the connection is not run, however late it arrives.
+            return (Verdict::Keep, bytes.len());
+        }
+        let mut done = 0;
         service.begin_turn(&mut self.worker, &mut connection.client);
         let mut batch = std::mem::take(&mut connection.batch);
         let mut is_parsed = std::mem::take(&mut connection.is_parsed);

@@ -23,7 +23,7 @@ pub(super) const SPECS: &[Spec] = &[
         .at_start()
         .checked(TextCheck::Version),
     int(D::Databases, 16, 1..=INT_MAX, "Databases that SELECT can reach").at_start(),
-    flag(D::Daemonize, false, "Run in the background").at_start().only(&["no"]),
+    flag(D::Daemonize, false, "Run in the background").at_start(),
     choice(
         D::Supervised,
         "no",

@@ -73,7 +73,7 @@ pub(super) fn cpu(report: &mut Report) {
     let figures = [
         ("", process.cpu),
         ("_children", process.children_cpu),
-        ("_main_thread", process.main_thread_cpu),
+        ("_main_thread", process.command_threads_cpu),
     ];
     for (suffix, times) in figures {
         report.line(&format!("used_cpu_sys{suffix}"), format!("{:.6}", times.system_seconds));

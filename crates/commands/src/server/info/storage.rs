@@ -144,11 +144,9 @@ pub(super) fn keyspace(report: &mut Report) {
         }
         if keys > 0 {
             let ttl_ms = keyspace.mean_ttl_ms(db, report.node.clock.now());
-            // Valkey's name and Redis's name for the same figure.
-            let figures = format!(
-                "keys={keys},expires={expires},avg_ttl={ttl_ms},\
-                 keys_with_volatile_items={volatile},subexpiry={volatile}"
-            );
+            // No field more: there are exporters which read a line of five as one of no keys.
+            let figures =
+                format!("keys={keys},expires={expires},avg_ttl={ttl_ms},subexpiry={volatile}");
             report.line(&format!("db{db}"), figures);
         }
     }

@@ -104,7 +104,7 @@ impl<P: Payload, H: HashElement> Cells<P, H> {
         }
         *self = builder.finish();
     }
-    /// As [`Cells::retain`], for one cell: returns the cursor of the next, as [`Cells::scan`] does.
+    /// As [`Cells::retain`], for one cell: returns the cursor of the next, 0 after the last.
     pub fn retain_step(
         &mut self,
         cursor: u64,

@@ -6,11 +6,18 @@ use super::span::position;
 use super::{Cells, HashElement, Payload, parts};
 use crate::types::element::Element;
 
+/// Where the hash of a key lies in the cells of any table of this hasher. Several keys may share a
+/// position.
+#[inline]
+pub fn position_of(hasher: impl HashElement, key: Element<'_>) -> u32 {
+    position(hasher.hash_element(key))
+}
+
 impl<P: Payload, H: HashElement> Cells<P, H> {
-    /// Where the hash of a key lies. Several keys may share a position.
+    /// Where the hash of a key lies.
     #[inline]
     pub fn position_of(&self, key: Element<'_>) -> u32 {
-        position(self.hasher.hash_element(key))
+        position_of(self.hasher, key)
     }
 
     /// Removes the first record of this position whose payload `is_due`; whether there was one.

@@ -1,10 +1,11 @@
-//! Looking at many records: all of them in the order of their hashes, one cell at a time for a
-//! scan, or some at random.
+//! Looking at many records: all of them in the order of their hashes, in steps for a scan, or some
+//! at random.
 
 use super::cell::{Cell, Found};
 use super::span::Span;
 use super::{Cells, HashElement, Payload, parts};
 use crate::types::element::Element;
+use crate::types::scan::show_in_order;
 use russet_base::random::Random;
 use std::ops::ControlFlow;
 
@@ -48,21 +49,43 @@ impl<P: Payload, H: HashElement> Cells<P, H> {
         self.iter().try_for_each(|(key, payload)| visit(key, payload))
     }
 
-    /// Shows the records of one cell and returns the cursor of the next; 0 begins a scan and ends
-    /// it. A key that is there from the first call to the last is shown, whatever happens to
-    /// others meanwhile: a cursor is a position in the order of the hashes, and the cell that has
-    /// it now is shown whole.
-    pub fn scan<'a>(&'a self, cursor: u64, mut visit: impl FnMut(Element<'a>, &'a [u8])) -> u64 {
-        let Ok(position) = u32::try_from(cursor) else {
-            // None of ours.
-            return 0;
-        };
-        let cell = self.cell_at(position);
-        for (_, record) in cell.iter::<P>() {
-            let (key, payload) = parts(record);
-            visit(key, payload);
+    /// Shows `count` records, or a few more if they share one position, and returns the cursor to
+    /// go on from; 0 begins a scan and ends it. A key that is there from the first call to the last
+    /// is shown, whatever happens to others meanwhile: a cursor is a position in the order of the
+    /// hashes, and all that lies between two cursors is shown between them.
+    pub fn scan<'a>(
+        &'a self,
+        cursor: u64,
+        count: u64,
+        mut visit: impl FnMut(Element<'a>, &'a [u8]),
+    ) -> u64 {
+        let mut cursor = cursor;
+        let mut left = usize::try_from(count).unwrap_or(usize::MAX);
+        loop {
+            let Ok(from) = u32::try_from(cursor) else {
+                // None of ours.
+                return 0;
+            };
+            let cell = self.cell_at(from);
+            let records = cell.iter::<P>().map(|(_, record)| parts(record));
+            if from == cell.span.start() && cell.len() <= left {
+                left -= cell.len();
+                records.for_each(|(key, payload)| visit(key, payload));
+            } else {
+                let placed = records.map(|record| (self.position_of(record.0), record));
+                let next = show_in_order(placed, (from, left), |(key, payload)| {
+                    left = left.saturating_sub(1);
+                    visit(key, payload);
+                });
+                if let Some(next) = next {
+                    return u64::from(next);
+                }
+            }
+            cursor = cursor_behind(cell.span);
+            if cursor == 0 || left == 0 {
+                return cursor;
+            }
         }
-        cursor_behind(cell.span)
     }
 
     /// A record, each as likely as the other; none if there are none.

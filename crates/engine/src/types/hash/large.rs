@@ -269,22 +269,13 @@ impl LargeHash {
         }
     }
 
-    /// Shows some of the fields from `cursor` on, about `count`, and says where to go on.
+    /// See [`HashRef::scan`].
     pub(super) fn scan<'a>(
         &'a self,
         cursor: u64,
         count: u64,
-        visit: &mut dyn FnMut(Field<'a>),
+        mut visit: impl FnMut(Field<'a>),
     ) -> u64 {
-        let (mut at, mut seen) = (cursor, 0);
-        loop {
-            at = self.cells.scan(at, |name, payload| {
-                seen += 1;
-                visit(field((name, payload)));
-            });
-            if at == 0 || seen >= count {
-                return at;
-            }
-        }
+        self.cells.scan(cursor, count, |name, payload| visit(field((name, payload))))
     }
 }

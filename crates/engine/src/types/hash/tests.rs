@@ -150,6 +150,7 @@ impl Pair {
         self.expire_model();
         let expected = self.model.get(key).cloned();
         let seed = self.random.next_u64();
+        let hasher = self.keyspace.hasher();
         self.with_keys(|keys| {
             let Some(entry) = keys.peek(key) else { return assert!(expected.is_none()) };
             let expected = expected.expect("the model has it, too");
@@ -174,9 +175,12 @@ impl Pair {
             assert!(hash.random(&mut random).is_some());
             let (mut cursor, mut scanned) = (0, BTreeSet::new());
             loop {
-                cursor = hash.scan(cursor, 3, |field| {
+                let mut shown = 0;
+                cursor = hash.scan((cursor, 3), hasher, |field| {
+                    shown += 1;
                     scanned.insert(field.name.to_vec());
                 });
+                assert!(shown == 3 || cursor == 0, "{shown} shown");
                 if cursor == 0 {
                     break;
                 }

@@ -184,6 +184,7 @@ impl<'a> Combination<'a> {
             Some(first) if is_wide => {
                 rules.encoding_of(*first).widest(rules.encoding_of_cells(&cells))
             }
+            _ if self.starts_as_listpack() => rules.encoding_from_listpack(&cells),
             _ => rules.encoding_of_cells(&cells),
         };
         let all = LargeSet { cells, encoding };
@@ -200,6 +201,15 @@ impl<'a> Combination<'a> {
             set.add(*member, rules);
         });
         set
+    }
+
+    /// COMPAT: an intersection starts as what its smallest set is, and only a start as an intset
+    /// turns integers beyond `set-max-intset-entries` into a hashtable; test
+    /// `an_intersection_of_integers_may_be_a_listpack`.
+    fn starts_as_listpack(&self) -> bool {
+        let smallest = self.sets.iter().min_by_key(|set| set.len());
+        self.operation == Operation::Inter
+            && smallest.is_some_and(|set| set.encoding() != Encoding::Intset)
     }
 
     fn build_cells(&self, rules: &SetRules) -> Table {
@@ -264,6 +274,17 @@ impl SetRules {
     /// What Redis makes of these members, added one by one to a new intset.
     fn encoding_of_cells(&self, cells: &Table) -> Encoding {
         self.encoding_by(cells.len(), || cells.iter().map(|(member, _)| member))
+    }
+
+    /// The same for members added to a new listpack.
+    fn encoding_from_listpack(&self, cells: &Table) -> Encoding {
+        match self.encoding_of_cells(cells) {
+            Encoding::Hashtable if cells.len() <= self.listpack_entries_max => {
+                let longest = cells.iter().map(|(member, _)| member).fold((true, 0), grown).1;
+                self.listpack_with(cells.len().saturating_sub(1), longest)
+            }
+            other => other,
+        }
     }
 
     fn encoding_of(&self, set: SetRef<'_>) -> Encoding {

@@ -1,0 +1,51 @@
+//! Replication: this server is a primary without replicas.
+
+use super::*;
+
+const FOLLOWS: Flags =
+    Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::STALE).and(Flags::NO_ASYNC_LOADING);
+const FROM_EACH_SHARD: &[&str] = &["request_policy:all_shards", "response_policy:agg_min"];
+
+pub const ROLE: Spec = Spec::new(Group::Server, "role")
+    .summary("Tells whether this is a primary or a replica, and of whom")
+    .since("2.8.12")
+    .arity(Exactly(1))
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::FAST))
+    .categories(Categories::ADMIN.and(Categories::DANGEROUS))
+    .reply(Shape::Array);
+
+pub const REPLICAOF: Spec = Spec::new(Group::Server, "replicaof")
+    .summary("Makes the server a replica of another, or a primary")
+    .since("5.0.0")
+    .arity(Exactly(3))
+    .flags(FOLLOWS)
+    .args(&[arg::string("host"), arg::string("port")])
+    .reply(Shape::Ok);
+
+pub const SLAVEOF: Spec = Spec::new(Group::Server, "slaveof")
+    .summary("Makes the server a replica of another, or a primary")
+    .arity(Exactly(3))
+    .flags(FOLLOWS)
+    .args(&[arg::string("host"), arg::string("port")])
+    .reply(Shape::Ok)
+    .deprecated(Deprecation { since: "5.0.0", replaced_by: "REPLICAOF" });
+
+pub const WAIT: Spec = Spec::new(Group::Generic, "wait")
+    .summary("Waits until replicas have this connection's writes")
+    .since("3.0.0")
+    .arity(Exactly(3))
+    .flags(Flags::BLOCKING)
+    .categories(Categories::CONNECTION)
+    .tips(FROM_EACH_SHARD)
+    .args(&[arg::integer("numreplicas"), arg::integer("timeout")])
+    .reply(Shape::Integer);
+
+pub const WAITAOF: Spec = Spec::new(Group::Generic, "waitaof")
+    .summary("Waits until this connection's writes are on disk")
+    .since("7.2.0")
+    .arity(Exactly(4))
+    .flags(Flags::BLOCKING)
+    .categories(Categories::CONNECTION)
+    .tips(FROM_EACH_SHARD)
+    .args(&[arg::integer("numlocal"), arg::integer("numreplicas"), arg::integer("timeout")])
+    .reply(Shape::Array);

@@ -1,0 +1,173 @@
+//! The process around the commands: what it uses, and what it leaves in the system.
+
+use std::time::{Duration, Instant};
+
+use russet_tests::client::{Client, Reply};
+use russet_tests::server::{Kind, Server, run_russet};
+
+/// How long something that happens soon may take.
+const SOON: Duration = Duration::from_secs(20);
+
+/// A figure of INFO.
+fn info(client: &mut Client, section: &str, name: &str) -> String {
+    let Reply::Bulk(text) = client.call(&["INFO", section]).unwrap() else {
+        panic!("INFO gave no text")
+    };
+    let text = String::from_utf8(text).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
+}
+
+/// `used_cpu_user_main_thread` was the time of the thread that waits for the end of the process,
+/// and so it was 0 for ever: whoever watches it to see how busy a server is saw nothing.
+#[test]
+fn the_time_of_the_threads_that_run_commands_is_told() {
+    let server = Server::start(Kind::Russet, &[]).unwrap();
+    let mut client = Client::connect(server.address()).unwrap();
+    let started = Instant::now();
+    while info(&mut client, "cpu", "used_cpu_user_main_thread") == "0.000000" {
+        assert!(started.elapsed() < SOON, "still 0 after much work");
+        client.call(&["EVAL", "local n = 0 for i = 1, 200000 do n = n + i end", "0"]).unwrap();
+    }
+}
+
+/// Sets the limit of open files of a running process: `soft:` or `soft:hard`.
+fn limit_open_files(server: &Server, limits: &str) {
+    let limit = format!("--nofile={limits}");
+    let pid = server.pid().to_string();
+    let status = std::process::Command::new("prlimit").args(["--pid", &pid, &limit]).status();
+    assert!(status.unwrap().success());
+}
+
+/// When the process had no file left for a connection, the ones in the queue were not looked at
+/// again until the next one came, even if there was room for them long since.
+#[test]
+fn connections_that_found_no_room_are_accepted_when_there_is() {
+    let server = Server::start(Kind::Russet, &["--threads", "1"]).unwrap();
+    let mut first = Client::connect(server.address()).unwrap();
+    assert_eq!(first.call(&["PING"]).unwrap(), Reply::Status(b"PONG".to_vec()));
+    // It keeps those that it has, and gets no other. The system takes the client in all the same.
+    limit_open_files(&server, "3:");
+    let mut second = Client::connect(server.address()).unwrap();
+    second.send(&[b"PING".to_vec()]).unwrap();
+    assert!(second.read(Duration::from_millis(300)).is_err());
+    assert_eq!(first.call(&["PING"]).unwrap(), Reply::Status(b"PONG".to_vec()));
+    limit_open_files(&server, "1000:");
+    assert_eq!(second.read(SOON).unwrap(), Reply::Status(b"PONG".to_vec()));
+}
+
+/// `maxclients` was 10,000 whatever `ulimit -n` said: clients beyond it were taken in by the system
+/// and never answered, instead of being told that there are too many.
+#[test]
+fn maxclients_is_what_the_limit_of_open_files_allows() {
+    let server = Server::start(Kind::Russet, &["--threads", "1"]).unwrap();
+    let mut client = Client::connect(server.address()).unwrap();
+    limit_open_files(&server, "200:200");
+    let refused = client.call(&["CONFIG", "SET", "maxclients", "5000"]).unwrap();
+    let text = String::from_utf8(refused.text().unwrap().to_vec()).unwrap();
+    assert!(text.contains("not able to handle the specified number of clients"), "{text}");
+    let allowed = text.rsplit(' ').next().unwrap().to_owned();
+    assert!((100..200).contains(&allowed.parse::<u64>().unwrap()), "{text}");
+    let set = ["CONFIG", "SET", "maxclients", &allowed];
+    assert_eq!(client.call(&set).unwrap(), Reply::Status(b"OK".to_vec()));
+    let kept: Vec<Client> =
+        (0..250).map_while(|_| Client::connect(server.address()).ok()).collect();
+    for mut other in kept {
+        let _refusal_or_pong = other.send(&[b"PING".to_vec()]);
+        let reply = other.read(SOON).unwrap();
+        let is_refused = reply == Reply::Error(b"ERR max number of clients reached".to_vec());
+        assert!(is_refused || reply == Reply::Status(b"PONG".to_vec()), "{reply:?}");
+    }
+}
+
+/// The same at the start: the number is lowered, and the log says so.
+#[test]
+fn a_low_limit_of_open_files_lowers_maxclients_at_the_start() {
+    let server = Server::start_limited(100, &["--threads", "1"]).unwrap();
+    let mut client = Client::connect(server.address()).unwrap();
+    let Reply::Array(pair) = client.call(&["CONFIG", "GET", "maxclients"]).unwrap() else {
+        panic!("CONFIG GET gave no array")
+    };
+    let allowed: u64 = String::from_utf8_lossy(pair[1].text().unwrap()).parse().unwrap();
+    assert!((50..100).contains(&allowed), "{allowed}");
+    let warning = server.lines_before_ready().iter().find(|line| line.contains("maxclients"));
+    assert!(warning.is_some_and(|line| line.contains("ulimit -n")), "{warning:?}");
+}
+
+/// `pidfile` was accepted and not written, so that scripts could not find the process to end.
+#[test]
+fn the_pid_file_is_there_while_the_server_runs() {
+    let mut server = Server::start(Kind::Russet, &["--pidfile", "russet.pid"]).unwrap();
+    let path = server.dir().join("russet.pid");
+    assert_eq!(std::fs::read_to_string(&path).unwrap().trim(), server.pid().to_string());
+    server.signal("TERM").unwrap();
+    assert_eq!(server.exit_code(SOON), Some(0));
+    assert!(!path.exists());
+}
+
+/// Ends a process in the background, even if the test fails.
+struct Background(String);
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = std::process::Command::new("kill").args(["-KILL", &self.0]).output();
+    }
+}
+
+/// Waits for what a look at the system shows.
+fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(started.elapsed() < SOON, "no {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// `daemonize yes`, as Debian's redis.conf has it, was refused.
+#[test]
+fn a_daemon_runs_on_in_a_session_of_its_own() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let dir = std::env::temp_dir().join(format!("russet-daemon-{}", address.port()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let (pid_file, log) = (dir.join("pid"), dir.join("log"));
+    let port = address.port().to_string();
+    let output = run_russet(&[
+        "--daemonize",
+        "yes",
+        "--port",
+        &port,
+        "--pidfile",
+        pid_file.to_str().unwrap(),
+        "--logfile",
+        log.to_str().unwrap(),
+        "--dir",
+        dir.to_str().unwrap(),
+    ])
+    .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let pid = eventually("pid file", || {
+        let text = std::fs::read_to_string(&pid_file).ok()?;
+        text.ends_with('\n').then(|| text.trim().to_owned())
+    });
+    let _background = Background(pid.clone());
+    let mut client = eventually("listener", || Client::connect(address).ok());
+    assert_eq!(info(&mut client, "server", "process_id"), pid);
+    // Behind the name: state, parent, process group, session.
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let session = stat.rsplit(')').next().unwrap().split_whitespace().nth(3).map(str::to_owned);
+    assert_eq!(session, Some(pid.clone()));
+    assert!(std::fs::read_to_string(&log).unwrap().contains("Ready to accept connections"));
+    let _closes = client.call(&["SHUTDOWN", "NOSAVE"]);
+    eventually("end", || (!pid_file.exists()).then_some(()));
+    eventually("end of the process", || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        (stat.is_empty() || stat.contains(") Z ")).then_some(())
+    });
+    std::fs::remove_dir_all(dir).unwrap();
+}
