@@ -2,7 +2,7 @@
 //! are walked side by side in the order of their hashes; small ones are put into cells first where
 //! they meet a large one.
 
-use super::{Encoding, LargeSet, NewSet, SetRef, SetRules};
+use super::{Encoding, LargeSet, NewSet, SetRef, SetRules, packed};
 use crate::types::cells::{Cells, NoPayload, Wanted};
 use crate::types::element::Element;
 use smallvec::SmallVec;
@@ -22,6 +22,10 @@ type Sets<'a> = SmallVec<[SetRef<'a>; 8]>;
 
 /// A set that is added to one this many times as long is added member by member.
 const MUCH_LONGER: usize = 8;
+
+/// A packed set of more members is put into cells: to look each of them up in the others, which
+/// are as long, would cost more.
+const LOOKED_FOR_MAX: usize = 64;
 
 /// A set as cells that can be walked beside others.
 fn in_cells<'a>(set: SetRef<'a>, rules: &SetRules) -> Cow<'a, Table> {
@@ -123,7 +127,11 @@ impl<'a> Combination<'a> {
 
     /// Whether the first set is so long that it is walked beside the others.
     fn walks_cells(&self) -> bool {
-        matches!(self.sets.first(), Some(SetRef::Large(_)))
+        match self.sets.first() {
+            Some(SetRef::Large(_)) => true,
+            Some(SetRef::Packed(bytes)) => packed::len(bytes) > LOOKED_FOR_MAX,
+            _ => false,
+        }
     }
 
     fn wanted(&self) -> Wanted {

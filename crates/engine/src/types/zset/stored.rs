@@ -5,7 +5,7 @@ use super::combine::{Members, Scored};
 use super::limits::SCORE_GROWTH_BYTES_MAX;
 use super::{
     Element, Extent, LargeZset, PACKED_BYTES_MAX, Pair, Upsert, ZsetLimits, ZsetMut, ZsetRef,
-    entry, large, packed,
+    entry, fits_packed, large, packed,
 };
 use crate::store::raw::table::{BlobMut, EntryMut, EntryRef, NewValue, View};
 use crate::types::blob::Blob;
@@ -140,11 +140,10 @@ fn upsert_packed(
         Some(_) => SCORE_GROWTH_BYTES_MAX,
         None => entry::Entry::new(pair).bytes(),
     };
-    let is_listpack = found.is_some() || {
-        let extent = Extent { count: packed::len(bytes) + 1, member_bytes_max: text.len() };
-        limits.allow(extent)
-    };
-    if !is_listpack || bytes.len() + growth > PACKED_BYTES_MAX {
+    let count = packed::len(bytes) + usize::from(found.is_none());
+    let is_listpack =
+        found.is_some() || limits.allow(Extent { count, member_bytes_max: text.len() });
+    if !is_listpack || !fits_packed(bytes.len() + growth, count) {
         return Attempt::Outgrown { score, is_listpack };
     }
     Attempt::Done(match found {
@@ -255,7 +254,7 @@ impl Built {
         let bytes_total = pairs.iter().map(entry_bytes).sum::<usize>() + packed::HEADER_BYTES;
         let pairs =
             pairs.iter().map(|scored| (Pair { score: normal(scored), ..scored.pair }, scored.hash));
-        if bytes_total > PACKED_BYTES_MAX {
+        if !fits_packed(bytes_total, pairs.len()) {
             return Built::Large(Box::new(Object::Zset(LargeZset::build(pairs, true))));
         }
         Built::Packed(packed::build(pairs.map(|(pair, _)| pair)))
