@@ -22,7 +22,7 @@
 
 use super::Lease;
 use crate::types::blob::Blob;
-use crate::types::element::{Element, HEAD_BYTES_MAX, Stored, decode, stored_bytes};
+use crate::types::element::{Element, Stored, decode, stored_bytes, text_bytes_max};
 use crate::value::PackedTag;
 use smallvec::SmallVec;
 
@@ -270,7 +270,12 @@ impl<'a> Iterator for Fields<'a> {
 
 /// The most bytes that one more field can add.
 pub(super) fn growth(name_len: usize, value_len: usize) -> usize {
-    name_len + value_len + 2 * HEAD_BYTES_MAX + DEADLINE_BYTES_MAX
+    field_bytes_max(name_len, value_len) + DEADLINE_BYTES_MAX
+}
+
+/// The most bytes of a field without a deadline.
+pub(super) fn field_bytes_max(name_len: usize, value_len: usize) -> usize {
+    text_bytes_max(name_len) + text_bytes_max(value_len)
 }
 
 fn add_count(blob: &mut impl Blob, at: usize, by: i16) {

@@ -261,8 +261,12 @@ pub fn build<'p>(
     let form = if matches!(lease, Lease::Until(_)) { Form::Expiring } else { Form::Plain };
     let is_long = |pair: &Pair<'_>| limits.is_too_long(pair.0) || limits.is_too_long(pair.1);
     let is_hashtable = pairs.len() > limits.entries || pairs.clone().any(|pair| is_long(&pair));
+    let field_bytes_max = match form {
+        Form::Plain => packed::field_bytes_max,
+        Form::Expiring => packed::growth,
+    };
     let bytes_max: usize =
-        pairs.clone().map(|(name, value)| packed::growth(name.len(), value.len())).sum();
+        pairs.clone().map(|(name, value)| field_bytes_max(name.len(), value.len())).sum();
     let parsed = pairs.map(|(name, value)| (Element::parse(name), Element::parse(value)));
     if bytes_max > PACKED_BYTES_MAX {
         let mut hash = LargeHash::new(hasher);

@@ -7,6 +7,9 @@ use crate::types::capacity::fit_bytes;
 use smallvec::SmallVec;
 use std::ops::Range;
 
+/// Blocks grow by so much at a time up to this size, from there on by a quarter.
+const GROWTH_BYTES: usize = 1024;
+const GROWN_BY_STEPS_MAX: usize = 4 * GROWTH_BYTES;
 /// Bytes of removed entries that a block may keep in front of the others, even if those are fewer.
 const GONE_BYTES_MIN: usize = 256;
 
@@ -103,13 +106,23 @@ impl Block {
     ) {
         let mut scratch = Scratch::new();
         let listpack = put_entry(&mut scratch, self.run(first), id, words);
-        let len = self.bytes.len() + scratch.len();
-        if len > self.bytes.capacity() {
-            self.bytes.reserve_exact(fit_bytes(len) - self.bytes.len());
-        }
+        self.make_room(scratch.len());
         self.bytes.extend_from_slice(&scratch);
         self.measure.add(listpack);
         self.last = id;
+    }
+
+    /// Makes room for so many bytes more: in few steps up to the usual size of a block, for what is
+    /// given back in small ones does not fit what is asked for next.
+    fn make_room(&mut self, added: usize) {
+        let len = self.bytes.len() + added;
+        if len > self.bytes.capacity() {
+            let roomy = match len {
+                ..=GROWN_BY_STEPS_MAX => len.next_multiple_of(GROWTH_BYTES),
+                _ => fit_bytes(len + len / 4),
+            };
+            self.bytes.reserve_exact(roomy - self.bytes.len());
+        }
     }
 
     #[inline]

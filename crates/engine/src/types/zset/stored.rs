@@ -70,7 +70,7 @@ pub fn expect(
 fn unpack(entry: &mut EntryMut<'_, Object>, is_listpack: bool) {
     if let View::Packed(_, bytes) = entry.value() {
         let large = unpacked(bytes, is_listpack);
-        entry.set_object(Box::new(Object::Zset(large)));
+        entry.set_object(Box::new(Object::Zset(Box::new(large))));
     } else if let Some(Object::Zset(zset)) = entry.object_mut() {
         zset.is_listpack = is_listpack;
     }
@@ -229,7 +229,7 @@ impl Draft {
             Draft::Packed(blob) if blob.0.is_empty() => {}
             Draft::Packed(blob) => put(NewValue::Packed(PackedTag::Zset as u8, &blob.0)),
             Draft::Large(large) if large.is_empty() => {}
-            Draft::Large(large) => put(NewValue::Object(Box::new(Object::Zset(*large)))),
+            Draft::Large(large) => put(NewValue::Object(Box::new(Object::Zset(large)))),
         }
     }
 }
@@ -247,7 +247,7 @@ impl Built {
         let member_bytes_max = pairs.iter().map(text_bytes).max().unwrap_or(0);
         if !limits.allow(Extent { count: pairs.len(), member_bytes_max }) {
             let pairs = pairs.iter().map(|scored| (scored.pair, scored.hash));
-            return Built::Large(Box::new(Object::Zset(LargeZset::build(pairs, false))));
+            return Built::large(LargeZset::build(pairs, false));
         }
         let normal = |scored: &Scored<'_>| scored.pair.score + 0.0;
         let entry_bytes = |scored: &Scored<'_>| entry::Entry::new(scored.pair).bytes();
@@ -255,9 +255,13 @@ impl Built {
         let pairs =
             pairs.iter().map(|scored| (Pair { score: normal(scored), ..scored.pair }, scored.hash));
         if !fits_packed(bytes_total, pairs.len()) {
-            return Built::Large(Box::new(Object::Zset(LargeZset::build(pairs, true))));
+            return Built::large(LargeZset::build(pairs, true));
         }
         Built::Packed(packed::build(pairs.map(|(pair, _)| pair)))
+    }
+
+    fn large(zset: LargeZset) -> Self {
+        Built::Large(Box::new(Object::Zset(Box::new(zset))))
     }
 
     /// Hands it over as a value.
