@@ -5,6 +5,7 @@
 //! Fields are never hidden here because their time is over: whoever looks a key up removes such
 //! fields first (see `field_expiry`), so that nobody sees them.
 
+mod indexed;
 mod large;
 mod packed;
 pub mod stored;

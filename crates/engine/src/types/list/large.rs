@@ -243,7 +243,7 @@ impl LargeList {
         }
         self.counts.remove(at);
         if let Some(chunk) = self.chunks.remove(at)
-            && chunk.memory_bytes() == CHUNK_BYTES
+            && (CHUNK_BYTES / 2..=CHUNK_BYTES).contains(&chunk.memory_bytes())
             && !self.chunks.is_empty()
         {
             self.spare = Some(chunk.into_buffer());

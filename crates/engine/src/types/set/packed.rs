@@ -90,6 +90,13 @@ pub struct Members<'a> {
     rest: &'a [u8],
 }
 
+impl Members<'_> {
+    /// Where the next one starts in the bytes that these are the members of.
+    pub fn start(&self, bytes: &[u8]) -> usize {
+        bytes.len() - self.rest.len()
+    }
+}
+
 impl<'a> Iterator for Members<'a> {
     type Item = Element<'a>;
 
@@ -118,6 +125,14 @@ pub fn place(bytes: &[u8], index: usize) -> Range<usize> {
         at += stored_bytes(&bytes[at..]);
     }
     at..at + stored_bytes(&bytes[at..])
+}
+
+/// The member that starts at an offset.
+pub fn member_at(bytes: &[u8], start: usize) -> Element<'_> {
+    match stride(bytes) {
+        Some(stride) => Element::Bytes(&bytes[start..start + stride]),
+        None => element::decode(&bytes[start..]).0,
+    }
 }
 
 /// The member that lies at a place.
