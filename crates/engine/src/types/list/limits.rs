@@ -141,10 +141,12 @@ pub fn may_be_medium(texts: Extent) -> bool {
 /// The form to which a list, whose entries have shrunk to so many bytes and which is a listpack to
 /// Redis, goes back.
 pub fn form_after_shrinking(entries_bytes: usize) -> Form {
-    match entries_bytes {
-        ..=REPACK_BYTES_MAX => Form::Packed,
-        ..=REMEDIUM_BYTES_MAX => Form::Medium,
-        _ => Form::Large,
+    if entries_bytes <= REPACK_BYTES_MAX {
+        Form::Packed
+    } else if entries_bytes <= REMEDIUM_BYTES_MAX {
+        Form::Medium
+    } else {
+        Form::Large
     }
 }
 
