@@ -9,6 +9,7 @@ use crate::report::{Table, figure, goal};
 use crate::servers::{Kind, Launch};
 use crate::template::{Source, Template};
 use crate::throughput::refuse_errors;
+use std::borrow::Cow;
 use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -38,8 +39,8 @@ enum Limit {
 }
 
 struct Shape {
-    name: &'static str,
-    request: &'static str,
+    name: Cow<'static, str>,
+    request: Cow<'static, str>,
     unit: Unit,
     /// Bytes of key, elements and deadlines, 8 for each score; of an element alone if that is the
     /// unit.
@@ -48,6 +49,7 @@ struct Shape {
 }
 
 const fn key(name: &'static str, request: &'static str, payload_bytes: u64, limit: f64) -> Shape {
+    let (name, request) = (Cow::Borrowed(name), Cow::Borrowed(request));
     Shape { name, request, unit: Unit::Key, payload_bytes, limit: Limit::Share(limit) }
 }
 
@@ -57,6 +59,7 @@ const fn element(
     payload_bytes: u64,
     limit: f64,
 ) -> Shape {
+    let (name, request) = (Cow::Borrowed(name), Cow::Borrowed(request));
     Shape { name, request, unit: Unit::Element, payload_bytes, limit: Limit::Share(limit) }
 }
 
@@ -96,8 +99,8 @@ static COLLECTIONS: &[Shape] = &[
         0.7,
     ),
     Shape {
-        name: "stream of 1",
-        request: "XADD key:{s} * f1 {x:8} f2 {x:8} f3 {x:8}",
+        name: Cow::Borrowed("stream of 1"),
+        request: Cow::Borrowed("XADD key:{s} * f1 {x:8} f2 {x:8} f3 {x:8}"),
         unit: Unit::Key,
         payload_bytes: 54,
         limit: Limit::Bytes(200.0),
@@ -109,6 +112,69 @@ static COLLECTIONS: &[Shape] = &[
     element("one list", "RPUSH big {x:16}", 16, 1.0),
     element("one stream", "XADD big * f1 {x:8} f2 {x:8} f3 {x:8}", 32, 1.0),
 ];
+
+/// Elements of the collections of medium size: between those that are packed and those that are
+/// large, to us or to Valkey, all forms are met.
+const SIZES: [u64; 5] = [10, 30, 100, 300, 1000];
+/// As many elements are loaded for each key that the options ask for, if they are that many.
+const ELEMENTS_PER_KEY: u64 = 20;
+/// Most elements that a connection has under way.
+const ELEMENTS_SENT_MAX: u64 = 1000;
+/// No collection may take more than Valkey's.
+const SIZED_LIMIT: f64 = 1.0;
+
+/// A collection of some size.
+struct Collection {
+    name: &'static str,
+    command: &'static str,
+    element: &'static str,
+    element_payload_bytes: u64,
+    /// An element is a command of its own.
+    is_single: bool,
+}
+
+const fn sized(
+    name: &'static str,
+    command: &'static str,
+    element: &'static str,
+    element_payload_bytes: u64,
+) -> Collection {
+    Collection { name, command, element, element_payload_bytes, is_single: false }
+}
+
+/// Measured at the first size.
+static SIZED: &[Collection] = &[
+    sized("list", "RPUSH", "{x:10}", 10),
+    sized("list of integers", "RPUSH", "1{i:100}", 2),
+    sized("set", "SADD", "{x:10}", 10),
+    sized("set of integers", "SADD", "{n}", 4),
+    sized("hash", "HSET", "f{x:6} {x:8}", 15),
+    sized("hash of integers", "HSET", "1{i:100000} 1{i:100}", 5),
+    sized("sorted set", "ZADD", "{i:1000000} {x:10}", 18),
+    sized("sorted set of integers", "ZADD", "{i:1000} 1{i:100000}", 11),
+    Collection { is_single: true, ..sized("stream", "XADD", "* f1 {x:8} f2 1{i:100}", 18) },
+];
+
+impl Collection {
+    fn of(&self, elements: u64) -> Shape {
+        let Collection { command, element, .. } = self;
+        let others = elements - 1;
+        let request = match self.is_single {
+            true => {
+                let add = format!("{command} key:{{s}} {element}");
+                format!("{add} {others}x[ ; {add} ]")
+            }
+            false => format!("{command} key:{{s}} {elements}x[ {element} ]"),
+        };
+        Shape {
+            name: format!("{}, {elements} elements", self.name).into(),
+            request: request.into(),
+            unit: Unit::Key,
+            payload_bytes: 16 + elements * self.element_payload_bytes,
+            limit: Limit::Share(SIZED_LIMIT),
+        }
+    }
+}
 
 impl Shape {
     fn goal(&self, ratio: Option<f64>, resident: Option<f64>) -> String {
@@ -144,12 +210,22 @@ pub fn run(options: &Options, field: &Field) -> Result<Table> {
         for shape in STRINGS.iter().chain(collections) {
             let mut found = Vec::new();
             for launch in field.launches.iter().filter(|launch| launch.kind.stores_data()) {
-                found.push((launch.kind, measure(launch, shape, *keys, options)?));
+                let load = Load { keys: *keys, pipeline: LOADING_PIPELINE };
+                found.push((launch.kind, measure(launch, shape, load, options)?));
             }
-            let row = row(shape, *keys, &found);
-            eprintln!("{}", row.join("  "));
-            table.row(row);
+            add_row(&mut table, row(shape, *keys, &found));
         }
+    }
+    for (collection, elements) in SIZED.iter().flat_map(|of| SIZES.map(|size| (of, size))) {
+        let Some(keys) = options.memory_keys.first() else { break };
+        let keys = (keys * ELEMENTS_PER_KEY / elements).clamp(1, *keys);
+        let pipeline = (ELEMENTS_SENT_MAX / elements) as usize;
+        let (shape, mut found) = (collection.of(elements), Vec::new());
+        for launch in field.launches.iter().filter(|launch| launch.kind.stores_data()) {
+            let bytes = measure(launch, &shape, Load { keys, pipeline }, options)?;
+            found.push((launch.kind, bytes));
+        }
+        add_row(&mut table, row(&shape, keys, &found));
     }
     table.notes.push(
         "RSS: resident bytes after loading less those of the empty server, per key, or per \
@@ -158,6 +234,11 @@ pub fn run(options: &Options, field: &Field) -> Result<Table> {
             .into(),
     );
     Ok(table)
+}
+
+fn add_row(table: &mut Table, row: Vec<String>) {
+    eprintln!("{}", row.join("  "));
+    table.row(row);
 }
 
 fn row(shape: &Shape, keys: u64, found: &[(Kind, BytesPerKey)]) -> Vec<String> {
@@ -170,7 +251,7 @@ fn row(shape: &Shape, keys: u64, found: &[(Kind, BytesPerKey)]) -> Vec<String> {
     };
     let bytes = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.1}"));
     vec![
-        shape.name.to_owned(),
+        shape.name.clone().into_owned(),
         keys.to_string(),
         shape.payload_bytes.to_string(),
         bytes(resident(Kind::Russet)),
@@ -182,17 +263,25 @@ fn row(shape: &Shape, keys: u64, found: &[(Kind, BytesPerKey)]) -> Vec<String> {
     ]
 }
 
-fn measure(launch: &Launch, shape: &Shape, keys: u64, options: &Options) -> Result<BytesPerKey> {
+/// How much is loaded, and how many requests a connection sends at once.
+#[derive(Clone, Copy)]
+struct Load {
+    keys: u64,
+    pipeline: usize,
+}
+
+fn measure(launch: &Launch, shape: &Shape, load: Load, options: &Options) -> Result<BytesPerKey> {
+    let Load { keys, pipeline } = load;
     let server = launch.start()?;
     let mut client = server.client()?;
     let resident_before = settled_bytes(server.pid())?;
     let used_before = client.info_field("memory", "used_memory")?;
-    let template = Template::parse(shape.request)?;
+    let template = Template::parse(&shape.request)?;
     let mut loader = Loader::connect(server.port, LOADING_CONNECTIONS)?;
     let until = Until::Requests(keys);
-    let plan = Plan { template: &template, pipeline: LOADING_PIPELINE, until };
+    let plan = Plan { template: &template, pipeline, until };
     let outcome = loader.run(plan, &mut Source::seeded(options.seed).among(keys))?;
-    refuse_errors(server.kind, shape.request, &outcome)?;
+    refuse_errors(server.kind, &shape.request, &outcome)?;
     // The buffers of connections are no part of what a key costs.
     drop(loader);
     let resident = settled_bytes(server.pid())?;

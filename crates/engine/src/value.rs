@@ -49,7 +49,8 @@ pub enum Object {
     String(Vec<u8>),
     List(LargeList),
     Set(LargeSet),
-    Zset(LargeZset),
+    /// In a box of its own, which it alone is large enough to need.
+    Zset(Box<LargeZset>),
     Hash(LargeHash),
     Stream(Box<Stream>),
     Bloom(Bloom),
@@ -88,7 +89,7 @@ impl Object {
                 Object::String(bytes) => bytes.capacity(),
                 Object::List(list) => list.memory_bytes(),
                 Object::Set(set) => set.memory_bytes(),
-                Object::Zset(zset) => zset.memory_bytes(),
+                Object::Zset(zset) => size_of::<LargeZset>() + zset.memory_bytes(),
                 Object::Hash(hash) => hash.memory_bytes(),
                 Object::Stream(stream) => stream.memory_bytes(),
                 Object::Bloom(bloom) => bloom.memory_bytes(),

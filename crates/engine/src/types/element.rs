@@ -170,6 +170,15 @@ impl<'a> Stored<'a> {
     }
 }
 
+/// The most bytes that the form of a text can take: as an integer it takes no more.
+pub fn text_bytes_max(len: usize) -> usize {
+    len + match len {
+        ..64 => 1,
+        64..4096 => 2,
+        _ => 5,
+    }
+}
+
 /// Bytes, in two pieces, that are looked for at many places. Most of what lies there differs in its
 /// first bytes, so these are compared as one word.
 pub struct Needle<'a> {
@@ -315,6 +324,17 @@ mod tests {
             assert_eq!(decode_checked(&out[..out.len() - 1]), None, "{text}");
         }
         assert_eq!(decode_checked(&[0xf5, 0, 0, 0]), None);
+    }
+
+    #[test]
+    fn no_form_is_longer_than_its_text_allows() {
+        let digits = (1..=19).flat_map(|len| [b'1', b'9'].map(|digit| vec![digit; len]));
+        let negative = (1..=18).map(|len| [&b"-"[..], &vec![b'8'; len]].concat());
+        let texts = [0, 1, 63, 64, 4095, 4096, 70_000].map(|len| vec![b'x'; len]);
+        for text in digits.chain(negative).chain(texts) {
+            let bytes = Stored::new(Element::parse(&text)).bytes();
+            assert!(bytes <= text_bytes_max(text.len()), "{}", text.escape_ascii());
+        }
     }
 
     #[test]

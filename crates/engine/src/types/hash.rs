@@ -6,6 +6,7 @@
 //! fields first (see `field_expiry`), so that nobody sees them. Only while expiry is held back do
 //! readers ask for a view without them.
 
+mod indexed;
 mod large;
 mod packed;
 pub mod stored;

@@ -1,12 +1,14 @@
 //! The list's room: what a command can do with a list, whichever form it has. A small list is
-//! packed into its table entry, a large one is an object of its own; moving a list from one form to
-//! the other is done by its owner when [`ListMut::outgrows`] or [`ListMut::settle`] asks for it.
+//! packed into its table entry, one of medium size lies there with some room to spare, a large one
+//! is an object of its own; moving a list from one form to another is done by its owner when
+//! [`ListMut::outgrows`] or [`ListMut::settle`] asks for it.
 
 mod chunk;
 mod entries;
 mod entry;
 mod large;
 mod limits;
+mod medium;
 pub mod packed;
 pub mod stored;
 #[cfg(test)]
@@ -19,7 +21,7 @@ use crate::types::blob::Blob;
 pub use crate::types::element::{Element, IntText};
 pub use entries::{Entries, Quota, Run, is_sound};
 pub use large::LargeList;
-pub use limits::{Extent, ListLimits, PACKED_BYTES_MAX, Settling, fits_packed};
+pub use limits::{Extent, Form, ListLimits, PACKED_BYTES_MAX, Settling};
 
 /// The ends of a list: LEFT and RIGHT in commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,13 +91,22 @@ pub struct PositionQuery {
 #[derive(Clone, Copy)]
 pub enum ListRef<'a> {
     Packed(&'a [u8]),
+    Medium(&'a [u8]),
     Large(&'a LargeList),
 }
 
 impl<'a> ListRef<'a> {
+    /// The list that lies inside its table entry as these bytes.
+    #[inline]
+    pub fn of_bytes(bytes: &'a [u8]) -> Self {
+        if medium::is_medium(bytes) { ListRef::Medium(bytes) } else { ListRef::Packed(bytes) }
+    }
+
+    #[inline]
     pub fn len(self) -> usize {
         match self {
             ListRef::Packed(bytes) => packed::len(bytes),
+            ListRef::Medium(bytes) => medium::len(bytes),
             ListRef::Large(list) => list.len(),
         }
     }
@@ -108,12 +119,13 @@ impl<'a> ListRef<'a> {
     pub fn size(self) -> Extent {
         match self {
             ListRef::Packed(bytes) => packed::size(bytes),
+            ListRef::Medium(bytes) => medium::run(bytes).size(),
             ListRef::Large(list) => list.size(),
         }
     }
 
-    /// The name that OBJECT ENCODING gives. A packed list is always within the listpack's limits,
-    /// except that the directive may have been lowered since; Redis too looks only at the next
+    /// The name that OBJECT ENCODING gives. One that is not large is always within the listpack's
+    /// limits, except that the directive may have been lowered since; Redis too looks only at the next
     /// edit.
     pub fn encoding(self) -> &'static str {
         match self {
@@ -125,6 +137,7 @@ impl<'a> ListRef<'a> {
     pub fn index(self, index: usize) -> Option<Element<'a>> {
         match self {
             ListRef::Packed(bytes) => packed::index(bytes, index),
+            ListRef::Medium(bytes) => medium::run(bytes).within(index..index + 1).next(),
             ListRef::Large(list) => list.index(index),
         }
     }
@@ -133,6 +146,7 @@ impl<'a> ListRef<'a> {
     pub fn for_each_in(self, range: Range<usize>, visit: impl FnMut(Element<'_>)) {
         match self {
             ListRef::Packed(bytes) => packed::range(bytes, range).for_each(visit),
+            ListRef::Medium(bytes) => medium::run(bytes).within(range).for_each(visit),
             ListRef::Large(list) => list.for_each_in(range, visit),
         }
     }
@@ -144,6 +158,7 @@ impl<'a> ListRef<'a> {
                 let elements: packed::Gathered = packed::range(bytes, range).collect();
                 elements.into_iter().rev().for_each(visit);
             }
+            ListRef::Medium(bytes) => medium::run(bytes).within(range).rev().for_each(visit),
             ListRef::Large(list) => list.for_each_in_rev(range, visit),
         }
     }
@@ -159,6 +174,13 @@ impl<'a> ListRef<'a> {
                         let elements: packed::Gathered = elements.collect();
                         elements.into_iter().rev().try_for_each(&mut visit)
                     }
+                };
+            }
+            ListRef::Medium(bytes) => {
+                let mut elements = Entries::new(medium::run(bytes).bytes);
+                let _ = match from {
+                    End::Front => elements.try_for_each(&mut visit),
+                    End::Back => elements.rev().try_for_each(&mut visit),
                 };
             }
             ListRef::Large(list) => list.scan(from, visit),
@@ -202,13 +224,23 @@ impl<'a> ListRef<'a> {
 /// A list to change.
 pub enum ListMut<'a, B: Blob> {
     Packed(&'a mut B),
+    Medium(&'a mut B),
     Large(&'a mut LargeList),
+}
+
+impl<'a, B: Blob> ListMut<'a, B> {
+    /// The list that lies inside its table entry as these bytes.
+    #[inline]
+    pub fn of_blob(blob: &'a mut B) -> Self {
+        if medium::is_medium(blob.bytes()) { ListMut::Medium(blob) } else { ListMut::Packed(blob) }
+    }
 }
 
 impl<B: Blob> ListMut<'_, B> {
     pub fn as_ref(&self) -> ListRef<'_> {
         match self {
             ListMut::Packed(blob) => ListRef::Packed(blob.bytes()),
+            ListMut::Medium(blob) => ListRef::Medium(blob.bytes()),
             ListMut::Large(list) => ListRef::Large(list),
         }
     }
@@ -221,27 +253,46 @@ impl<B: Blob> ListMut<'_, B> {
         self.len() == 0
     }
 
-    /// To be asked before texts of extent `growth` are pushed, inserted or set. `true`: a packed
-    /// list must first become large ([`LargeList::from_packed`]), and be asked again.
+    /// To be asked before texts of extent `growth` are pushed, inserted or set: the larger form, if
+    /// any, that the list must take first.
     #[must_use]
-    pub fn outgrows(&mut self, growth: Extent, limits: ListLimits) -> bool {
-        match self {
-            ListMut::Packed(blob) => !fits_packed(packed::size(blob.bytes()), growth, limits),
+    pub fn outgrows(&mut self, growth: Extent, limits: ListLimits) -> Option<Form> {
+        let form = match self {
+            ListMut::Packed(blob) => {
+                limits::form_of_packed(packed::size(blob.bytes()), growth, limits)
+            }
+            ListMut::Medium(blob) => {
+                limits::form_of_entries(medium::run(blob.bytes()).size(), growth, limits)
+            }
             ListMut::Large(list) => {
                 list.grow(growth, limits);
-                false
+                Form::Large
             }
+        };
+        (form > self.form()).then_some(form)
+    }
+
+    #[inline]
+    fn form(&self) -> Form {
+        match self {
+            ListMut::Packed(_) => Form::Packed,
+            ListMut::Medium(_) => Form::Medium,
+            ListMut::Large(_) => Form::Large,
         }
     }
 
-    /// To be asked after elements were removed or replaced. `true`: a large list should now be
-    /// packed ([`LargeList::to_packed`]).
+    /// To be asked after elements were removed or replaced: the smaller form, if any, that the list
+    /// should now take.
     #[must_use]
-    pub fn settle(&mut self, limits: ListLimits, cause: Settling) -> bool {
-        match self {
-            ListMut::Packed(_) => false,
+    pub fn settle(&mut self, limits: ListLimits, cause: Settling) -> Option<Form> {
+        let form = match self {
+            ListMut::Packed(_) => Form::Packed,
+            ListMut::Medium(blob) => {
+                limits::form_after_shrinking(medium::run(blob.bytes()).bytes.len())
+            }
             ListMut::Large(list) => list.settle(limits, cause),
-        }
+        };
+        (form < self.form()).then_some(form)
     }
 
     /// Pushes texts one after the other, as LPUSH and RPUSH do: the last one ends up outermost.
@@ -256,6 +307,7 @@ impl<B: Blob> ListMut<'_, B> {
     ) {
         match self {
             ListMut::Packed(blob) => packed::push(*blob, end, elements),
+            ListMut::Medium(blob) => medium::push(*blob, end, elements),
             ListMut::Large(list) => list.push(end, elements),
         }
     }
@@ -264,6 +316,7 @@ impl<B: Blob> ListMut<'_, B> {
     pub fn pop(&mut self, end: End, count: usize, visit: impl FnMut(Element<'_>)) {
         match self {
             ListMut::Packed(blob) => packed::pop(*blob, end, count, visit),
+            ListMut::Medium(blob) => medium::pop(*blob, end, count, visit),
             ListMut::Large(list) => list.pop(end, count, visit),
         }
     }
@@ -294,6 +347,7 @@ impl<B: Blob> ListMut<'_, B> {
     ) -> Option<usize> {
         match self {
             ListMut::Packed(blob) => packed::insert(*blob, place, pivot, element),
+            ListMut::Medium(blob) => medium::insert(*blob, place, pivot, element),
             ListMut::Large(list) => list.insert(place, pivot, element),
         }
     }
@@ -302,6 +356,7 @@ impl<B: Blob> ListMut<'_, B> {
     pub fn set(&mut self, index: usize, element: Element<'_>) -> bool {
         match self {
             ListMut::Packed(blob) => packed::set(*blob, index, element),
+            ListMut::Medium(blob) => medium::set(*blob, index, element),
             ListMut::Large(list) => list.set(index, element),
         }
     }
@@ -310,6 +365,7 @@ impl<B: Blob> ListMut<'_, B> {
     pub fn remove(&mut self, quota: Quota, wanted: Element<'_>) -> usize {
         match self {
             ListMut::Packed(blob) => packed::remove(*blob, quota, wanted),
+            ListMut::Medium(blob) => medium::remove(*blob, quota, wanted),
             ListMut::Large(list) => list.remove(quota, wanted),
         }
     }
@@ -318,6 +374,7 @@ impl<B: Blob> ListMut<'_, B> {
     pub fn trim(&mut self, range: Range<usize>) {
         match self {
             ListMut::Packed(blob) => packed::trim(*blob, range),
+            ListMut::Medium(blob) => medium::trim(*blob, range),
             ListMut::Large(list) => list.trim(range),
         }
     }

@@ -8,6 +8,7 @@
 pub mod combine;
 mod ints;
 mod large;
+mod lookup;
 mod packed;
 mod sample;
 pub mod stored;

@@ -212,6 +212,14 @@ impl<'a> StreamRef<'a> {
         is_there
     }
 
+    /// Whether some of these entries may be there. A large stream is not searched for them.
+    pub fn may_contain_any(self, ids: &[StreamId]) -> bool {
+        match self {
+            StreamRef::Packed(_) => ids.iter().any(|id| self.contains(*id)),
+            StreamRef::Large(stream) => !stream.log.is_empty(),
+        }
+    }
+
     /// Shows the entries of a range until `visit` breaks off.
     pub fn visit(
         self,

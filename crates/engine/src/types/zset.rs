@@ -1,7 +1,6 @@
 //! The sorted set's room: what a command can do with one, whichever form it has. A small one is
 //! packed into its table entry, a large one is a tree and an index of its own.
 
-mod capacity;
 pub mod combine;
 mod entry;
 mod index;
@@ -23,7 +22,7 @@ pub use crate::types::element::Element;
 use entry::Entries;
 pub use entry::Pair;
 pub use large::LargeZset;
-pub use limits::{Extent, PACKED_BYTES_MAX, ZsetLimits};
+pub use limits::{Extent, PACKED_BYTES_MAX, ZsetLimits, fits_packed};
 pub use range::{LexBound, LexRange, ScoreBound, ScoreRange};
 
 use range::Probe;

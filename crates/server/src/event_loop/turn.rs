@@ -253,10 +253,6 @@ impl<S: Service> Thread<S> {
         own: &Ownership,
     ) -> (Verdict, usize) {
         let service = self.service.clone();
-        if service.is_closing(&connection.client) {
-            // Input behind what ended the connection is not run, however late it arrives.
-            return (Verdict::Keep, bytes.len());
-        }
         let mut done = 0;
         service.begin_turn(&mut self.worker, &mut connection.client);
         let mut batch = std::mem::take(&mut connection.batch);

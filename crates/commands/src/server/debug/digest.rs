@@ -26,7 +26,7 @@ impl Signature {
         }
         match entry.value() {
             View::Packed(tag, packed) if PackedTag::from_u8(tag) == PackedTag::List => {
-                list(&mut bytes, ListRef::Packed(packed));
+                list(&mut bytes, ListRef::of_bytes(packed));
             }
             View::Object(Object::List(large)) => list(&mut bytes, ListRef::Large(large)),
             View::Object(Object::Bloom(bloom)) => {

@@ -64,7 +64,7 @@ fn object(ctx: &mut Ctx, key: &[u8], is_fast: bool) -> Outcome {
 fn list_of<'a>(entry: &EntryRef<'a, Object>) -> Option<ListRef<'a>> {
     match entry.value() {
         View::Packed(tag, bytes) if PackedTag::from_u8(tag) == PackedTag::List => {
-            Some(ListRef::Packed(bytes))
+            Some(ListRef::of_bytes(bytes))
         }
         View::Object(Object::List(list)) => Some(ListRef::Large(list)),
         _ => None,

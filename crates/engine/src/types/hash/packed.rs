@@ -6,6 +6,7 @@
 //! |---|---|
 //! | nothing | to Redis it is a listpack |
 //! | `0xfa` | to Redis it is a hashtable |
+//! | `0xfb` | to Redis it is a listpack; the index of its fields follows: see `indexed.rs` |
 //!
 //! | expiring header | |
 //! |---|---|
@@ -20,14 +21,16 @@
 //!
 //! Heads of elements end at `0xf4`, so neither mark nor deadline can be taken for a field.
 
-use super::Lease;
+use super::indexed::{Found, INDEXED_BYTES_MAX, INDEXED_BYTES_MIN, INDEXED_FIELDS_MAX};
+use super::{Lease, indexed};
 use crate::types::blob::Blob;
-use crate::types::element::{Element, HEAD_BYTES_MAX, Stored, decode, stored_bytes};
+use crate::types::element::{Element, Stored, decode, stored_bytes, text_bytes_max};
 use crate::value::PackedTag;
 use smallvec::SmallVec;
 
-/// The longest hash that stays inside its table entry, header included: some two hundred short
-/// fields, which are found as fast as Redis finds them in a listpack, and take less than in cells.
+/// The longest hash without an index that stays inside its table entry, header included: some two
+/// hundred short fields, which are found as fast as Redis finds them in a listpack, and take less
+/// than in cells.
 pub(super) const PACKED_BYTES_MAX: usize = 4096;
 
 const HASHTABLE_MARK: u8 = 0xfa;
@@ -72,6 +75,7 @@ impl Form {
     #[inline]
     fn header_bytes(self, bytes: &[u8]) -> usize {
         match self {
+            Form::Plain if indexed::is_indexed(bytes) => indexed::header_bytes(bytes),
             Form::Plain => usize::from(is_marked(bytes)),
             Form::Expiring => EXPIRING_HEADER_BYTES,
         }
@@ -91,6 +95,9 @@ fn u16_at(bytes: &[u8], at: usize) -> u16 {
 pub(super) fn len(bytes: &[u8], form: Form) -> usize {
     if form == Form::Expiring {
         return usize::from(u16_at(bytes, 0));
+    }
+    if indexed::is_indexed(bytes) {
+        return indexed::len(bytes);
     }
     let (mut at, mut count) = (form.header_bytes(bytes), 0);
     while at < bytes.len() {
@@ -122,7 +129,8 @@ pub(super) fn is_marked(bytes: &[u8]) -> bool {
 /// Notes that Redis would call it a hashtable, which it does anyway if fields expire.
 pub(super) fn mark(blob: &mut impl Blob, form: Form) {
     if form == Form::Plain && !is_marked(blob.bytes()) {
-        blob.splice(0, 0, &[&[HASHTABLE_MARK]]);
+        let header = form.header_bytes(blob.bytes());
+        blob.splice(0, header, &[&[HASHTABLE_MARK]]);
     }
 }
 
@@ -174,6 +182,8 @@ pub(super) fn read_deadline(run: &[u8]) -> (Option<i64>, usize) {
 /// One field where it lies.
 #[derive(Clone, Copy, Debug)]
 struct Record {
+    /// How many fields stand before it, if there is an index.
+    index: usize,
     /// Where its deadline, or else its name, begins.
     start: usize,
     deadline_ms: Option<i64>,
@@ -196,12 +206,16 @@ fn record_at(bytes: &[u8], start: usize, form: Form) -> Record {
     };
     let name = start + deadline_len;
     let value = end_of(bytes, name);
-    Record { start, deadline_ms, name, value, end: end_of(bytes, value) }
+    Record { index: 0, start, deadline_ms, name, value, end: end_of(bytes, value) }
 }
 
 /// Looks for a field by the bytes of its form: equal elements have equal forms.
 #[inline]
 fn find(bytes: &[u8], field: &Stored<'_>, form: Form) -> Option<Record> {
+    if form == Form::Plain && indexed::is_indexed(bytes) {
+        let found = indexed::find(bytes, field)?;
+        return Some(Record { index: found.index, ..record_at(bytes, found.start, form) });
+    }
     let needle = field.needle();
     let mut at = form.header_bytes(bytes);
     while at < bytes.len() {
@@ -270,7 +284,38 @@ impl<'a> Iterator for Fields<'a> {
 
 /// The most bytes that one more field can add.
 pub(super) fn growth(name_len: usize, value_len: usize) -> usize {
-    name_len + value_len + 2 * HEAD_BYTES_MAX + DEADLINE_BYTES_MAX
+    field_bytes_max(name_len, value_len) + DEADLINE_BYTES_MAX
+}
+
+/// The most bytes of a field without a deadline.
+pub(super) fn field_bytes_max(name_len: usize, value_len: usize) -> usize {
+    text_bytes_max(name_len) + text_bytes_max(value_len)
+}
+
+/// Whether a packed hash has no room for a field that is added or set.
+#[inline]
+pub(super) fn is_outgrown(bytes: &[u8], tag: u8, (name, value): (&[u8], &[u8])) -> bool {
+    let total = bytes.len() + growth(name.len(), value.len());
+    if tag != Form::Plain.tag() || !indexed::is_indexed(bytes) {
+        return total > PACKED_BYTES_MAX;
+    }
+    let is_full = || indexed::len(bytes) == INDEXED_FIELDS_MAX;
+    let is_new = || indexed::find(bytes, &Stored::new(Element::parse(name))).is_none();
+    total + indexed::GROWTH_BYTES_MAX > INDEXED_BYTES_MAX || is_full() && is_new()
+}
+
+/// The most bytes of the fields, so many, of a new hash that is packed.
+pub(super) fn bytes_max(fields: usize, is_hashtable: bool) -> usize {
+    match is_hashtable || fields > INDEXED_FIELDS_MAX {
+        true => PACKED_BYTES_MAX,
+        false => INDEXED_BYTES_MAX - indexed::bytes_for(fields),
+    }
+}
+
+/// Whether a hash is too long for the forms that have no index.
+#[inline]
+pub(super) fn needs_index(bytes: &[u8]) -> bool {
+    bytes.len() > PACKED_BYTES_MAX
 }
 
 fn add_count(blob: &mut impl Blob, at: usize, by: i16) {
@@ -297,7 +342,12 @@ pub(super) fn set(
         blob.overwrite(record.value, head);
         blob.overwrite(record.value + head.len(), payload);
     } else {
-        blob.splice(record.value, record.end - record.value, &[head, payload]);
+        let before = record.end - record.value;
+        blob.splice(record.value, before, &[head, payload]);
+        if form == Form::Plain && indexed::is_indexed(blob.bytes()) {
+            let growth = value.bytes() as isize - before as isize;
+            indexed::note_growth(blob, record.index, growth);
+        }
     }
     match lease {
         Lease::Keep => {}
@@ -325,9 +375,22 @@ fn append(
         let pieces = [deadline.as_bytes(), name_head, name_payload, head, payload];
         blob.splice(at, 0, &pieces);
         count_deadline(blob, at_ms);
+    } else if form == Form::Plain && indexed::is_indexed(blob.bytes()) {
+        indexed::append(blob, name, &[name_head, name_payload, head, payload]);
     } else {
         blob.splice(at, 0, &[name_head, name_payload, head, payload]);
+        if form == Form::Plain && gets_index(blob.bytes()) {
+            indexed::add(blob);
+        }
     }
+}
+
+/// Whether a hash without an index is better off with one.
+#[inline]
+fn gets_index(bytes: &[u8]) -> bool {
+    bytes.len() > INDEXED_BYTES_MIN
+        && !is_marked(bytes)
+        && !has_more_than(INDEXED_FIELDS_MAX, bytes, Form::Plain)
 }
 
 fn count_deadline(blob: &mut impl Blob, at_ms: i64) {
@@ -369,6 +432,13 @@ pub(super) fn remove(blob: &mut impl Blob, form: Form, name: Element<'_>) -> boo
     let Some(record) = find(blob.bytes(), &Stored::new(name), form) else {
         return false;
     };
+    if form == Form::Plain && indexed::is_indexed(blob.bytes()) {
+        indexed::remove(blob, Found { index: record.index, start: record.start });
+        if blob.bytes().len() < INDEXED_BYTES_MIN / 2 {
+            indexed::drop_index(blob);
+        }
+        return true;
+    }
     if form == Form::Expiring {
         add_count(blob, 0, -1);
     }

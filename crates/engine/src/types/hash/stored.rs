@@ -1,6 +1,6 @@
 //! Hashes where they are stored: packed inside a table entry, or an object of their own.
 
-use super::packed::{self, Form, PACKED_BYTES_MAX, Scratch};
+use super::packed::{self, Form, Scratch};
 use super::{HashLimits, HashRef, LargeHash, Lease, Place};
 use crate::store::raw::table::{EntryMut, EntryRef, NewValue, View};
 use crate::types::blob::Blob;
@@ -144,7 +144,9 @@ impl<'e, 't> HashEntry<'e, 't> {
         let pair = (Element::parse(name), Element::parse(value));
         let is_long = self.limits.is_too_long(name) || self.limits.is_too_long(value);
         let mut form = self.form();
-        if form.is_some() && self.is_outgrown_by((name, value)) {
+        let is_leased = matches!(lease, Lease::Until(_));
+        if form.is_some() && (self.is_outgrown_by((name, value)) || is_leased && self.needs_index())
+        {
             self.enlarge();
             form = None;
         }
@@ -155,14 +157,14 @@ impl<'e, 't> HashEntry<'e, 't> {
             hash.note_size(is_long || hash.len() > limits.entries);
             return is_new;
         };
-        if form == Form::Plain && matches!(lease, Lease::Until(_)) {
+        if form == Form::Plain && is_leased {
             form = self.become_expiring();
         }
         let entries_max = self.limits.entries;
         let mut blob = self.entry.blob().expect("a packed value is bytes");
         let is_new = packed::set(&mut blob, form, pair, lease);
         if is_long || packed::has_more_than(entries_max, blob.bytes(), form) {
-            packed::mark(&mut blob, form);
+            self.mark_hashtable();
         }
         self.settle(form);
         is_new
@@ -170,6 +172,9 @@ impl<'e, 't> HashEntry<'e, 't> {
 
     /// Has OBJECT ENCODING call it a hashtable from now on.
     pub fn mark_hashtable(&mut self) {
+        if self.needs_index() {
+            self.enlarge();
+        }
         match self.form() {
             Some(form) => {
                 packed::mark(&mut self.entry.blob().expect("a packed value is bytes"), form);
@@ -178,10 +183,19 @@ impl<'e, 't> HashEntry<'e, 't> {
         }
     }
 
+    /// Whether it is packed and too long for a form without an index.
     #[inline]
-    fn is_outgrown_by(&self, (name, value): Pair<'_>) -> bool {
-        let View::Packed(_, bytes) = self.entry.value() else { return false };
-        bytes.len() + packed::growth(name.len(), value.len()) > PACKED_BYTES_MAX
+    fn needs_index(&self) -> bool {
+        matches!(self.entry.value(), View::Packed(tag, bytes)
+            if tag == Form::Plain.tag() && packed::needs_index(bytes))
+    }
+
+    #[inline]
+    fn is_outgrown_by(&self, pair: Pair<'_>) -> bool {
+        match self.entry.value() {
+            View::Packed(tag, bytes) => packed::is_outgrown(bytes, tag, pair),
+            _ => false,
+        }
     }
 
     /// Makes an object of a packed hash.
@@ -235,7 +249,7 @@ impl<'e, 't> HashEntry<'e, 't> {
         if now == deadline_ms {
             return true;
         }
-        if self.form().is_some() && self.is_outgrown_by((b"", b"")) {
+        if self.needs_index() || self.is_outgrown_by((name, b"")) {
             self.enlarge();
         }
         let name = Element::parse(name);
@@ -261,10 +275,15 @@ pub fn build<'p>(
     let form = if matches!(lease, Lease::Until(_)) { Form::Expiring } else { Form::Plain };
     let is_long = |pair: &Pair<'_>| limits.is_too_long(pair.0) || limits.is_too_long(pair.1);
     let is_hashtable = pairs.len() > limits.entries || pairs.clone().any(|pair| is_long(&pair));
+    let pairs_len = pairs.len();
+    let field_bytes_max = match form {
+        Form::Plain => packed::field_bytes_max,
+        Form::Expiring => packed::growth,
+    };
     let bytes_max: usize =
-        pairs.clone().map(|(name, value)| packed::growth(name.len(), value.len())).sum();
+        pairs.clone().map(|(name, value)| field_bytes_max(name.len(), value.len())).sum();
     let parsed = pairs.map(|(name, value)| (Element::parse(name), Element::parse(value)));
-    if bytes_max > PACKED_BYTES_MAX {
+    if bytes_max > packed::bytes_max(pairs_len, is_hashtable || form == Form::Expiring) {
         let mut hash = LargeHash::new(hasher);
         for pair in parsed {
             hash.set(pair, lease);

@@ -2,6 +2,7 @@
 //! pushes and pops at the ends of a list move nothing. How many entries it has is kept by the list.
 
 use crate::types::blob::Blob;
+use crate::types::capacity::fit_bytes;
 
 /// Largest buffer of a chunk, unless one element alone needs more. The allocator keeps books of its
 /// own for each block of a whole page; of this size it cuts four from one stretch of pages.
@@ -61,18 +62,24 @@ impl Chunk {
         self.len() + added <= CHUNK_BYTES
     }
 
-    /// Room for `bytes` more at the end, or `None` if a fresh chunk is the better home: never more
-    /// than half a buffer is moved, and only to gain as much room.
+    /// Whether the entries should be moved over `spare` bytes on their far side to make room for
+    /// so many more: if that gains enough. Beside a full buffer a fresh chunk is the alternative.
+    fn is_worth_sliding(&self, spare: usize, bytes: usize) -> bool {
+        let share = if self.buffer.len() < CHUNK_BYTES { 8 } else { 2 };
+        spare >= self.buffer.len() / share && self.len() + bytes <= self.buffer.len()
+    }
+
+    /// Room for `bytes` more at the end, or `None` if a fresh chunk is the better home.
     #[inline]
     pub fn grow_back(&mut self, bytes: usize) -> Option<&mut [u8]> {
         if self.end + bytes > self.buffer.len() {
             if !self.takes(bytes) {
                 return None;
             }
-            if self.buffer.len() < CHUNK_BYTES {
-                self.move_to(self.grown_bytes(bytes), Spare::Back);
-            } else if self.start >= self.buffer.len() / 2 {
+            if self.is_worth_sliding(self.start, bytes) {
                 self.slide(Spare::Back);
+            } else if self.buffer.len() < CHUNK_BYTES {
+                self.move_to(self.grown_bytes(bytes), Spare::Back);
             } else {
                 return None;
             }
@@ -89,10 +96,10 @@ impl Chunk {
             if !self.takes(bytes) {
                 return None;
             }
-            if self.buffer.len() < CHUNK_BYTES {
-                self.move_to(self.grown_bytes(bytes), Spare::Front);
-            } else if self.buffer.len() - self.end >= self.buffer.len() / 2 {
+            if self.is_worth_sliding(self.buffer.len() - self.end, bytes) {
                 self.slide(Spare::Front);
+            } else if self.buffer.len() < CHUNK_BYTES {
+                self.move_to(self.grown_bytes(bytes), Spare::Front);
             } else {
                 return None;
             }
@@ -150,11 +157,12 @@ impl Chunk {
         }
     }
 
-    /// The buffer to ask for when `added` bytes do not fit: twice the old one, so that growth is
-    /// amortised, up to a chunk's size.
+    /// The buffer to ask for when `added` bytes do not fit: an eighth more, so that growth is
+    /// amortised, in sizes of the allocator's, up to a chunk's size.
     fn grown_bytes(&self, added: usize) -> usize {
         let needed = self.len() + added;
-        needed.max((self.buffer.len() * 2).clamp(BUFFER_BYTES_MIN, CHUNK_BYTES))
+        let roomy = (needed + needed / 8).clamp(BUFFER_BYTES_MIN, CHUNK_BYTES);
+        needed.max(fit_bytes(roomy))
     }
 
     /// Puts the entries into a new buffer.

@@ -2,6 +2,7 @@
 //! lives (behind a packed list's header, in a chunk) is the owner's business.
 
 use super::entry;
+use super::limits::Extent;
 use crate::types::element::{self, Element};
 
 /// The elements of a run, from both ends.
@@ -57,6 +58,10 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
+    pub fn size(self) -> Extent {
+        Extent { bytes: self.bytes.len(), count: self.count }
+    }
+
     /// Where entry `index` starts, walked from the nearer end; `index == count` is the end.
     pub fn offset(self, index: usize) -> usize {
         debug_assert!(index <= self.count);
@@ -84,6 +89,12 @@ impl<'a> Run<'a> {
         // From the start of the range on or from the end of the run, whichever is nearer.
         let rest = Run { bytes: &self.bytes[start..], count: self.count - range.start };
         &rest.bytes[..rest.offset(range.len())]
+    }
+
+    /// The elements of `range`, which is cut to the run.
+    pub fn within(self, range: std::ops::Range<usize>) -> Entries<'a> {
+        let end = range.end.min(self.count);
+        Entries::new(self.slice(range.start.min(end)..end))
     }
 
     /// Where the entries equal to `wanted` lie, in order; at most `limit` of them, the last ones if

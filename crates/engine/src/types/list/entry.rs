@@ -7,9 +7,6 @@
 
 use crate::types::element::{self, Element, Stored};
 
-/// Most bytes that head and length together add to a payload.
-pub const ENTRY_OVERHEAD_BYTES_MAX: usize = 10;
-
 /// An element encoded, in up to three pieces so that the payload is not copied to build it.
 pub struct Entry<'a> {
     stored: Stored<'a>,

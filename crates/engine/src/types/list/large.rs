@@ -8,12 +8,16 @@ use std::ops::{ControlFlow, Range};
 use super::chunk::{CHUNK_BYTES, Chunk, Spare};
 use super::entries::{Entries, Quota, Run};
 use super::entry::{self, Entry};
-use super::limits::{Extent, ListLimits, REPACK_BYTES_MAX, Settling};
-use super::packed;
-use super::{End, Place};
+use super::limits::{Extent, Form, ListLimits, Settling, form_after_shrinking};
+use super::{End, ListRef, Place, medium, packed};
 use crate::types::blob::Blob;
+use crate::types::capacity::fit_bytes;
 use crate::types::element::Element;
 
+/// Chunks that there is room for from the start.
+const CHUNKS_FIRST: usize = 2;
+/// A new chunk has room for this share of the list at first.
+const NEW_CHUNK_SHARE: usize = 16;
 /// Counts that are added up at once on the way to an index.
 const COUNTS_PER_STEP: usize = 64;
 
@@ -45,36 +49,43 @@ struct Seam {
 }
 
 impl LargeList {
-    /// The same list, unpacked because it outgrows the packed form.
-    pub fn from_packed(bytes: &[u8]) -> Self {
-        let mut list = LargeList {
-            chunks: VecDeque::new(),
-            counts: VecDeque::new(),
+    pub fn new() -> Self {
+        LargeList {
+            // Most have few chunks, for each of which there is room in here.
+            chunks: VecDeque::with_capacity(CHUNKS_FIRST),
+            counts: VecDeque::with_capacity(CHUNKS_FIRST),
             size: Extent::default(),
             spare: None,
             is_quicklist: false,
-        };
-        let count = packed::len(bytes);
-        if count > 0 {
-            let mut run = Vec::with_capacity(bytes.len() + count);
-            for element in packed::elements(bytes) {
-                let entry = Entry::new(element);
-                entry.pieces().iter().for_each(|piece| run.extend_from_slice(piece));
-            }
-            list.chunks.push_back(Chunk::from_run(&run));
-            list.counts.push_back(count as u16);
-            list.size = Extent { bytes: run.len(), count };
         }
-        list
     }
 
-    pub fn new() -> Self {
-        Self::from_packed(&[])
+    /// The same list, which outgrows another form.
+    pub fn of(list: ListRef<'_>) -> Self {
+        let mut large = Self::new();
+        match list {
+            ListRef::Packed(bytes) => {
+                large.push(End::Back, packed::elements(bytes));
+            }
+            ListRef::Medium(bytes) => {
+                let run = medium::run(bytes);
+                large.chunks.push_back(Chunk::from_run(run.bytes));
+                large.counts.push_back(run.count as u16);
+                large.size = run.size();
+            }
+            ListRef::Large(list) => return list.clone(),
+        }
+        large
     }
 
-    /// The packed form; only a list that `shrunk` has said may be packed is short enough.
-    pub fn to_packed(&self) -> Vec<u8> {
-        packed::build(self.chunks.iter().flat_map(|chunk| Entries::new(chunk.run())))
+    /// The bytes of a smaller form, for which [`LargeList::settle`] has said it is short enough.
+    pub fn to_bytes(&self, form: Form) -> Vec<u8> {
+        match form {
+            Form::Packed => {
+                packed::build(self.chunks.iter().flat_map(|chunk| Entries::new(chunk.run())))
+            }
+            _ => medium::build(self.runs()),
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -99,19 +110,18 @@ impl LargeList {
         self.is_quicklist |= limits.is_outgrown(self.size.plus(growth));
     }
 
-    /// To be told after elements were removed or replaced, or the list was loaded. `true` if the
-    /// list should now be packed.
-    pub fn settle(&mut self, limits: ListLimits, cause: Settling) -> bool {
+    /// To be told after elements were removed or replaced, or the list was loaded: the form that
+    /// the list should now have.
+    pub fn settle(&mut self, limits: ListLimits, cause: Settling) -> Form {
         if self.is_quicklist {
             self.is_quicklist = !limits.is_listpack_again(self.size, cause);
         }
-        !self.is_quicklist && self.size.bytes + packed::HEADER_BYTES <= REPACK_BYTES_MAX
+        if self.is_quicklist { Form::Large } else { form_after_shrinking(self.size.bytes) }
     }
 
-    /// All the memory that dropping the list would free. Takes a step per chunk.
+    /// Bytes on the heap. Takes a step per chunk.
     pub fn memory_bytes(&self) -> usize {
-        size_of::<Self>()
-            + self.chunks.capacity() * size_of::<Chunk>()
+        self.chunks.capacity() * size_of::<Chunk>()
             + self.counts.capacity() * size_of::<u16>()
             + self.spare.as_ref().map_or(0, |buffer| buffer.len())
             + self.chunks.iter().map(Chunk::memory_bytes).sum::<usize>()
@@ -165,7 +175,10 @@ impl LargeList {
         let buffer = if bytes > CHUNK_BYTES / 2 {
             vec![0; bytes].into()
         } else {
-            self.spare.take().unwrap_or_else(|| vec![0; CHUNK_BYTES].into())
+            // A chunk of a long list is made whole at once; that of a short one grows.
+            let first = self.size.bytes / NEW_CHUNK_SHARE;
+            let wanted = fit_bytes(first.clamp(bytes, CHUNK_BYTES));
+            self.spare.take().unwrap_or_else(|| vec![0; wanted].into())
         };
         let spare = if end == End::Front { Spare::Front } else { Spare::Back };
         let mut chunk = Chunk::new(buffer, spare);
@@ -230,7 +243,7 @@ impl LargeList {
         }
         self.counts.remove(at);
         if let Some(chunk) = self.chunks.remove(at)
-            && chunk.memory_bytes() == CHUNK_BYTES
+            && (CHUNK_BYTES / 2..=CHUNK_BYTES).contains(&chunk.memory_bytes())
             && !self.chunks.is_empty()
         {
             self.spare = Some(chunk.into_buffer());

@@ -1,12 +1,17 @@
-//! When a list may be packed, and what OBJECT ENCODING calls it. The two are apart: we keep a list
-//! in its table entry only while it is small, Redis says `listpack` up to `list-max-listpack-size`.
+//! Which form a list has, and what OBJECT ENCODING calls it. The two are apart: we keep a list in
+//! its table entry while it is not large, Redis says `listpack` up to `list-max-listpack-size`.
 
-use super::entry::ENTRY_OVERHEAD_BYTES_MAX;
+use super::chunk::CHUNK_BYTES;
 
 /// Longest packed list that stays inside its table entry, header included.
 pub const PACKED_BYTES_MAX: usize = 1024;
-/// A large list goes back to the packed form at this size: half, so that it does not flip-flop.
+/// Most bytes of the entries of a list of medium size: they would fill one chunk. A little less,
+/// for those of a packed list are estimated, by a byte too few for an element of 128 bytes.
+pub const MEDIUM_BYTES_MAX: usize = CHUNK_BYTES - PACKED_BYTES_MAX / 128;
+/// A list goes back to the packed form, or to the medium one, at this size: half, so that it does
+/// not flip-flop.
 pub const REPACK_BYTES_MAX: usize = PACKED_BYTES_MAX / 2;
+pub const REMEDIUM_BYTES_MAX: usize = MEDIUM_BYTES_MAX / 2;
 /// What Redis's listpack has besides its entries.
 const LISTPACK_FRAME_BYTES: usize = 7;
 /// With a limit by count, a listpack still may not pass this size.
@@ -83,13 +88,66 @@ pub enum Settling {
     Built,
 }
 
-/// Whether a packed list whose entries have `size`, and to which `growth` (texts) is to be added,
-/// may still be packed.
-pub fn fits_packed(size: Extent, growth: Extent, limits: ListLimits) -> bool {
-    let overhead = growth.count.saturating_mul(ENTRY_OVERHEAD_BYTES_MAX);
-    let bytes = size.bytes.saturating_add(growth.bytes).saturating_add(overhead);
-    bytes.saturating_add(super::packed::HEADER_BYTES) <= PACKED_BYTES_MAX
+/// The forms of a list, from the smallest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Form {
+    /// Inside its table entry; see `packed.rs`.
+    Packed,
+    /// Inside its table entry; see `medium.rs`.
+    Medium,
+    /// An object of its own; see `large.rs`.
+    Large,
+}
+
+/// The size of texts in a packed list, at most: a head of one byte, which is two for texts of 64
+/// bytes and five for texts of 4096.
+fn stored_bytes_max(texts: Extent) -> usize {
+    texts.bytes.saturating_add(texts.count).saturating_add(texts.bytes / 32)
+}
+
+/// The size of texts as entries, at most: their length once more, in a byte or two.
+fn entry_bytes_max(texts: Extent) -> usize {
+    stored_bytes_max(texts).saturating_add(texts.count)
+}
+
+/// The smallest form for a packed list of this size to which `growth` (texts) is added.
+pub fn form_of_packed(size: Extent, growth: Extent, limits: ListLimits) -> Form {
+    let bytes = size.bytes.saturating_add(stored_bytes_max(growth));
+    let entries = Extent { bytes: size.bytes + size.count, count: size.count };
+    match form_of_entries(entries, growth, limits) {
+        Form::Medium if bytes.saturating_add(super::packed::HEADER_BYTES) <= PACKED_BYTES_MAX => {
+            Form::Packed
+        }
+        form => form,
+    }
+}
+
+/// The same for a list whose entries have `size`, and that is not packed.
+pub fn form_of_entries(size: Extent, growth: Extent, limits: ListLimits) -> Form {
+    match size.bytes.saturating_add(entry_bytes_max(growth)) <= MEDIUM_BYTES_MAX
         && !limits.is_outgrown(size.plus(growth))
+    {
+        true => Form::Medium,
+        false => Form::Large,
+    }
+}
+
+/// Whether these texts may fit the medium form though [`form_of_packed`] says otherwise: integers
+/// take as little as half of their texts, and no entry takes less than two bytes.
+pub fn may_be_medium(texts: Extent) -> bool {
+    texts.bytes <= 2 * MEDIUM_BYTES_MAX && texts.count <= MEDIUM_BYTES_MAX / 2
+}
+
+/// The form to which a list, whose entries have shrunk to so many bytes and which is a listpack to
+/// Redis, goes back.
+pub fn form_after_shrinking(entries_bytes: usize) -> Form {
+    if entries_bytes <= REPACK_BYTES_MAX {
+        Form::Packed
+    } else if entries_bytes <= REMEDIUM_BYTES_MAX {
+        Form::Medium
+    } else {
+        Form::Large
+    }
 }
 
 #[cfg(test)]
@@ -108,6 +166,25 @@ mod tests {
         assert!(!outgrown(0, 1, 1) && outgrown(0, 2, 2));
         assert!(!outgrown(3, 10, 3) && outgrown(3, 10, 4) && outgrown(3, 8192, 1));
         assert!(!outgrown(i64::MAX, 10, 4));
+    }
+
+    #[test]
+    fn forms_are_chosen_by_bounds_that_hold() {
+        use crate::types::element::{Element, Stored};
+        use crate::types::list::entry::Entry;
+        let digits = (1..=19).map(|len| vec![b'7'; len]);
+        let texts =
+            (0..=300).chain([4095, 4096, 16_376, 16_377, 16_384]).map(|len| vec![b'x'; len]);
+        for text in digits.chain(texts) {
+            let (element, extent) = (Element::parse(&text), Extent { bytes: text.len(), count: 1 });
+            assert!(Stored::new(element).bytes() <= stored_bytes_max(extent), "{}", text.len());
+            assert!(Entry::new(element).bytes() <= entry_bytes_max(extent), "{}", text.len());
+        }
+        let limits = ListLimits::default();
+        let of = |bytes, count| form_of_packed(Extent::default(), Extent { bytes, count }, limits);
+        assert_eq!((of(900, 90), of(1000, 90)), (Form::Packed, Form::Medium));
+        assert_eq!((of(6000, 400), of(6000, 700)), (Form::Medium, Form::Large));
+        assert_eq!(of(usize::MAX, usize::MAX), Form::Large);
     }
 
     #[test]

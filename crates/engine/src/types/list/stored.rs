@@ -1,7 +1,10 @@
-//! Lists where they are stored: packed inside a table entry, or an object of their own. Moves a
-//! list from one form to the other when its limits ask for it.
+//! Lists where they are stored: inside a table entry, or an object of their own. Moves a list from
+//! one form to another when its limits ask for it.
 
-use super::{Extent, LargeList, ListLimits, ListMut, ListRef, Settling, packed};
+use super::{
+    Element, End, Entries, Extent, Form, LargeList, ListLimits, ListMut, ListRef, Settling, limits,
+    medium, packed,
+};
 use crate::store::raw::table::{BlobMut, EntryMut, EntryRef, NewValue, View};
 use crate::types::blob::Blob;
 use crate::value::{Object, PackedTag, WrongType};
@@ -10,7 +13,7 @@ use crate::value::{Object, PackedTag, WrongType};
 #[inline]
 pub fn list<'a>(entry: &EntryRef<'a, Object>) -> Result<ListRef<'a>, WrongType> {
     match entry.value() {
-        View::Packed(tag, bytes) if tag == PackedTag::List as u8 => Ok(ListRef::Packed(bytes)),
+        View::Packed(tag, bytes) if tag == PackedTag::List as u8 => Ok(ListRef::of_bytes(bytes)),
         View::Object(Object::List(list)) => Ok(ListRef::Large(list)),
         _ => Err(WrongType),
     }
@@ -30,7 +33,7 @@ pub fn edit<R>(
 ) -> Result<R, WrongType> {
     if is_packed(entry) {
         let mut blob = entry.blob().expect("a packed value is bytes");
-        return Ok(edit(&mut ListMut::Packed(&mut blob)));
+        return Ok(edit(&mut ListMut::of_blob(&mut blob)));
     }
     match entry.object_mut() {
         Some(Object::List(list)) => Ok(edit(&mut ListMut::Large(list))),
@@ -50,13 +53,19 @@ pub fn make_room(
     growth: Extent,
     limits: ListLimits,
 ) -> Result<(), WrongType> {
-    if edit(entry, |list| list.outgrows(growth, limits))? {
-        let mut large = match entry.value() {
-            View::Packed(_, bytes) => LargeList::from_packed(bytes),
-            _ => return Ok(()),
-        };
-        large.grow(growth, limits);
-        entry.set_object(Box::new(Object::List(large)));
+    match edit(entry, |list| list.outgrows(growth, limits))? {
+        None => {}
+        Some(Form::Large) => {
+            let mut large = LargeList::of(list(&entry.as_ref())?);
+            large.grow(growth, limits);
+            entry.set_object(Box::new(Object::List(large)));
+        }
+        Some(_) => {
+            if let View::Packed(tag, bytes) = entry.value() {
+                let bytes = medium::of(packed::elements(bytes));
+                entry.set_packed(tag, &bytes);
+            }
+        }
     }
     Ok(())
 }
@@ -64,31 +73,70 @@ pub fn make_room(
 /// Looks again at the form of a list that was edited, but not emptied.
 #[inline]
 pub fn settle(entry: &mut EntryMut<'_, Object>, limits: ListLimits) {
-    if let Some(Object::List(list)) = entry.object_mut()
-        && list.settle(limits, Settling::Shrunk)
-    {
-        let packed = list.to_packed();
-        entry.set_packed(PackedTag::List as u8, &packed);
+    if let Ok(Some(form)) = edit(entry, |list| list.settle(limits, Settling::Shrunk)) {
+        shrink(entry, form);
     }
+}
+
+/// Gives a list a smaller form.
+#[cold]
+fn shrink(entry: &mut EntryMut<'_, Object>, form: Form) {
+    let bytes = match list(&entry.as_ref()) {
+        Ok(ListRef::Large(list)) => list.to_bytes(form),
+        Ok(ListRef::Medium(bytes)) => packed::build(Entries::new(medium::run(bytes).bytes)),
+        _ => return,
+    };
+    entry.set_packed(PackedTag::List as u8, &bytes);
 }
 
 /// A new list of elements pushed one after the other at `end`, handed to `put` as a value.
 pub fn build<'e, R>(
-    end: super::End,
-    elements: impl DoubleEndedIterator<Item = super::Element<'e>>,
+    end: End,
+    elements: impl DoubleEndedIterator<Item = Element<'e>>,
     size: (Extent, ListLimits),
     put: impl FnOnce(NewValue<'_, Object>) -> R,
 ) -> R {
     let (growth, limits) = size;
-    if !super::fits_packed(Extent::default(), growth, limits) {
+    match limits::form_of_packed(Extent::default(), growth, limits) {
+        Form::Packed => {
+            let mut bytes = ShortBytes::new();
+            packed::push(&mut bytes, end, elements);
+            put(NewValue::Packed(PackedTag::List as u8, &bytes.0))
+        }
+        form if form == Form::Medium || limits::may_be_medium(growth) => {
+            let bytes = match end {
+                End::Front => medium::of(elements.rev()),
+                End::Back => medium::of(elements),
+            };
+            build_measured(&bytes, size, put)
+        }
+        _ => {
+            let mut list = LargeList::new();
+            list.grow(growth, limits);
+            list.push(end, elements);
+            put(NewValue::Object(Box::new(Object::List(list))))
+        }
+    }
+}
+
+/// A new list of medium size in the form that fits its real size.
+fn build_measured<R>(
+    bytes: &[u8],
+    (growth, limits): (Extent, ListLimits),
+    put: impl FnOnce(NewValue<'_, Object>) -> R,
+) -> R {
+    let run = medium::run(bytes);
+    if run.bytes.len() > limits::MEDIUM_BYTES_MAX || limits.is_outgrown(growth) {
         let mut list = LargeList::new();
         list.grow(growth, limits);
-        list.push(end, elements);
+        list.push(End::Back, Entries::new(run.bytes));
         return put(NewValue::Object(Box::new(Object::List(list))));
     }
-    let mut bytes = ShortBytes::new();
-    packed::push(&mut bytes, end, elements);
-    put(NewValue::Packed(PackedTag::List as u8, &bytes.0))
+    if run.bytes.len() - run.count + packed::HEADER_BYTES <= super::PACKED_BYTES_MAX {
+        let packed = packed::build(Entries::new(run.bytes));
+        return put(NewValue::Packed(PackedTag::List as u8, &packed));
+    }
+    put(NewValue::Packed(PackedTag::List as u8, bytes))
 }
 
 /// Bytes of a new packed list, on the stack.

@@ -2,6 +2,7 @@
 //! are walked side by side in the order of their hashes; small ones are put into cells first where
 //! they meet a large one.
 
+use super::lookup::Lookup;
 use super::{Encoding, LargeSet, NewSet, SetRef, SetRules};
 use crate::types::cells::{Cells, NoPayload, Wanted};
 use crate::types::element::Element;
@@ -25,6 +26,9 @@ type Sets<'a> = SmallVec<[SetRef<'a>; 8]>;
 const MUCH_LONGER: usize = 8;
 /// More sets than this are put together before something is looked for in all of them.
 const MANY_SETS: usize = 8;
+
+/// A set of fewer members looks them up in the others as those are.
+const LOOKUPS_MIN: usize = 16;
 
 /// A set as cells that can be walked beside others.
 fn in_cells<'a>(set: SetRef<'a>, rules: &SetRules) -> Cow<'a, Table> {
@@ -120,21 +124,30 @@ impl<'a> Combination<'a> {
                 let first = in_cells(*first, rules);
                 first.select(&tables, self.wanted(), |member, _| visit(member))
             }
-            Operation::Inter => first.try_for_each(&mut |member| match others
-                .iter()
-                .all(|other| other.contains(member))
-            {
-                true => visit(member),
-                false => ControlFlow::Continue(()),
-            }),
-            Operation::Diff => first.try_for_each(&mut |member| match others
-                .iter()
-                .any(|other| other.contains(member))
-            {
-                true => ControlFlow::Continue(()),
-                false => visit(member),
-            }),
+            operation => {
+                let others = self.lookups(rules);
+                first.try_for_each(&mut |member| {
+                    let mut others = others.iter();
+                    let is_wanted = match operation {
+                        Operation::Inter => others.all(|other| other.contains(member, rules)),
+                        _ => !others.any(|other| other.contains(member, rules)),
+                    };
+                    if is_wanted { visit(member) } else { ControlFlow::Continue(()) }
+                })
+            }
         }
+    }
+
+    /// The sets but the first, to look its members up in.
+    fn lookups(&self, rules: &SetRules) -> SmallVec<[Lookup<'a>; 4]> {
+        let (first, others) = self.sets.split_at(1);
+        // For few look-ups a table is not worth its making.
+        let is_worth_it = first[0].len() >= LOOKUPS_MIN;
+        let lookup = |set: &SetRef<'a>| match is_worth_it {
+            true => Lookup::new(*set, rules),
+            false => Lookup::plain(*set),
+        };
+        others.iter().map(lookup).collect()
     }
 
     /// Whether the first set is so long that it is walked beside the others.

@@ -14,10 +14,13 @@ use crate::types::element::{self, Element, Needle, Stored, stored_bytes};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Longest packed set, which lies inside its table entry.
+/// Longest packed set of any number of members, which lies inside its table entry.
 pub const PACKED_BYTES_MAX: usize = 1024;
+/// The same for one of few members, which are looked through quickly however long they are.
+const PACKED_FEW_BYTES_MAX: usize = 6 * 1024;
+const PACKED_FEW_MAX: usize = 128;
 /// Most members of one.
-pub const PACKED_MEMBERS_MAX: usize = u8::MAX as usize;
+const PACKED_MEMBERS_MAX: usize = u8::MAX as usize;
 
 const HEADER_BYTES: usize = 2;
 const MIXED: u8 = 0;
@@ -87,6 +90,13 @@ pub struct Members<'a> {
     rest: &'a [u8],
 }
 
+impl Members<'_> {
+    /// Where the next one starts in the bytes that these are the members of.
+    pub fn start(&self, bytes: &[u8]) -> usize {
+        bytes.len() - self.rest.len()
+    }
+}
+
 impl<'a> Iterator for Members<'a> {
     type Item = Element<'a>;
 
@@ -117,6 +127,14 @@ pub fn place(bytes: &[u8], index: usize) -> Range<usize> {
     at..at + stored_bytes(&bytes[at..])
 }
 
+/// The member that starts at an offset.
+pub fn member_at(bytes: &[u8], start: usize) -> Element<'_> {
+    match stride(bytes) {
+        Some(stride) => Element::Bytes(&bytes[start..start + stride]),
+        None => element::decode(&bytes[start..]).0,
+    }
+}
+
 /// The member that lies at a place.
 pub fn member(bytes: &[u8], place: Range<usize>) -> Element<'_> {
     match stride(bytes) {
@@ -131,8 +149,9 @@ pub fn has_room(bytes: &[u8], member: &Stored<'_>) -> bool {
     let count = len(bytes);
     // At most what it takes once each member has a head.
     let heads = stride(bytes).map_or(0, |stride| if stride < 64 { count } else { 2 * count });
-    bytes.len().max(HEADER_BYTES) + heads + member.bytes() <= PACKED_BYTES_MAX
-        && count < PACKED_MEMBERS_MAX
+    let total = bytes.len().max(HEADER_BYTES) + heads + member.bytes();
+    (total <= PACKED_BYTES_MAX && count < PACKED_MEMBERS_MAX)
+        || (total <= PACKED_FEW_BYTES_MAX && count < PACKED_FEW_MAX)
 }
 
 /// Adds a member that is not there yet and that there is room for.

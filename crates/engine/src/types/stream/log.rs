@@ -67,7 +67,7 @@ impl Log {
             (self.tail, self.tail_first) = (Block::begin(id, words), id);
         } else if self.tail.measure.is_full(words_bytes, limits) {
             let mut full = std::mem::replace(&mut self.tail, Block::begin(id, words));
-            full.close();
+            full.finish();
             self.older.insert(std::mem::replace(&mut self.tail_first, id), full);
         } else {
             self.tail.append(self.tail_first, id, words);
@@ -125,17 +125,43 @@ impl Log {
 
     /// Deletes one entry by name; false if there is none.
     pub fn delete(&mut self, id: StreamId) -> bool {
-        let Some(first) = self.block_of(id) else { return false };
-        let Some(block) = self.block(first) else { return false };
-        if !block.delete(first, id) {
-            return false;
+        self.delete_all(&[id]) == 1
+    }
+
+    /// Deletes entries by name, given in ascending order; how many there were.
+    pub fn delete_all(&mut self, ids: &[StreamId]) -> u64 {
+        let before = self.len;
+        let mut left = ids;
+        while let Some(id) = left.first() {
+            let Some(first) = self.block_of(*id) else {
+                left = &left[1..];
+                continue;
+            };
+            let own = match self.block_from_behind(first) {
+                Some(next) => left.partition_point(|id| *id < next),
+                None => left.len(),
+            };
+            let (here, others) = left.split_at(own);
+            self.delete_in_block(first, here);
+            left = others;
         }
+        before - self.len
+    }
+
+    /// The key of the block behind one.
+    fn block_from_behind(&self, first: StreamId) -> Option<StreamId> {
+        first.next().and_then(|from| self.block_from(from))
+    }
+
+    fn delete_in_block(&mut self, first: StreamId, ids: &[StreamId]) {
+        let Some(block) = self.block(first) else { return };
+        let (mut count, mut last) = (0, StreamId::MIN);
+        block.delete(first, ids, |id| (count, last) = (count + 1, id));
         if block.measure.live == 0 {
             self.remove_block(first);
         }
-        self.len -= 1;
-        self.max_deleted_id = self.max_deleted_id.max(id);
-        true
+        self.len -= count;
+        self.max_deleted_id = self.max_deleted_id.max(last);
     }
 
     pub fn contains(&self, id: StreamId) -> bool {

@@ -17,7 +17,7 @@ use super::run::{Run, Scratch, put_entry, put_names};
 use crate::types::blob::Blob;
 
 /// Most bytes of a packed stream: larger ones grow more cheaply on their own.
-pub const PACKED_BYTES_MAX: usize = 480;
+pub const PACKED_BYTES_MAX: usize = 960;
 const PREFIX_BYTES: usize = 36;
 
 fn id_bytes(id: StreamId) -> [u8; 16] {

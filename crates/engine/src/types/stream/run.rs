@@ -160,6 +160,11 @@ impl<'a> Run<'a> {
         Run { first, names_len: names_len as usize, names, entries }
     }
 
+    /// The same without so many bytes of entries at its start.
+    pub fn without_front(self, bytes: usize) -> Self {
+        Run { entries: &self.entries[bytes..], ..self }
+    }
+
     /// Bytes before the first entry.
     pub fn entries_start(bytes: &[u8]) -> usize {
         let (_, rest) = varint(bytes);

@@ -62,31 +62,52 @@ impl Stream {
         removed
     }
 
-    /// Removes entries from within one block.
+    /// Removes entries from within one block: its first ones, but for those that must stay.
     fn trim_block(&mut self, first: StreamId, trim: Trim) -> u64 {
+        let excess = match trim.threshold {
+            Threshold::Len(max) => self.log.len().saturating_sub(max),
+            Threshold::Id(_) => u64::MAX,
+        };
+        let goes = |id: StreamId| match trim.threshold {
+            Threshold::Len(_) => true,
+            Threshold::Id(min) => id < min,
+        };
         let Some(block) = self.log.block(first) else { return 0 };
-        let ids: Vec<StreamId> = block.entries(first).map(|entry| entry.id).collect();
-        let mut removed = 0;
-        for id in ids {
-            let is_enough = match trim.threshold {
-                Threshold::Len(max) => self.log.len() <= max,
-                Threshold::Id(min) => id >= min,
-            };
-            if is_enough {
+        let mut entries = block.entries(first);
+        if trim.references == References::Keep {
+            let (mut count, mut bytes) = (0, 0);
+            while u64::from(count) < excess
+                && let Some(entry) = entries.next()
+                && goes(entry.id)
+            {
+                (count, bytes) = (count + 1, entries.position());
+            }
+            block.delete_front(count, bytes);
+            return self.trimmed(first, u64::from(count));
+        }
+        let candidates: Vec<StreamId> =
+            entries.map(|entry| entry.id).take_while(|id| goes(*id)).collect();
+        let mut ids = Vec::new();
+        for id in candidates {
+            if ids.len() as u64 == excess {
                 break;
             }
-            if !self.release(id, trim.references) {
-                continue;
-            }
-            let Some(block) = self.log.block(first) else { break };
-            removed += u64::from(block.delete(first, id));
-            let is_emptied = block.measure.live == 0;
-            self.log.discount(1);
-            if is_emptied {
-                self.log.remove_block(first);
-                break;
+            if self.release(id, trim.references) {
+                ids.push(id);
             }
         }
-        removed
+        if let Some(block) = self.log.block(first) {
+            block.delete(first, &ids, |_| {});
+        }
+        self.trimmed(first, ids.len() as u64)
+    }
+
+    /// Takes entries that a block has lost off the count, and the block if it has none left.
+    fn trimmed(&mut self, first: StreamId, count: u64) -> u64 {
+        self.log.discount(count);
+        if self.log.block(first).is_some_and(|block| block.measure.live == 0) {
+            self.log.remove_block(first);
+        }
+        count
     }
 }

@@ -7,8 +7,8 @@
 //! larger than one segment and the directory, whatever the size. The order of hashes is the order
 //! of ZSCAN, which no split disturbs.
 
-use super::capacity::fit;
 use crate::store::raw::prefetch::prefetch_value;
+use crate::types::capacity::fit;
 
 /// Most pairs of a segment.
 const SEGMENT_PAIRS_MAX: usize = 256;

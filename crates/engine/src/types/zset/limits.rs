@@ -1,8 +1,12 @@
 //! When a sorted set may be packed, and what OBJECT ENCODING calls it. The two are apart: we keep
 //! one in its table entry only while it is small, Redis says `listpack` up to its own limits.
 
-/// Longest packed sorted set that stays inside its table entry, header included.
+/// Longest packed sorted set of any number of members that stays inside its table entry, header
+/// included.
 pub const PACKED_BYTES_MAX: usize = 1024;
+/// The same for one of few members, which are looked through quickly however long they are.
+pub const PACKED_FEW_BYTES_MAX: usize = 6 * 1024;
+const PACKED_FEW_MAX: usize = 128;
 /// What a changed score may add to an entry.
 pub const SCORE_GROWTH_BYTES_MAX: usize = 8;
 
@@ -33,6 +37,11 @@ impl Extent {
             member_bytes_max: sum.member_bytes_max.max(member.len()),
         })
     }
+}
+
+/// Whether so many members that take up `bytes` together, header included, may be packed.
+pub fn fits_packed(bytes: usize, count: usize) -> bool {
+    bytes <= PACKED_BYTES_MAX || bytes <= PACKED_FEW_BYTES_MAX && count <= PACKED_FEW_MAX
 }
 
 impl ZsetLimits {

@@ -5,7 +5,7 @@ use super::combine::{Members, Scored};
 use super::limits::SCORE_GROWTH_BYTES_MAX;
 use super::{
     Element, Extent, LargeZset, PACKED_BYTES_MAX, Pair, Upsert, ZsetLimits, ZsetMut, ZsetRef,
-    entry, large, packed,
+    entry, fits_packed, large, packed,
 };
 use crate::store::raw::table::{BlobMut, EntryMut, EntryRef, NewValue, View};
 use crate::types::blob::Blob;
@@ -70,7 +70,7 @@ pub fn expect(
 fn unpack(entry: &mut EntryMut<'_, Object>, is_listpack: bool) {
     if let View::Packed(_, bytes) = entry.value() {
         let large = unpacked(bytes, is_listpack);
-        entry.set_object(Box::new(Object::Zset(large)));
+        entry.set_object(Box::new(Object::Zset(Box::new(large))));
     } else if let Some(Object::Zset(zset)) = entry.object_mut() {
         zset.is_listpack = is_listpack;
     }
@@ -140,11 +140,10 @@ fn upsert_packed(
         Some(_) => SCORE_GROWTH_BYTES_MAX,
         None => entry::Entry::new(pair).bytes(),
     };
-    let is_listpack = found.is_some() || {
-        let extent = Extent { count: packed::len(bytes) + 1, member_bytes_max: text.len() };
-        limits.allow(extent)
-    };
-    if !is_listpack || bytes.len() + growth > PACKED_BYTES_MAX {
+    let count = packed::len(bytes) + usize::from(found.is_none());
+    let is_listpack =
+        found.is_some() || limits.allow(Extent { count, member_bytes_max: text.len() });
+    if !is_listpack || !fits_packed(bytes.len() + growth, count) {
         return Attempt::Outgrown { score, is_listpack };
     }
     Attempt::Done(match found {
@@ -230,7 +229,7 @@ impl Draft {
             Draft::Packed(blob) if blob.0.is_empty() => {}
             Draft::Packed(blob) => put(NewValue::Packed(PackedTag::Zset as u8, &blob.0)),
             Draft::Large(large) if large.is_empty() => {}
-            Draft::Large(large) => put(NewValue::Object(Box::new(Object::Zset(*large)))),
+            Draft::Large(large) => put(NewValue::Object(Box::new(Object::Zset(large)))),
         }
     }
 }
@@ -248,17 +247,21 @@ impl Built {
         let member_bytes_max = pairs.iter().map(text_bytes).max().unwrap_or(0);
         if !limits.allow(Extent { count: pairs.len(), member_bytes_max }) {
             let pairs = pairs.iter().map(|scored| (scored.pair, scored.hash));
-            return Built::Large(Box::new(Object::Zset(LargeZset::build(pairs, false))));
+            return Built::large(LargeZset::build(pairs, false));
         }
         let normal = |scored: &Scored<'_>| scored.pair.score + 0.0;
         let entry_bytes = |scored: &Scored<'_>| entry::Entry::new(scored.pair).bytes();
         let bytes_total = pairs.iter().map(entry_bytes).sum::<usize>() + packed::HEADER_BYTES;
         let pairs =
             pairs.iter().map(|scored| (Pair { score: normal(scored), ..scored.pair }, scored.hash));
-        if bytes_total > PACKED_BYTES_MAX {
-            return Built::Large(Box::new(Object::Zset(LargeZset::build(pairs, true))));
+        if !fits_packed(bytes_total, pairs.len()) {
+            return Built::large(LargeZset::build(pairs, true));
         }
         Built::Packed(packed::build(pairs.map(|(pair, _)| pair)))
+    }
+
+    fn large(zset: LargeZset) -> Self {
+        Built::Large(Box::new(Object::Zset(Box::new(zset))))
     }
 
     /// Hands it over as a value.

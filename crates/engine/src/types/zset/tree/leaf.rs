@@ -1,10 +1,10 @@
 //! The leaves of the tree: runs of entries, chained in order, each knowing its parent. They live in
 //! an arena of chunks, so that growth moves none of them.
 
-use super::super::capacity::fit_bytes;
 use super::super::entry::{self, Pair};
 use super::{Inners, NONE};
 use crate::types::blob::Blob;
+use crate::types::capacity::fit_bytes;
 
 /// A leaf is cut when it is longer than this and holds more than one entry; the last one earlier,
 /// for it is filled in order more often than not.
