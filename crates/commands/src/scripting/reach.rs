@@ -87,7 +87,9 @@ fn may_begin_elsewhere(call: &CommandCall, command: Command, spec: &KeySpec) -> 
         return false;
     }
     let from = usize::try_from(from).unwrap_or(0);
-    for argument in call.args.iter().skip(from) {
+    // No key follows the last word, whatever it is.
+    let last = call.args.len().saturating_sub(1);
+    for argument in call.args.get(from..last).unwrap_or_default() {
         match argument {
             Argument::Constant(text) if text.eq_ignore_ascii_case(word.as_bytes()) => return false,
             Argument::Constant(_) => {}
@@ -138,6 +140,9 @@ mod tests {
             "return redis.call('publish', 'channel', ARGV[1])",
             "return redis.call('time')",
             "return redis.call('nosuch', ARGV[1])",
+            "return redis.call('xread', 'count', ARGV[1], 'streams', KEYS[1], ARGV[2])",
+            "return redis.call('xreadgroup', 'group', ARGV[1], ARGV[2], 'streams', KEYS[1], '>')",
+            "return redis.call('georadius', KEYS[1], ARGV[1], ARGV[2], 3, 'm', 'store', KEYS[2])",
         ] {
             assert!(narrow(source), "{source}");
         }
@@ -160,6 +165,11 @@ mod tests {
             "return redis.call('object', ARGV[1], KEYS[1])",
             "return redis.call('keys', '*')",
             "return redis.call('dbsize')",
+            // A key may be called like the option that is followed by another.
+            "return redis.call('georadius', KEYS[1], 1, 2, 3, 'm', KEYS[2], 'literal')",
+            "return redis.call('xread', KEYS[1], 'streams', KEYS[1], '0')",
+            "return redis.call('xread', 'streams', KEYS[1], '0', unpack(KEYS))",
+            "return redis.call('georadius', KEYS[1], 1, 2, 3, 'm', unpack(KEYS))",
             "return loadstring('return redis.call(\"get\", \"x\")')()",
             "return _G.redis.call('get', 'x')",
             "return redis[ARGV[1]]('get', 'x')",

@@ -5,7 +5,9 @@ use super::prove::{Kind, Proofs, is_global_call, looped_over};
 use super::{Argument, CommandCall, FunctionUse, Rest, Wide};
 use crate::meter::Meter;
 use crate::number::TextBuffer;
-use crate::syntax::tree::{Call, Expr, Function, Item, LocalId, Stat, StatKind, Tree, Unary};
+use crate::syntax::tree::{
+    Call, Expr, Function, Item, LocalId, Stat, StatKind, Table, Tree, Unary,
+};
 
 /// Functions that read a table and keep nothing of it.
 const READERS: &[&str] = &["next", "unpack", "type", "tostring", "rawget", "rawequal"];
@@ -210,17 +212,7 @@ impl<'t> Walker<'_, 't> {
                 }
             }
             Expr::Paren(inner) => self.expr(inner),
-            Expr::Table(table) => {
-                for item in &table.items {
-                    match item {
-                        Item::Element(value) => self.expr(value),
-                        Item::Field(key, value) => {
-                            self.expr(key);
-                            self.expr(value);
-                        }
-                    }
-                }
-            }
+            Expr::Table(table) => self.table(table),
             Expr::Nil
             | Expr::True
             | Expr::False
@@ -228,6 +220,18 @@ impl<'t> Walker<'_, 't> {
             | Expr::Str(_)
             | Expr::Vararg { .. }
             | Expr::Local { .. } => {}
+        }
+    }
+
+    fn table(&mut self, table: &'t Table) {
+        for item in &table.items {
+            match item {
+                Item::Element(value) => self.expr(value),
+                Item::Field(key, value) => {
+                    self.expr(key);
+                    self.expr(value);
+                }
+            }
         }
     }
 
