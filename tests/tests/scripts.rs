@@ -199,3 +199,90 @@ fn scripts_of_eval_make_room_for_newer_ones() {
     client.call(&["SCRIPT", "FLUSH"]).unwrap();
     assert_eq!(info(client, "memory", "number_of_cached_scripts"), 0);
 }
+
+/// 150 functions, one in the other, each with 190 times `local x=x`: the server ended with an
+/// overflow of the stack. So did a function whose name has 100,000 parts.
+#[test]
+fn a_deep_script_does_not_end_the_server() {
+    let server = server(&[]);
+    let client = &mut connect(&server);
+    let copies = format!("{} local function f() ", "local x=x ".repeat(190)).repeat(150);
+    let ends = " end ".repeat(150);
+    let script = format!("local x=KEYS[1] {copies} redis.call('GET', x) {ends} return 1");
+    assert_eq!(client.call(&["EVAL", &script, "1", "k"]).unwrap(), Reply::Int(1));
+    let name = ".x".repeat(100_000);
+    let script = format!("function x{name}() end");
+    assert!(client.call(&["EVAL", &script, "0"]).unwrap().is_error());
+    assert!(client.call(&["EVAL", &format!("return x{name}"), "0"]).unwrap().is_error());
+    assert_eq!(text(&client.call(&["PING"]).unwrap()), "PONG");
+}
+
+/// A text that takes long to compile could not be stopped: it was no running script.
+#[test]
+fn a_compilation_can_be_killed() {
+    let server = server(&["--busy-reply-threshold", "1"]);
+    let (mut caller, mut killer) = (connect(&server), connect(&server));
+    let statements = "x = 1 ".repeat(400_000);
+    for (kind, kill) in [("SCRIPT", "EVAL"), ("FUNCTION", "LOAD"), ("SCRIPT", "LOAD")] {
+        // Another text each time: one that was compiled to its end is remembered.
+        let killed = (0..20).any(|attempt| {
+            let source = format!("#!lua name=lib\nreturn {attempt}, function() {statements} end");
+            let call = match kill {
+                "EVAL" => ["EVAL".to_owned(), source.replace(" name=lib", ""), "0".to_owned()],
+                _ if kind == "SCRIPT" => {
+                    ["SCRIPT".to_owned(), "LOAD".to_owned(), source.replace(" name=lib", "")]
+                }
+                _ => ["FUNCTION".to_owned(), "LOAD".to_owned(), source],
+            };
+            caller.send(&call.map(String::into_bytes)).unwrap();
+            let reply = loop {
+                killer.call(&[kind, "KILL"]).unwrap();
+                if let Some(reply) = caller.glance().unwrap() {
+                    break reply;
+                }
+            };
+            text(&reply) == format!("ERR Script killed by user with {kind} KILL.")
+        });
+        assert!(killed, "{kind} {kill}");
+        let idle = text(&killer.call(&[kind, "KILL"]).unwrap());
+        assert!(idle.starts_with("NOTBUSY"), "{idle}");
+    }
+}
+
+/// A function that another client replaced by one that needs more shards made a transaction fail
+/// in the middle. It runs the functions that were there when it began.
+#[test]
+fn functions_are_replaced_between_transactions_and_never_inside() {
+    let server = server(&[]);
+    let client = &mut connect(&server);
+    let narrow = "#!lua name=lib\nredis.register_function('add', function(keys) \
+                  return redis.call('INCR', keys[1]) end)";
+    let wide = "#!lua name=lib\nredis.register_function('add', function(keys, args) \
+                return redis.call('INCRBY', args[1], 1000) end)";
+    client.call(&["FUNCTION", "LOAD", narrow]).unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for worker in 0..3 {
+            let (mut client, done) = (connect(&server), &done);
+            scope.spawn(move || {
+                let key = format!("k{worker}");
+                while !done.load(Ordering::Relaxed) {
+                    client.call(&["SET", &key, "0"]).unwrap();
+                    client.call(&["MULTI"]).unwrap();
+                    for _ in 0..3 {
+                        client.call(&["FCALL", "add", "1", &key, &key]).unwrap();
+                    }
+                    let reply = client.call(&["EXEC"]).unwrap();
+                    let all = |by: i64| Reply::Array((1..=3).map(|n| Reply::Int(n * by)).collect());
+                    assert!(reply == all(1) || reply == all(1000), "{reply:?}");
+                }
+            });
+        }
+        for turn in 0..300 {
+            let library = if turn % 2 == 0 { wide } else { narrow };
+            let reply = client.call(&["FUNCTION", "LOAD", "REPLACE", library]).unwrap();
+            assert!(!reply.is_error(), "{reply:?}");
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+}

@@ -10,6 +10,7 @@
 
 pub(crate) mod api;
 mod cache;
+mod compiling;
 mod eval;
 pub mod function;
 mod host;
@@ -27,6 +28,7 @@ pub use script::{BUSY_FUNCTION, BUSY_SCRIPT, debug, exists, flush, kill, load, s
 
 use crate::node::Node;
 use cache::{Cache, Script};
+use compiling::RefusedScripts;
 use function::{Libraries, Library};
 use machine::{Known, Lua, Machine};
 use running::Running;
@@ -66,9 +68,11 @@ pub struct Scripts {
     cache: RwLock<Cache>,
     /// Changes when scripts are forgotten: machines then let go of theirs.
     cache_epoch: AtomicU64,
-    libraries: RwLock<Libraries>,
+    libraries: RwLock<Arc<Libraries>>,
     /// Changes when libraries are forgotten.
     libraries_epoch: AtomicU64,
+    /// Those that were planned and could not be compiled.
+    refused: RefusedScripts,
     stands: Box<[Stand]>,
     /// Machines that found no place on a stand.
     machines: Mutex<Idle>,
@@ -88,6 +92,7 @@ impl Default for Scripts {
             cache_epoch: AtomicU64::new(0),
             libraries: RwLock::default(),
             libraries_epoch: AtomicU64::new(0),
+            refused: RefusedScripts::default(),
             stands: (0..STANDS).map(|_| Stand::default()).collect(),
             machines: Mutex::default(),
             gauges: Mutex::default(),
@@ -156,14 +161,15 @@ impl Scripts {
         self.cache_epoch.store(cache.epoch, Ordering::Release);
     }
 
-    pub(crate) fn libraries(&self) -> RwLockReadGuard<'_, Libraries> {
+    /// All libraries, as they are now.
+    pub(crate) fn libraries(&self) -> RwLockReadGuard<'_, Arc<Libraries>> {
         self.libraries.read().unwrap_or_else(|poison| poison.into_inner())
     }
 
     /// Changes the libraries, which may make some be forgotten.
     pub(crate) fn change_libraries<R>(&self, change: impl FnOnce(&mut Libraries) -> R) -> R {
         let mut libraries = self.libraries.write().unwrap_or_else(|poison| poison.into_inner());
-        let result = change(&mut libraries);
+        let result = change(Arc::make_mut(&mut libraries));
         self.libraries_epoch.store(libraries.epoch, Ordering::Release);
         result
     }
@@ -294,7 +300,7 @@ pub(crate) fn runs_wide(node: &Node, worker: usize, command: Command, args: Args
     match command {
         Command::Eval | Command::EvalRo => {
             let known = |known: &Known| known.script_of(name).map(|script| script.is_wide);
-            let compiled = || eval::find_or_compile(node, name).map(|script| script.is_wide).ok();
+            let compiled = || eval::plan_script(node, args).map(|script| script.is_wide);
             scripts.ask_known(worker, false, known).or_else(compiled)
         }
         Command::Evalsha | Command::EvalshaRo => {
@@ -312,6 +318,22 @@ pub(crate) fn runs_wide(node: &Node, worker: usize, command: Command, args: Args
         _ => None,
     }
     .unwrap_or(false)
+}
+
+/// Whether this call runs a function by its name.
+pub(crate) fn calls_function(command: Command) -> bool {
+    matches!(command, Command::Fcall | Command::FcallRo)
+}
+
+/// Whether this call may give the name of a function to other code.
+pub(crate) fn changes_functions(command: Command) -> bool {
+    matches!(
+        command,
+        Command::FunctionLoad
+            | Command::FunctionDelete
+            | Command::FunctionFlush
+            | Command::FunctionRestore
+    )
 }
 
 /// Whether this call names a script or function that nobody has loaded yet.

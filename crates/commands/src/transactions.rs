@@ -8,7 +8,7 @@ use crate::dispatch::{fail, is_timed_with_batch, note_call, plan_keys};
 use crate::error::Refusal;
 use crate::handlers;
 use crate::node::Node;
-use crate::scripting;
+use crate::scripting::{self, function::Libraries};
 use crate::session::{Gate, Session};
 use russet_base::args::Span;
 use russet_base::{Args, OwnedArgs};
@@ -35,6 +35,10 @@ pub struct Transaction {
     pub is_doomed: bool,
     /// A command is not fast.
     has_slow: bool,
+    /// A command calls a function.
+    calls_function: bool,
+    /// A command changes what functions there are.
+    changes_functions: bool,
 }
 
 /// A command, and where its words are.
@@ -58,6 +62,8 @@ impl Transaction {
         args.iter().for_each(|word| words.push(word));
         self.queued.push(Queued { command, buffer, first, len });
         self.has_slow |= !is_timed_with_batch(command);
+        self.calls_function |= scripting::calls_function(command);
+        self.changes_functions |= scripting::changes_functions(command);
         self.queued_bytes += args.bytes_total() + args.len() * size_of::<Span>();
     }
 
@@ -68,6 +74,11 @@ impl Transaction {
         })
     }
 
+    /// Whether a function that it calls may be one that it has loaded, or replaced.
+    fn may_change_own_functions(&self) -> bool {
+        self.calls_function && self.changes_functions
+    }
+
     /// Forgets everything, and keeps its room if that is not too much.
     fn emptied(mut self: Box<Self>) -> Option<Box<Self>> {
         let room: usize = self.words.iter().map(OwnedArgs::memory_bytes).sum();
@@ -76,7 +87,8 @@ impl Transaction {
         }
         self.queued.clear();
         self.words.iter_mut().for_each(OwnedArgs::clear);
-        (self.queued_bytes, self.is_doomed, self.has_slow) = (0, false, false);
+        let (queued, words) = (std::mem::take(&mut self.queued), std::mem::take(&mut self.words));
+        *self = Transaction { queued, words, ..Transaction::default() };
         Some(self)
     }
 }
@@ -117,6 +129,10 @@ pub(crate) fn plan(
             // A command before it may load it: then it needs what only its code could tell.
             shards = node.keyspace.all_shards();
         }
+    }
+    if session.transaction.as_ref().is_some_and(|held| held.may_change_own_functions()) {
+        // What code they will run can't be told before.
+        shards = node.keyspace.all_shards();
     }
     shards
 }
@@ -191,6 +207,10 @@ pub fn unwatch(ctx: &mut Ctx, _args: Args) -> Outcome {
 }
 
 pub fn exec(ctx: &mut Ctx, _args: Args) -> Outcome {
+    let functions = functions_at_start(ctx);
+    if functions.as_ref().is_some_and(|functions| needs_more_shards(ctx, functions)) {
+        return Ok(Flow::Replan);
+    }
     let Some(transaction) = ctx.session.transaction.take() else {
         return Err(Refusal::text("ERR EXEC without MULTI"));
     };
@@ -208,11 +228,29 @@ pub fn exec(ctx: &mut Ctx, _args: Args) -> Outcome {
     // To others, and to CLIENT INFO among its commands, it is a transaction until it has ended.
     let queued = &ctx.session.card.queued;
     queued.store(transaction.queued.len() as i64, Ordering::Relaxed);
+    ctx.session.libraries = functions;
     run_all(ctx, &transaction);
+    ctx.session.libraries = None;
     ctx.command = Command::Exec;
     ctx.session.card.queued.store(-1, Ordering::Relaxed);
     ctx.session.spare_transaction = transaction.emptied();
     DONE
+}
+
+/// The functions that a transaction calls, unless it changes them itself. It calls them as they are
+/// when it begins: another client may replace them while it runs, and with that what they need.
+fn functions_at_start(ctx: &Ctx) -> Option<Arc<Libraries>> {
+    let transaction = ctx.session.transaction.as_ref()?;
+    let is_fixed = transaction.calls_function && !transaction.changes_functions;
+    is_fixed.then(|| Arc::clone(&ctx.node.scripts.libraries()))
+}
+
+/// Whether a function was replaced since the shards were chosen, and now needs all of them.
+fn needs_more_shards(ctx: &Ctx, functions: &Libraries) -> bool {
+    let is_wide = |(command, args): (Command, Args)| {
+        scripting::calls_function(command) && functions.is_wide(args.at(1))
+    };
+    !ctx.keys.holds_all() && queued(ctx.session).any(is_wide)
 }
 
 /// Runs the commands one after the other. Fast ones share the time until the next slow one, or that

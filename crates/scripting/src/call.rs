@@ -140,6 +140,13 @@ impl Call<'_> {
         }
     }
 
+    /// Which function of its chunk a Lua function is; see [`KeysUse`](crate::KeysUse).
+    pub fn function_number(&self, value: Value) -> Option<u32> {
+        let Value::Function(function) = value else { return None };
+        let code = self.state.heap.functions.at(function.index()).proto;
+        Some(self.state.protos.at(code.index()).proto.number)
+    }
+
     /// A value kept with this function when it was made.
     pub fn upvalue(&self, index: usize) -> Value {
         let upvalues = &self.state.heap.natives.at(self.native.index()).upvalues;

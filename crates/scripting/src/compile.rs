@@ -7,15 +7,42 @@ mod function;
 mod stat;
 mod value;
 
-use crate::keys;
+use crate::host::Tick;
+use crate::keys::{self, KeysUse};
+use crate::meter::Meter;
 use crate::proto::Chunk;
 use crate::syntax::{SyntaxError, parse};
 use std::sync::Arc;
 
-/// Compiles a source text. The name is as Lua takes it: `@user_script`, `=name`, or the text.
+/// What a source text is compiled for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Purpose {
+    /// It runs by itself and finds its keys in KEYS.
+    Script,
+    /// It registers functions, which are given their keys.
+    Library,
+    /// A script made it: nobody will ask how it reaches keys.
+    Part,
+}
+
+/// Compiles a script. The name is as Lua takes it: `@user_script`, `=name`, or the text.
 pub fn compile(source: &[u8], name: &[u8]) -> Result<Chunk, SyntaxError> {
-    let tree = parse(source, name)?;
-    let keys = keys::analyse(&tree);
-    let main = function::compile_tree(&tree)?;
+    compile_for(Purpose::Script, source, name, &|| Tick::Continue)
+}
+
+/// Compiles a source text, which ends in the middle if `tick` says so.
+pub fn compile_for(
+    purpose: Purpose,
+    source: &[u8],
+    name: &[u8],
+    tick: &dyn Fn() -> Tick,
+) -> Result<Chunk, SyntaxError> {
+    let meter = Meter::new(tick);
+    let tree = parse(source, name, &meter)?;
+    let keys = match purpose {
+        Purpose::Part => KeysUse::default(),
+        purpose => keys::analyse(&tree, purpose == Purpose::Library, &meter)?,
+    };
+    let main = function::compile_tree(&tree, &meter)?;
     Ok(Chunk { main: Arc::new(main), keys: Arc::new(keys) })
 }

@@ -5,11 +5,19 @@
 //! function), or a constant. Who knows the commands compares that with their key positions.
 //! Whatever could get at commands or keys in a way the list does not show (KEYS or `redis` as
 //! plain values, `loadstring`, `_G`) makes the chunk wide. It errs on the wide side only.
+//!
+//! `facts` collects what each variable may hold and how each function is called, `prove` decides
+//! what variables hold whenever they are read, `walk` lists the calls. Each takes time in
+//! proportion to the text.
 
 mod facts;
 mod prove;
+#[cfg(test)]
+mod tests;
 mod walk;
 
+use crate::meter::Meter;
+use crate::syntax::SyntaxError;
 use crate::syntax::tree::Tree;
 use std::sync::Arc;
 
@@ -77,36 +85,81 @@ impl CommandCall {
     }
 }
 
-/// What one function, or a whole chunk, can reach.
+/// What the code of one function does by itself.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Reach {
+pub struct FunctionUse {
     /// If there is a reason, other commands than those listed may be called.
     pub wide: Option<Wide>,
     pub calls: Vec<CommandCall>,
+    /// Functions that it calls by name.
+    runs: Vec<u32>,
+    /// A value that is kept or passed on: any function of the chunk may run it.
+    is_loose: bool,
 }
 
 /// What a chunk can reach.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KeysUse {
-    /// All of the chunk, as a script.
-    pub chunk: Reach,
-    /// The functions that it registers, as a library; by name if that stands in the source.
-    pub functions: Vec<(Option<Arc<[u8]>>, Reach)>,
+    /// By the number of the function; 0 is the chunk itself.
+    functions: Vec<FunctionUse>,
 }
 
 impl KeysUse {
-    /// What a registered function can reach; None if the source does not show its name.
-    pub fn function(&self, name: &[u8]) -> Option<&Reach> {
-        let mut named = self.functions.iter().filter(|(known, _)| known.as_deref() == Some(name));
-        named.next().map(|(_, reach)| reach)
+    /// Whether the chunk, run as a script, calls nothing but what passes.
+    pub fn script_is_narrow(&self, passes: &dyn Fn(&CommandCall) -> bool) -> bool {
+        self.functions.iter().all(|function| function.is_narrow(passes))
+    }
+
+    /// For each function, by its number, whether it and all that it may run call nothing but what
+    /// passes.
+    pub fn narrow_functions(&self, passes: &dyn Fn(&CommandCall) -> bool) -> Vec<bool> {
+        let mut narrow: Vec<bool> =
+            self.functions.iter().map(|function| function.is_narrow(passes)).collect();
+        let mut callers = vec![Vec::new(); self.functions.len()];
+        for (caller, function) in self.functions.iter().enumerate() {
+            for callee in &function.runs {
+                callers[*callee as usize].push(caller);
+            }
+        }
+        let mut todo: Vec<usize> = (0..narrow.len()).filter(|number| !narrow[*number]).collect();
+        while let Some(number) = todo.pop() {
+            let wide_now = callers[number].iter().filter(|caller| narrow[**caller]);
+            let wide_now: Vec<usize> = wide_now.copied().collect();
+            for caller in wide_now {
+                if std::mem::take(&mut narrow[caller]) {
+                    todo.push(caller);
+                }
+            }
+        }
+        let mut with_verdict = self.functions.iter().zip(&narrow);
+        if with_verdict.any(|(function, is_narrow)| function.is_loose && !is_narrow) {
+            narrow.fill(false);
+        }
+        narrow
+    }
+
+    #[cfg(test)]
+    fn wide(&self) -> Option<Wide> {
+        self.functions.iter().find_map(|function| function.wide)
     }
 }
 
-pub(crate) fn analyse(tree: &Tree) -> KeysUse {
-    let facts = facts::collect(tree);
-    let found = walk::walk(tree, &facts);
-    found.into_use()
+impl FunctionUse {
+    fn is_narrow(&self, passes: &dyn Fn(&CommandCall) -> bool) -> bool {
+        self.wide.is_none() && self.calls.iter().all(passes)
+    }
 }
 
-#[cfg(test)]
-mod tests;
+/// Reads a chunk that is a library, or else a script.
+pub(crate) fn analyse(
+    tree: &Tree,
+    is_library: bool,
+    meter: &Meter<'_>,
+) -> Result<KeysUse, SyntaxError> {
+    let facts = facts::collect(tree, is_library, meter);
+    let proofs = prove::prove(&facts, tree, meter);
+    let functions = walk::walk(tree, &facts, &proofs, meter);
+    // Each of the three returns early once the compilation is ended.
+    meter.check()?;
+    Ok(KeysUse { functions })
+}

@@ -14,6 +14,7 @@ pub mod keys;
 pub mod library;
 pub mod libs;
 pub mod limits;
+mod meter;
 pub mod number;
 mod proto;
 pub mod state;
@@ -22,7 +23,7 @@ pub mod value;
 mod vm;
 
 pub use call::{Call, NativeFn, Outcome};
-pub use compile::compile;
+pub use compile::{Purpose, compile, compile_for};
 pub use fault::Fault;
 pub use heap::Heap;
 pub use host::{Host, NoHost, Tick};

@@ -65,6 +65,13 @@ pub const PACKED_STRING_BYTES_MAX: usize = 1024;
 /// Steps (loop turns, calls, work that natives declare) between two questions to the host.
 pub const STEPS_PER_TICK: u32 = 2_000;
 
+/// Steps of a compilation (tokens, instructions, visits of the tree) between two questions to the
+/// host.
+pub const COMPILE_STEPS_PER_TICK: u32 = 10_000;
+
+/// Bytes of one token, or of one comment, between two steps.
+pub const TOKEN_BYTES_PER_STEP: usize = 1 << 10;
+
 /// The part of a chunk's name that messages of a run show, brackets and all.
 pub const CHUNK_NAME_BYTES_MAX: usize = 60;
 

@@ -378,6 +378,8 @@ pub(crate) struct Named {
 /// A compiled function.
 #[derive(Debug, Default)]
 pub struct Proto {
+    /// Which function of its chunk it is; 0 is the chunk itself.
+    pub(crate) number: u32,
     pub(crate) code: Vec<Op>,
     /// The line of each instruction.
     pub(crate) lines: Vec<u32>,

@@ -1,11 +1,11 @@
 //! The scripts that were compiled, by their digest and by their source.
 
+use super::compiling::Compiling;
 use super::reach;
 use super::shebang::{self, ScriptFlags};
 use crate::error::Refusal;
 use russet_base::hash::KeyHasher;
-use russet_base::told::told;
-use russet_scripting::{Chunk, compile};
+use russet_scripting::{Chunk, Purpose};
 use sha1::{Digest, Sha1};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -105,21 +105,31 @@ pub struct Script {
     /// Names the script in every machine that has loaded it.
     pub number: u64,
     pub stats: RunStats,
+    /// What its compilation took, until its first run takes that into account.
+    compile_micros: AtomicU64,
 }
 
 impl Script {
     /// Compiles a source; the error is the compiler's, in its own words.
-    pub fn compile(source: &[u8]) -> Result<Script, Refusal> {
+    pub fn compile(source: &[u8], compiling: &Compiling) -> Result<Script, Refusal> {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let (flags, code) = shebang::parse(source)?;
-        let chunk = compile(code, CHUNK_NAME).map_err(|error| {
-            let text = told(error.message()).into_owned();
-            Refusal::text(format!("ERR Error compiling script (new function): {text}"))
-        })?;
+        let failed = "Error compiling script (new function)";
+        let chunk = compiling.compile(Purpose::Script, (code, CHUNK_NAME), failed)?;
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let (sha, stats) = (sha1_hex(source), RunStats::default());
-        let is_wide = !reach::is_narrow(&chunk.keys_use().chunk);
-        Ok(Script { sha, source: source.into(), chunk, flags, is_wide, number, stats })
+        let is_wide = !chunk.keys_use().script_is_narrow(&reach::is_narrow);
+        let source = source.into();
+        let compile_micros = AtomicU64::new(compiling.elapsed_micros());
+        Ok(Script { sha, source, chunk, flags, is_wide, number, stats, compile_micros })
+    }
+
+    /// What its compilation took, once.
+    pub fn take_compile_micros(&self) -> u64 {
+        match self.compile_micros.load(Ordering::Relaxed) {
+            0 => 0,
+            _ => self.compile_micros.swap(0, Ordering::Relaxed),
+        }
     }
 }
 

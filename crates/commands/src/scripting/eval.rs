@@ -1,6 +1,7 @@
 //! EVAL, EVALSHA and their read-only forms.
 
 use super::cache::{SHA_DIGITS, Script};
+use super::compiling::Compiling;
 use super::machine::Lua;
 use super::run::{Code, Request, on_machine, run};
 use crate::ctx::{Ctx, Outcome};
@@ -9,13 +10,35 @@ use crate::node::Node;
 use russet_base::{Args, num};
 use std::sync::Arc;
 
-/// A script from the cache, or else compiled and put there.
-pub fn find_or_compile(node: &Node, source: &[u8]) -> Result<Arc<Script>, Refusal> {
+/// The script of a call, from the cache, or else compiled and put there; None if it is refused. The
+/// call itself is told why.
+pub fn plan_script(node: &Node, args: Args) -> Option<Arc<Script>> {
+    let source = args.at(1);
     if let Some(script) = node.scripts.cache().by_source(source) {
+        return Some(script);
+    }
+    if node.scripts.refused.find(source).is_some() {
+        return None;
+    }
+    match Script::compile(source, &Compiling::planned(node, args)) {
+        Ok(script) => Some(node.scripts.add_script(Arc::new(script), true)),
+        Err(refusal) => {
+            node.scripts.refused.add(source, refusal);
+            None
+        }
+    }
+}
+
+fn find_or_compile(ctx: &Ctx, args: Args) -> Result<Arc<Script>, Refusal> {
+    let (scripts, source) = (&ctx.node.scripts, args.at(1));
+    if let Some(script) = scripts.cache().by_source(source) {
         return Ok(script);
     }
-    let script = Arc::new(Script::compile(source)?);
-    Ok(node.scripts.add_script(script, true))
+    if let Some(refusal) = scripts.refused.take(source) {
+        return Err(refusal);
+    }
+    let script = Script::compile(source, &Compiling::of_call(ctx, args))?;
+    Ok(scripts.add_script(Arc::new(script), true))
 }
 
 pub fn eval(ctx: &mut Ctx, args: Args) -> Outcome {
@@ -40,7 +63,7 @@ fn run_source(ctx: &mut Ctx, args: Args, is_read_only: bool) -> Outcome {
         if let Some(script) = machine.known.script_of(source) {
             return run_script(ctx, &mut machine.lua, script, (words, is_read_only));
         }
-        let script = find_or_compile(ctx.node, source);
+        let script = find_or_compile(ctx, args);
         let script = script.map_err(|refusal| refused(ctx, args, refusal))?;
         machine.known.add_script(script.clone());
         run_script(ctx, &mut machine.lua, &script, (words, is_read_only))
@@ -134,6 +157,7 @@ fn run_script(
         words,
         is_read_only: is_read_only || script.flags.no_writes,
         is_wide: script.is_wide,
+        compile_micros: script.take_compile_micros(),
         stats: &script.stats,
     };
     run(ctx, lua, &request)

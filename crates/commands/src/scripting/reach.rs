@@ -6,21 +6,17 @@
 //! each key once more, so a mistake here would be an error and never a look at an unlocked key.
 
 use russet_base::OwnedArgs;
-use russet_catalog::spec::{Begin, Flags};
+use russet_catalog::spec::{Begin, Flags, KeySpec};
 use russet_catalog::{
     Command, Unknown, has_keys, is_first_word_only_key, keys as key_positions, resolve,
 };
-use russet_scripting::keys::{Argument, CommandCall, Reach, Rest};
+use russet_scripting::keys::{Argument, CommandCall, Rest};
 
 /// Words that a call whose end is open is tried with.
 const OPEN_WORDS: usize = 6;
 
-/// Whether every key that the code can reach is one of KEYS.
-pub fn is_narrow(reach: &Reach) -> bool {
-    reach.wide.is_none() && reach.calls.iter().all(call_is_narrow)
-}
-
-fn call_is_narrow(call: &CommandCall) -> bool {
+/// Whether every key of a call is one of KEYS.
+pub fn is_narrow(call: &CommandCall) -> bool {
     if call.command().is_none() {
         return false;
     }
@@ -56,10 +52,8 @@ fn call_is_narrow(call: &CommandCall) -> bool {
 
 /// Whether the positions of keys follow from what is known, and all hold elements of KEYS.
 fn keys_are_known(call: &CommandCall, command: Command) -> bool {
-    let has_unknown = call.args.contains(&Argument::Unknown) || call.rest == Rest::Unknown;
-    let by_keyword = |begin: &Begin| matches!(begin, Begin::Keyword { .. } | Begin::Unknown);
-    // A word that is not known may turn out to be the keyword before a key.
-    if has_unknown && command.spec().key_specs.iter().any(|spec| by_keyword(&spec.begin)) {
+    let specs = command.spec().key_specs;
+    if specs.iter().any(|spec| may_begin_elsewhere(call, command, spec)) {
         return false;
     }
     let lengths = if call.rest == Rest::Nothing { 0..=0 } else { 0..=OPEN_WORDS };
@@ -77,6 +71,32 @@ fn keys_are_known(call: &CommandCall, command: Command) -> bool {
         let is_too_short = !command.spec().arity.allows(args.len());
         is_too_short || (told.is_ok() && all_known)
     })
+}
+
+/// Whether a word that is not known may turn out to be the keyword before a key, or move the end of
+/// the keys to and fro.
+fn may_begin_elsewhere(call: &CommandCall, command: Command, spec: &KeySpec) -> bool {
+    let Begin::Keyword { word, from } = spec.begin else {
+        return matches!(spec.begin, Begin::Unknown);
+    };
+    if call.rest != Rest::Nothing {
+        return true;
+    }
+    // Their options are read one by one: a word that is not known is none of them.
+    if matches!(command, Command::Xread | Command::Xreadgroup) {
+        return false;
+    }
+    let from = usize::try_from(from).unwrap_or(0);
+    // No key follows the last word, whatever it is.
+    let last = call.args.len().saturating_sub(1);
+    for argument in call.args.get(from..last).unwrap_or_default() {
+        match argument {
+            Argument::Constant(text) if text.eq_ignore_ascii_case(word.as_bytes()) => return false,
+            Argument::Constant(_) => {}
+            Argument::Key | Argument::Unknown => return true,
+        }
+    }
+    false
 }
 
 /// The call's words: constants as they are, others as a word that is neither a number nor an
@@ -100,7 +120,7 @@ mod tests {
 
     fn narrow(source: &str) -> bool {
         let chunk = compile(source.as_bytes(), b"@user_script").expect("it compiles");
-        is_narrow(&chunk.keys_use().chunk)
+        chunk.keys_use().script_is_narrow(&is_narrow)
     }
 
     #[test]
@@ -120,6 +140,9 @@ mod tests {
             "return redis.call('publish', 'channel', ARGV[1])",
             "return redis.call('time')",
             "return redis.call('nosuch', ARGV[1])",
+            "return redis.call('xread', 'count', ARGV[1], 'streams', KEYS[1], ARGV[2])",
+            "return redis.call('xreadgroup', 'group', ARGV[1], ARGV[2], 'streams', KEYS[1], '>')",
+            "return redis.call('georadius', KEYS[1], ARGV[1], ARGV[2], 3, 'm', 'store', KEYS[2])",
         ] {
             assert!(narrow(source), "{source}");
         }
@@ -142,6 +165,11 @@ mod tests {
             "return redis.call('object', ARGV[1], KEYS[1])",
             "return redis.call('keys', '*')",
             "return redis.call('dbsize')",
+            // A key may be called like the option that is followed by another.
+            "return redis.call('georadius', KEYS[1], 1, 2, 3, 'm', KEYS[2], 'literal')",
+            "return redis.call('xread', KEYS[1], 'streams', KEYS[1], '0')",
+            "return redis.call('xread', 'streams', KEYS[1], '0', unpack(KEYS))",
+            "return redis.call('georadius', KEYS[1], 1, 2, 3, 'm', unpack(KEYS))",
             "return loadstring('return redis.call(\"get\", \"x\")')()",
             "return _G.redis.call('get', 'x')",
             "return redis[ARGV[1]]('get', 'x')",

@@ -1,6 +1,7 @@
 //! One run, of a script or a function, from its words to its reply.
 
 use super::cache::{RunStats, RunTotals, Script};
+use super::compiling::killed_text;
 use super::eval::{Words, show};
 use super::function::Library;
 use super::host::RunHost;
@@ -18,7 +19,7 @@ use russet_scripting::{Fault, Heap, State, Value};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Words of a call that FUNCTION STATS shows.
-const WORDS_SHOWN_MAX: usize = 32;
+pub const WORDS_SHOWN_MAX: usize = 32;
 
 /// What runs.
 #[derive(Clone, Copy)]
@@ -36,6 +37,8 @@ pub struct Request<'a> {
     pub words: Words<'a>,
     pub is_read_only: bool,
     pub is_wide: bool,
+    /// What its compilation took, if this is its first run: that is part of its time.
+    pub compile_micros: u64,
     pub stats: &'a RunStats,
 }
 
@@ -89,7 +92,8 @@ pub fn run(ctx: &mut Ctx, lua: &mut Lua, request: &Request) -> Outcome {
     let db = ctx.session.db;
     let started_micros = node.clock.monotonic_micros();
     ctx.session.is_in_script = true;
-    let mut host = RunHost::new(ctx, request, (started_micros, std::mem::take(&mut lua.words)));
+    let counts_from = started_micros.saturating_sub(request.compile_micros);
+    let mut host = RunHost::new(ctx, request, (counts_from, std::mem::take(&mut lua.words)));
     let result = call(lua, request, &mut host);
     let (resp, operations) = (host.resp, host.operations);
     lua.words = host.end();
@@ -155,8 +159,7 @@ fn refusal(state: &State, fault: Fault, is_function: bool) -> Refusal {
 fn error_text(state: &State, fault: Fault, is_function: bool) -> String {
     let text = match fault {
         Fault::Error(value) => text_of(state.heap(), value),
-        Fault::Killed if is_function => "ERR Script killed by user with FUNCTION KILL.".to_owned(),
-        Fault::Killed => "ERR Script killed by user with SCRIPT KILL.".to_owned(),
+        Fault::Killed => killed_text(is_function).to_owned(),
         Fault::Yield { .. } => "ERR attempt to yield across metamethod/C-call boundary".to_owned(),
     };
     match state.origin() {

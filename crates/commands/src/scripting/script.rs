@@ -1,6 +1,7 @@
 //! SCRIPT: the cache of scripts, and the end of those that run too long.
 
 use super::cache::{RunTotals, Script, Sha};
+use super::compiling::Compiling;
 use super::running::Ending;
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
@@ -11,7 +12,11 @@ use russet_protocol::Sink;
 use std::sync::Arc;
 
 pub fn load(ctx: &mut Ctx, args: Args) -> Outcome {
-    let script = Arc::new(Script::compile(args.at(2))?);
+    let known = ctx.node.scripts.cache().by_source(args.at(2));
+    let script = match known {
+        Some(script) => script,
+        None => Arc::new(Script::compile(args.at(2), &Compiling::of_call(ctx, args))?),
+    };
     let script = ctx.node.scripts.add_script(script, false);
     ctx.reply.bulk(&script.sha);
     DONE

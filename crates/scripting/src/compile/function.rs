@@ -1,6 +1,7 @@
 //! One function: its registers, constants, captures and jumps.
 
 use crate::limits::{CONSTANTS_MAX, INSTRUCTIONS_MAX, REGISTERS_MAX};
+use crate::meter::Meter;
 use crate::proto::{Capture, Constant, NameKind, Named, Op, Proto, Reg};
 use crate::syntax::SyntaxError;
 use crate::syntax::tree::{Expr, Function, Local, LocalId, Tree};
@@ -38,8 +39,8 @@ pub(super) struct Frame {
     pub(super) line: u32,
 }
 
-#[derive(Debug)]
 pub(super) struct Compiler<'t> {
+    meter: &'t Meter<'t>,
     pub(super) locals: &'t [Local],
     source: Arc<[u8]>,
     chunk_name: Arc<[u8]>,
@@ -58,8 +59,9 @@ pub(super) enum Place {
 
 pub(super) type Outcome<T> = Result<T, SyntaxError>;
 
-pub(super) fn compile_tree(tree: &Tree) -> Outcome<Proto> {
+pub(super) fn compile_tree<'t>(tree: &'t Tree, meter: &'t Meter<'t>) -> Outcome<Proto> {
     let mut compiler = Compiler {
+        meter,
         locals: &tree.locals,
         source: tree.name.clone(),
         chunk_name: tree.chunk_name.clone(),
@@ -77,11 +79,12 @@ impl<'t> Compiler<'t> {
         let line = self.frame().line;
         let mut message = self.source.to_vec();
         message.extend_from_slice(format!(":{line}: {text}").as_bytes());
-        SyntaxError { message }
+        SyntaxError::new(message)
     }
 
     pub(super) fn function(&mut self, function: &Function) -> Outcome<Proto> {
         let mut frame = Frame { number: function.number, line: function.line, ..Frame::default() };
+        frame.proto.number = function.number;
         frame.proto.is_vararg = function.is_vararg;
         frame.proto.params = function.params.len() as u8;
         frame.proto.source = self.source.clone();
@@ -187,6 +190,7 @@ impl<'t> Compiler<'t> {
     // Code.
 
     pub(super) fn emit(&mut self, op: Op) -> Outcome<usize> {
+        self.meter.step()?;
         let frame = self.frame();
         frame.proto.code.push(op);
         let line = frame.line;

@@ -1,8 +1,8 @@
-//! What each variable may hold: every expression that is ever stored in it.
+//! What each variable may hold, every expression that is ever stored in it, and how each function
+//! is called.
 
+use crate::meter::Meter;
 use crate::syntax::tree::{Call, Expr, Function, Item, LocalId, Stat, StatKind, Table, Tree};
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 /// One source of a variable's value.
 #[derive(Clone, Copy, Debug)]
@@ -18,90 +18,217 @@ pub(super) enum Def<'t> {
     Unknown,
 }
 
-/// A function given to `redis.register_function`.
-#[derive(Clone, Debug)]
-pub(super) struct Registered {
-    pub(super) name: Option<Arc<[u8]>>,
-    pub(super) function: u32,
+/// How a function gets to run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Role {
+    /// It is the chunk.
+    Main,
+    /// By its name only, in calls that stand in the source.
+    Named,
+    /// By the host only: it was given to `redis.register_function` and to nobody else.
+    Callback,
+    /// It is a value, and may be kept and called by anyone, at any time.
+    #[default]
+    Loose,
 }
 
-#[derive(Default)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FunctionFacts<'t> {
+    pub(super) params: &'t [LocalId],
+    /// The variable `arg` of old.
+    arg: Option<LocalId>,
+    parent: u32,
+    pub(super) role: Role,
+    /// Functions that are open around it; its own number is not counted.
+    depth: u32,
+    /// Each of its runs begins and ends within one run of a callback, or of the chunk.
+    is_bound: bool,
+    /// The depth of the innermost function that is not bound, of those around it and itself.
+    unbound_depth: Option<u32>,
+    has_callback_inside: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LocalFacts {
+    /// The function that it was declared to be.
+    named: Option<u32>,
+    uses: u32,
+    calls: u32,
+    /// It is given to `redis.register_function`.
+    is_registered: bool,
+    /// It may outlive a run of a callback: what it holds may be of another run.
+    pub(super) outlives_run: bool,
+}
+
+/// `name(...)` where the name is a variable.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NamedCall<'t> {
+    local: LocalId,
+    caller: u32,
+    pub(super) args: &'t [Expr],
+}
+
 pub(super) struct Facts<'t> {
-    pub(super) defs: HashMap<LocalId, Vec<Def<'t>>>,
-    /// Functions by their number.
-    pub(super) functions: HashMap<u32, &'t Function>,
-    /// Local functions that are only ever called by name.
-    pub(super) called_only: HashMap<LocalId, u32>,
-    pub(super) registered: Vec<Registered>,
-    named: HashMap<LocalId, u32>,
-    uses: HashMap<LocalId, usize>,
-    calls: HashMap<LocalId, Vec<&'t Call>>,
-    registers: HashMap<LocalId, Option<Arc<[u8]>>>,
+    pub(super) defs: Vec<(LocalId, Def<'t>)>,
+    pub(super) functions: Vec<FunctionFacts<'t>>,
+    pub(super) locals: Vec<LocalFacts>,
+    /// Calls of functions that are called by name only, with the number of the function.
+    pub(super) calls: Vec<(u32, NamedCall<'t>)>,
 }
 
-pub(super) fn collect(tree: &Tree) -> Facts<'_> {
-    let mut facts = Facts::default();
-    facts.function(&tree.main);
-    facts.settle(tree);
-    facts
+pub(super) fn collect<'t>(tree: &'t Tree, is_library: bool, meter: &Meter<'_>) -> Facts<'t> {
+    let mut collector = Collector {
+        facts: Facts {
+            defs: Vec::new(),
+            functions: vec![FunctionFacts::default(); tree.functions],
+            locals: vec![LocalFacts::default(); tree.locals.len()],
+            calls: Vec::new(),
+        },
+        named_calls: Vec::new(),
+        outer_uses: Vec::new(),
+        current: tree.main.number,
+        is_library,
+        tree,
+        meter,
+    };
+    collector.function(&tree.main);
+    collector.finish()
 }
 
-impl<'t> Facts<'t> {
+impl Facts<'_> {
+    /// The function that a variable always is, and that is called by that name only.
+    pub(super) fn function_named(&self, local: LocalId) -> Option<u32> {
+        let number = self.locals[local.index()].named?;
+        (self.functions[number as usize].role == Role::Named).then_some(number)
+    }
+}
+
+struct Collector<'t, 'm> {
+    facts: Facts<'t>,
+    named_calls: Vec<NamedCall<'t>>,
+    /// Variables that are used by functions inside the one that declares them.
+    outer_uses: Vec<(LocalId, u32)>,
+    current: u32,
+    is_library: bool,
+    tree: &'t Tree,
+    meter: &'m Meter<'m>,
+}
+
+impl<'t> Collector<'t, '_> {
     fn def(&mut self, local: LocalId, def: Def<'t>) {
-        self.defs.entry(local).or_default().push(def);
+        self.facts.defs.push((local, def));
     }
 
-    /// Decides which functions are known by all their calls, and what their parameters hold.
-    fn settle(&mut self, tree: &Tree) {
-        let mut has_known_calls = HashSet::new();
-        for (local, number) in &self.named {
-            let uses = self.uses.get(local).copied().unwrap_or(0);
-            let calls = self.calls.get(local).map_or(0, Vec::len);
-            if tree.locals[local.index()].is_assigned {
-                continue;
-            }
-            if uses == calls {
-                self.called_only.insert(*local, *number);
-                has_known_calls.insert(*number);
-            } else if let (1, Some(name)) = (uses, self.registers.get(local)) {
-                self.registered.push(Registered { name: name.clone(), function: *number });
+    /// What follows once all of the chunk was seen.
+    fn finish(mut self) -> Facts<'t> {
+        self.find_roles();
+        for call in std::mem::take(&mut self.named_calls) {
+            if let Some(number) = self.facts.function_named(call.local) {
+                self.facts.calls.push((number, call));
             }
         }
-        let callbacks: HashSet<u32> = self.registered.iter().map(|r| r.function).collect();
-        let functions: Vec<(u32, &'t Function)> =
-            self.functions.iter().map(|(number, function)| (*number, *function)).collect();
-        for (number, function) in functions {
+        self.define_params();
+        if self.is_library {
+            self.find_bound();
+            self.find_outliving();
+        }
+        self.facts
+    }
+
+    fn find_roles(&mut self) {
+        for (local, declared) in self.facts.locals.iter().zip(&self.tree.locals) {
+            let Some(number) = local.named.filter(|_| !declared.is_assigned) else { continue };
+            let role = &mut self.facts.functions[number as usize].role;
+            if local.uses == local.calls {
+                *role = Role::Named;
+            } else if local.uses == 1 && local.is_registered {
+                *role = Role::Callback;
+            }
+        }
+    }
+
+    fn define_params(&mut self) {
+        for function in &self.facts.functions {
             for (position, param) in function.params.iter().enumerate() {
-                match callbacks.contains(&number) {
-                    true if position == 0 => self.def(*param, Def::Keys),
-                    false if has_known_calls.contains(&number) => {}
-                    _ => self.def(*param, Def::Unknown),
+                match function.role {
+                    Role::Callback if position == 0 => self.facts.defs.push((*param, Def::Keys)),
+                    Role::Named => {}
+                    _ => self.facts.defs.push((*param, Def::Unknown)),
                 }
             }
-            if let Some((arg, _)) = function.arg {
-                self.def(arg, Def::Unknown);
-            }
-        }
-        let called: Vec<(LocalId, u32)> =
-            self.called_only.iter().map(|(local, number)| (*local, *number)).collect();
-        for (local, number) in called {
-            self.bind_params(local, number);
+            self.facts.defs.extend(function.arg.map(|arg| (arg, Def::Unknown)));
         }
     }
 
-    fn bind_params(&mut self, local: LocalId, number: u32) {
-        let Some(function) = self.functions.get(&number).copied() else { return };
-        for call in self.calls.remove(&local).unwrap_or_default() {
-            for (position, param) in function.params.iter().enumerate() {
-                self.def(*param, value_at(&call.args, position));
+    /// A function that is called by a loose one may run whenever that does, a part of it in one
+    /// run of a callback and a part in another: coroutines are loose functions.
+    fn find_bound(&mut self) {
+        let functions = &mut self.facts.functions;
+        functions.iter_mut().for_each(|function| function.is_bound = function.role != Role::Loose);
+        let mut callees = vec![Vec::new(); functions.len()];
+        for (callee, call) in &self.facts.calls {
+            callees[call.caller as usize].push(*callee);
+        }
+        let is_loose = |number: &usize| !functions[*number].is_bound;
+        let mut todo: Vec<usize> = (0..functions.len()).filter(is_loose).collect();
+        while let Some(number) = todo.pop() {
+            for callee in std::mem::take(&mut callees[number]) {
+                if std::mem::take(&mut functions[callee as usize].is_bound) {
+                    todo.push(callee as usize);
+                }
             }
-            self.calls.entry(local).or_default().push(call);
+        }
+        // The number of a function is greater than those of the functions around it.
+        for number in 1..functions.len() {
+            let outer = functions[functions[number].parent as usize].unbound_depth;
+            let function = &mut functions[number];
+            function.unbound_depth = if function.is_bound { outer } else { Some(function.depth) };
+        }
+        for number in (1..functions.len()).rev() {
+            let FunctionFacts { role, parent, has_callback_inside, .. } = functions[number];
+            let has_callback = has_callback_inside || role == Role::Callback;
+            functions[parent as usize].has_callback_inside |= has_callback;
+        }
+    }
+
+    /// A variable holds what belongs to one run of a callback only if it is made in that run, and
+    /// no function that uses it can be called in another. So it must belong to a bound function
+    /// other than the chunk and those that may have registered a callback inside them, and no
+    /// function from there to its uses may be loose.
+    fn find_outliving(&mut self) {
+        let Facts { locals, functions, .. } = &mut self.facts;
+        for (local, declared) in locals.iter_mut().zip(&self.tree.locals) {
+            let owner = &functions[declared.function as usize];
+            local.outlives_run =
+                owner.role == Role::Main || !owner.is_bound || owner.has_callback_inside;
+        }
+        for (local, user) in &self.outer_uses {
+            let owner = &functions[self.tree.locals[local.index()].function as usize];
+            let unbound_depth = functions[*user as usize].unbound_depth;
+            let is_unbound_between = unbound_depth.is_some_and(|depth| depth > owner.depth);
+            locals[local.index()].outlives_run |= is_unbound_between;
         }
     }
 
     fn function(&mut self, function: &'t Function) {
-        self.functions.insert(function.number, function);
+        let outer = std::mem::replace(&mut self.current, function.number);
+        let is_main = function.number == outer;
+        let depth = if is_main { 0 } else { self.facts.functions[outer as usize].depth + 1 };
+        let facts = &mut self.facts.functions[function.number as usize];
+        facts.params = &function.params;
+        facts.arg = function.arg.map(|(arg, _)| arg);
+        (facts.parent, facts.depth) = (outer, depth);
+        if is_main {
+            facts.role = Role::Main;
+        }
         self.block(&function.body);
+        self.current = outer;
+    }
+
+    fn used(&mut self, local: LocalId) {
+        if self.tree.locals[local.index()].function != self.current {
+            self.outer_uses.push((local, self.current));
+        }
     }
 
     fn block(&mut self, stats: &'t [Stat]) {
@@ -111,25 +238,31 @@ impl<'t> Facts<'t> {
     }
 
     fn stat(&mut self, stat: &'t Stat) {
+        if self.meter.step().is_err() {
+            return;
+        }
         match &stat.kind {
             StatKind::Local { locals, values } => {
                 for (position, local) in locals.iter().enumerate() {
                     if let Some(Expr::Function(function)) = values.get(position) {
-                        self.named.insert(*local, function.number);
+                        self.facts.locals[local.index()].named = Some(function.number);
                     }
                     self.def(*local, value_at(values, position));
                 }
                 self.exprs(values);
             }
             StatKind::LocalFunction { local, function } => {
-                self.named.insert(*local, function.number);
+                self.facts.locals[local.index()].named = Some(function.number);
                 self.def(*local, Def::Unknown);
                 self.function(function);
             }
             StatKind::Assign { targets, values } => {
                 for (position, target) in targets.iter().enumerate() {
                     match target {
-                        Expr::Local { id, .. } => self.def(*id, value_at(values, position)),
+                        Expr::Local { id, .. } => {
+                            self.used(*id);
+                            self.def(*id, value_at(values, position));
+                        }
                         target => self.expr(target),
                     }
                 }
@@ -178,16 +311,24 @@ impl<'t> Facts<'t> {
     }
 
     fn expr(&mut self, expr: &'t Expr) {
-        match expr {
+        if self.meter.step().is_err() {
+            return;
+        }
+        match stripped(expr) {
             Expr::Function(function) => self.function(function),
-            Expr::Local { id, .. } => *self.uses.entry(*id).or_default() += 1,
+            Expr::Local { id, .. } => {
+                self.facts.locals[id.index()].uses += 1;
+                self.used(*id);
+            }
             Expr::Index(index) => {
                 self.expr(&index.object);
                 self.expr(&index.key);
             }
             Expr::Call(call) => {
                 if let (Expr::Local { id, .. }, None) = (&call.function, &call.method) {
-                    self.calls.entry(*id).or_default().push(call);
+                    self.facts.locals[id.index()].calls += 1;
+                    let (local, caller, args) = (*id, self.current, call.args.as_slice());
+                    self.named_calls.push(NamedCall { local, caller, args });
                 }
                 self.registration(call);
                 self.expr(&call.function);
@@ -230,47 +371,54 @@ impl<'t> Facts<'t> {
         }
     }
 
-    /// `redis.register_function(name, callback)`, or with both in a table.
+    /// `redis.register_function(name, callback)`, or with both in a table: the callback goes to
+    /// the host and to nobody else.
     fn registration(&mut self, call: &'t Call) {
         let Expr::Index(index) = &call.function else { return };
         let is_redis = matches!(&index.object, Expr::Global { name, .. }
             if matches!(name.as_ref(), b"redis" | b"server"));
         let is_register =
             matches!(&index.key, Expr::Str(name) if name.as_ref() == b"register_function");
-        if !is_redis || !is_register || call.method.is_some() {
+        if !self.is_library || !is_redis || !is_register || call.method.is_some() {
             return;
         }
-        let (name, callback) = match call.args.as_slice() {
-            [name, callback] => (Some(name), Some(callback)),
-            [Expr::Table(table)] => (field(table, b"function_name"), field(table, b"callback")),
-            _ => return,
-        };
-        let name = match name {
-            Some(Expr::Str(name)) => Some(name.clone()),
+        let callback = match call.args.as_slice() {
+            [_, callback] => Some(callback),
+            [Expr::Table(table)] => callback_in(table),
             _ => None,
         };
         match callback {
             Some(Expr::Function(function)) => {
-                self.registered.push(Registered { name, function: function.number });
+                self.facts.functions[function.number as usize].role = Role::Callback;
             }
-            Some(Expr::Local { id, .. }) => {
-                self.registers.insert(*id, name);
-            }
+            Some(Expr::Local { id, .. }) => self.facts.locals[id.index()].is_registered = true,
             _ => {}
         }
     }
 }
 
-fn field<'t>(table: &'t Table, wanted: &[u8]) -> Option<&'t Expr> {
+fn callback_in(table: &Table) -> Option<&Expr> {
     table.items.iter().find_map(|item| match item {
-        Item::Field(Expr::Str(name), value) if name.as_ref() == wanted => Some(value),
+        Item::Field(Expr::Str(name), value) if name.as_ref() == b"callback" => Some(value),
         _ => None,
     })
 }
 
+/// An expression without the parentheses around it.
+pub(super) fn stripped(mut expr: &Expr) -> &Expr {
+    while let Expr::Paren(inner) = expr {
+        expr = inner;
+    }
+    expr
+}
+
+/// Whether it may give any number of values.
+pub(super) fn is_open(value: &Expr) -> bool {
+    matches!(value, Expr::Call(_) | Expr::Vararg { .. })
+}
+
 /// What the variable at a position of a list of values gets.
 fn value_at(values: &[Expr], position: usize) -> Def<'_> {
-    let is_open = |value: &Expr| matches!(value, Expr::Call(_) | Expr::Vararg { .. });
     match values.get(position) {
         Some(value) if position + 1 == values.len() && is_open(value) => Def::OneOf(value),
         Some(value) => Def::Value(value),

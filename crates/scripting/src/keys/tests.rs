@@ -1,15 +1,17 @@
 //! Scripts and what can be proved about them.
 
-use super::{Argument, KeysUse, Reach, Rest, Wide};
-use crate::compile;
+use super::{Argument, CommandCall, KeysUse, Rest, Wide};
+use crate::{Purpose, Tick, compile, compile_for};
 
 fn keys_use(source: &str) -> KeysUse {
     compile(source.as_bytes(), b"@user_script").unwrap().keys_use().clone()
 }
 
 /// `K` for a proved key, `?` for the unknown, constants as they are; `*` and `...` for the rest.
-fn shown(reach: &Reach) -> String {
-    let calls = reach.calls.iter().map(|call| {
+fn shown(found: &KeysUse) -> String {
+    let mut calls: Vec<&CommandCall> = found.functions.iter().flat_map(|of| &of.calls).collect();
+    calls.sort_by_key(|call| call.line);
+    let calls = calls.into_iter().map(|call| {
         let mut words: Vec<String> = Vec::new();
         for arg in &call.args {
             words.push(match arg {
@@ -26,7 +28,7 @@ fn shown(reach: &Reach) -> String {
         words.join(" ")
     });
     let calls: Vec<String> = calls.collect();
-    match reach.wide {
+    match found.wide() {
         Some(reason) => format!("{reason:?}: {}", calls.join("; ")),
         None => calls.join("; "),
     }
@@ -34,7 +36,7 @@ fn shown(reach: &Reach) -> String {
 
 #[track_caller]
 fn proves(source: &str, wanted: &str) {
-    assert_eq!(shown(&keys_use(source).chunk), wanted, "{source}");
+    assert_eq!(shown(&keys_use(source)), wanted, "{source}");
 }
 
 #[test]
@@ -124,8 +126,44 @@ fn escapes_are_wide() {
         ("return function() return KEYS end", Wide::KeysEscape),
     ];
     for (source, wanted) in cases {
-        assert_eq!(keys_use(source).chunk.wide, Some(wanted), "{source}");
+        assert_eq!(keys_use(source).wide(), Some(wanted), "{source}");
     }
+}
+
+/// A script that assigns one variable to the other and back used to keep what it had assumed of
+/// the second while it looked at the first: it was called narrow, and failed half-way.
+#[test]
+fn an_assumption_is_not_remembered_as_a_proof() {
+    let source = "local a=KEYS[1] local b=a a=b a=ARGV[1] b=a \
+                  redis.call('SET',KEYS[1],a) return redis.call('GET',b)";
+    proves(source, "SET K ?; GET ?");
+    let source = "local a=KEYS[1] local b=a local c=b a=c c=a redis.call('COPY',b,c)";
+    proves(source, "COPY K K");
+    let source = "local t=KEYS local u=t t=u u={'x'} redis.call('GET',t[1])";
+    assert_eq!(keys_use(source).wide(), Some(Wide::KeysEscape));
+    proves(
+        "local function f(a, b) if b then f(b, a) end redis.call('GET', a) end \
+            f(KEYS[1], KEYS[2]) f(KEYS[1], ARGV[1])",
+        "GET ?",
+    );
+    proves(
+        "local function f(a, b) if b then f(b, a) end redis.call('GET', a) end \
+            f(unpack(KEYS)) f(KEYS[1])",
+        "GET K",
+    );
+    proves(
+        "local function f(a, b, c) redis.call('MGET', a, b, c) end \
+            f(KEYS[1], unpack(KEYS)) f(KEYS[1], KEYS[2], unpack(ARGV))",
+        "MGET K K ?",
+    );
+}
+
+/// For each function of a library, whether it and what it may run call only commands of which the
+/// first argument is a key; the chunk itself comes first.
+fn narrow_functions(source: &str) -> Vec<bool> {
+    let chunk = compile_for(Purpose::Library, source.as_bytes(), b"@l", &|| Tick::Continue);
+    let is_key = |call: &CommandCall| call.args.get(1) == Some(&Argument::Key);
+    chunk.unwrap().keys_use().narrow_functions(&is_key)
 }
 
 #[test]
@@ -136,9 +174,66 @@ fn registered_functions_stand_for_themselves() {
             return redis.call('GET', args[1]) end} \
         local function third(keys) return redis.call('DEL', keys[1]) end \
         redis.register_function('third', third)";
-    let found = keys_use(source);
-    assert_eq!(shown(found.function(b"narrow").unwrap()), "GET K");
-    assert_eq!(shown(found.function(b"wide").unwrap()), "GET ?");
-    assert_eq!(shown(found.function(b"third").unwrap()), "DEL K");
-    assert_eq!(found.function(b"fourth"), None);
+    assert_eq!(narrow_functions(source), [true, true, true, false, true]);
+}
+
+#[test]
+fn what_a_function_calls_by_name_is_its_own() {
+    let source = "local function b(k) redis.call('GET', k .. 'x') end \
+        local function a(k) b(k) end \
+        redis.register_function('f', function(keys) a(keys[1]) end) \
+        redis.register_function('g', function(keys) redis.call('GET', keys[1]) end)";
+    assert_eq!(narrow_functions(source), [true, false, false, false, true]);
+    // A function that is kept somewhere may be run by any other.
+    let source = "local t = {} function t.f(k) redis.call('GET', k) end \
+        redis.register_function('g', function(keys) redis.call('GET', keys[1]) end)";
+    assert_eq!(narrow_functions(source), [false; 3]);
+}
+
+/// A function that kept a key in a variable of its library for another one to use used to be
+/// called narrow, as if the other had been given it.
+#[test]
+fn keys_of_one_call_are_no_keys_of_another() {
+    let user = "function(keys) return redis.call('GET', k) end";
+    let cases = [
+        ("local k", "function(keys) k = keys[1] end", user),
+        ("local k", "function(keys) redis.call('GET', k) k = keys[1] end", user),
+        ("local t", "function(keys) t = keys end", "function() redis.call('GET', t[1]) end"),
+        (
+            "local saved",
+            "function(keys) saved = function() return redis.call('GET', keys[1]) end end",
+            "function(keys) return saved() end",
+        ),
+        (
+            "local saved local function keep(k) saved = function() redis.call('GET', k) end end",
+            "function(keys) keep(keys[1]) end",
+            "function(keys) return saved() end",
+        ),
+        (
+            "local go local function get(k) coroutine.yield() redis.call('GET', k) end",
+            "function(keys) go = coroutine.wrap(function() get(keys[1]) end) go() end",
+            "function(keys) return go() end",
+        ),
+        (
+            "local saved local function call(f) f() end",
+            "function(keys) local k = keys[1] local function get() redis.call('GET', k) end \
+             saved = function() get() end end",
+            "function(keys) saved() end",
+        ),
+    ];
+    for (shared, keeper, user) in cases {
+        let source = format!(
+            "{shared} redis.register_function('a', {keeper}) redis.register_function('b', {user})"
+        );
+        let narrow = narrow_functions(&source);
+        assert!(!narrow[narrow.len() - 1], "{source}: {narrow:?}");
+    }
+    // The same where the variable is not the chunk's own.
+    let source = "local function make() local k \
+        local function swap(new) local old = k k = new return redis.call('GET', old) end \
+        redis.register_function('a', function(keys) return swap(keys[1]) end) end make()";
+    assert_eq!(narrow_functions(source), [true, true, false, false]);
+    let source = "redis.register_function('a', function(keys) local k = keys[1] \
+        local function get() return redis.call('GET', k) end return get() end)";
+    assert_eq!(narrow_functions(source), [true; 3]);
 }

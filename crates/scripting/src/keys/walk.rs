@@ -1,11 +1,13 @@
 //! Every use of `redis` and of KEYS: the calls of commands, and what makes a chunk wide.
 
-use super::facts::Facts;
-use super::prove::{Kind, Prover, is_global_call};
-use super::{Argument, CommandCall, KeysUse, Reach, Rest, Wide};
+use super::facts::{Facts, Role, stripped};
+use super::prove::{Kind, Proofs, is_global_call, looped_over};
+use super::{Argument, CommandCall, FunctionUse, Rest, Wide};
+use crate::meter::Meter;
 use crate::number::TextBuffer;
-use crate::syntax::tree::{Call, Expr, Function, Item, Stat, StatKind, Tree, Unary};
-use std::collections::{HashMap, HashSet};
+use crate::syntax::tree::{
+    Call, Expr, Function, Item, LocalId, Stat, StatKind, Table, Tree, Unary,
+};
 
 /// Functions that read a table and keep nothing of it.
 const READERS: &[&str] = &["next", "unpack", "type", "tostring", "rawget", "rawequal"];
@@ -19,74 +21,32 @@ const LIBRARY_READERS: &[(&str, &str)] = &[
     ("cmsgpack", "pack"),
 ];
 
-#[derive(Default)]
-struct PerFunction {
-    wide: Option<Wide>,
-    calls: Vec<CommandCall>,
-    /// Functions that it may run: those inside it, and those it calls by name.
-    runs: Vec<u32>,
-}
-
-pub(super) struct Found<'f, 't> {
-    facts: &'f Facts<'t>,
-    functions: HashMap<u32, PerFunction>,
-}
-
 struct Walker<'f, 't> {
     facts: &'f Facts<'t>,
-    prover: Prover<'f, 't>,
-    functions: HashMap<u32, PerFunction>,
+    proofs: &'f Proofs,
+    functions: Vec<FunctionUse>,
     current: u32,
+    meter: &'f Meter<'f>,
 }
 
-pub(super) fn walk<'f, 't>(tree: &'t Tree, facts: &'f Facts<'t>) -> Found<'f, 't> {
-    let prover = Prover::new(facts);
-    let mut walker = Walker { facts, prover, functions: HashMap::new(), current: tree.main.number };
+pub(super) fn walk<'f, 't>(
+    tree: &'t Tree,
+    facts: &'f Facts<'t>,
+    proofs: &'f Proofs,
+    meter: &'f Meter<'f>,
+) -> Vec<FunctionUse> {
+    let roles = facts.functions.iter().map(|function| function.role);
+    let functions =
+        roles.map(|role| FunctionUse { is_loose: role == Role::Loose, ..FunctionUse::default() });
+    let functions = functions.collect();
+    let mut walker = Walker { facts, proofs, functions, current: tree.main.number, meter };
     walker.function(&tree.main);
-    Found { facts, functions: walker.functions }
-}
-
-impl Found<'_, '_> {
-    pub(super) fn into_use(self) -> KeysUse {
-        let everything: Vec<u32> = self.functions.keys().copied().collect();
-        let chunk = self.reach(&everything);
-        // A function that is kept somewhere may be run by any other.
-        let by_name: HashSet<u32> = self.facts.called_only.values().copied().collect();
-        let callbacks: HashSet<u32> = self.facts.registered.iter().map(|r| r.function).collect();
-        let is_loose = |number: &&u32| {
-            **number != 0 && !by_name.contains(number) && !callbacks.contains(number)
-        };
-        let loose: Vec<u32> = everything.iter().filter(is_loose).copied().collect();
-        let functions = self.facts.registered.iter().map(|registered| {
-            let mut roots = loose.clone();
-            roots.push(registered.function);
-            (registered.name.clone(), self.reach(&roots))
-        });
-        let functions = functions.collect();
-        KeysUse { chunk, functions }
-    }
-
-    /// What functions, and all that they may run, can reach.
-    fn reach(&self, roots: &[u32]) -> Reach {
-        let mut todo = roots.to_vec();
-        let mut seen = HashSet::new();
-        let mut reach = Reach::default();
-        while let Some(number) = todo.pop() {
-            let Some(found) = self.functions.get(&number).filter(|_| seen.insert(number)) else {
-                continue;
-            };
-            reach.wide = reach.wide.or(found.wide);
-            reach.calls.extend(found.calls.iter().cloned());
-            todo.extend(&found.runs);
-        }
-        reach.calls.sort_by_key(|call| call.line);
-        reach
-    }
+    walker.functions
 }
 
 impl<'t> Walker<'_, 't> {
-    fn here(&mut self) -> &mut PerFunction {
-        self.functions.entry(self.current).or_default()
+    fn here(&mut self) -> &mut FunctionUse {
+        &mut self.functions[self.current as usize]
     }
 
     fn wide(&mut self, reason: Wide) {
@@ -95,16 +55,8 @@ impl<'t> Walker<'_, 't> {
 
     fn function(&mut self, function: &'t Function) {
         let outer = std::mem::replace(&mut self.current, function.number);
-        self.here();
         self.block(&function.body);
         self.current = outer;
-        if function.number != outer {
-            let is_called = self.facts.called_only.values().any(|n| *n == function.number);
-            let is_callback = self.facts.registered.iter().any(|r| r.function == function.number);
-            if !is_called && !is_callback {
-                self.here().runs.push(function.number);
-            }
-        }
     }
 
     fn block(&mut self, stats: &'t [Stat]) {
@@ -114,6 +66,9 @@ impl<'t> Walker<'_, 't> {
     }
 
     fn stat(&mut self, stat: &'t Stat) {
+        if self.meter.step().is_err() {
+            return;
+        }
         match &stat.kind {
             StatKind::Local { locals, values } => {
                 for (position, value) in values.iter().enumerate() {
@@ -157,22 +112,20 @@ impl<'t> Walker<'_, 't> {
     }
 
     /// Whether storing the value in a variable keeps it in sight.
-    fn is_alias(&self, local: crate::syntax::tree::LocalId, value: &Expr) -> bool {
+    fn is_alias(&self, local: LocalId, value: &Expr) -> bool {
         [Kind::KeysTable, Kind::Redis, Kind::Command]
             .into_iter()
-            .any(|kind| self.prover.is(kind, value) && self.prover.local_is(kind, local))
+            .any(|kind| self.proofs.is(kind, value) && self.proofs.local_is(kind, local))
     }
 
     fn is_loop_over_keys(&self, over: &Expr) -> bool {
-        let Expr::Call(call) = over else { return false };
-        is_global_call(call, &["pairs", "ipairs"])
-            && matches!(call.args.as_slice(), [keys] if self.prover.is(Kind::KeysTable, keys))
+        looped_over(over).is_some_and(|keys| self.proofs.is(Kind::KeysTable, keys))
     }
 
     fn assign(&mut self, targets: &'t [Expr], values: &'t [Expr]) {
         for target in targets {
             if let Expr::Index(index) = target {
-                if self.prover.is(Kind::KeysTable, &index.object) {
+                if self.proofs.is(Kind::KeysTable, &index.object) {
                     self.wide(Wide::KeysEscape);
                 }
                 self.expr(&index.object);
@@ -194,7 +147,7 @@ impl<'t> Walker<'_, 't> {
     fn returned(&mut self, values: &'t [Expr]) {
         let is_main = self.current == 0;
         for value in values {
-            if !(is_main && self.prover.is(Kind::KeysTable, value)) {
+            if !(is_main && self.proofs.is(Kind::KeysTable, value)) {
                 self.expr(value);
             }
         }
@@ -208,10 +161,14 @@ impl<'t> Walker<'_, 't> {
 
     /// An expression whose value goes anywhere.
     fn expr(&mut self, expr: &'t Expr) {
-        if self.prover.is(Kind::KeysTable, expr) {
+        if self.meter.step().is_err() {
+            return;
+        }
+        let expr = stripped(expr);
+        if self.proofs.is(Kind::KeysTable, expr) {
             return self.wide(Wide::KeysEscape);
         }
-        if self.prover.is(Kind::Redis, expr) || self.prover.is(Kind::Command, expr) {
+        if self.proofs.is(Kind::Redis, expr) || self.proofs.is(Kind::Command, expr) {
             return self.wide(Wide::RedisEscapes);
         }
         match expr {
@@ -222,11 +179,11 @@ impl<'t> Walker<'_, 't> {
                 _ => {}
             },
             Expr::Index(index) => {
-                if self.prover.is(Kind::Redis, &index.object) {
+                if self.proofs.is(Kind::Redis, &index.object) {
                     if !matches!(index.key, Expr::Str(_)) {
                         self.wide(Wide::RedisIndexed);
                     }
-                } else if !self.prover.is(Kind::KeysTable, &index.object) {
+                } else if !self.proofs.is(Kind::KeysTable, &index.object) {
                     self.expr(&index.object);
                 }
                 self.expr(&index.key);
@@ -238,7 +195,7 @@ impl<'t> Walker<'_, 't> {
             }
             Expr::Compare(binary) => {
                 for side in [&binary.left, &binary.right] {
-                    if !self.prover.is(Kind::KeysTable, side) {
+                    if !self.proofs.is(Kind::KeysTable, side) {
                         self.expr(side);
                     }
                 }
@@ -249,23 +206,13 @@ impl<'t> Walker<'_, 't> {
                 self.expr(&pair.1);
             }
             Expr::Unary { kind, operand, .. } => {
-                let is_length = *kind == Unary::Len && self.prover.is(Kind::KeysTable, operand);
+                let is_length = *kind == Unary::Len && self.proofs.is(Kind::KeysTable, operand);
                 if !is_length {
                     self.expr(operand);
                 }
             }
             Expr::Paren(inner) => self.expr(inner),
-            Expr::Table(table) => {
-                for item in &table.items {
-                    match item {
-                        Item::Element(value) => self.expr(value),
-                        Item::Field(key, value) => {
-                            self.expr(key);
-                            self.expr(value);
-                        }
-                    }
-                }
-            }
+            Expr::Table(table) => self.table(table),
             Expr::Nil
             | Expr::True
             | Expr::False
@@ -276,23 +223,35 @@ impl<'t> Walker<'_, 't> {
         }
     }
 
+    fn table(&mut self, table: &'t Table) {
+        for item in &table.items {
+            match item {
+                Item::Element(value) => self.expr(value),
+                Item::Field(key, value) => {
+                    self.expr(key);
+                    self.expr(value);
+                }
+            }
+        }
+    }
+
     fn call(&mut self, call: &'t Call) {
-        if call.method.is_none() && self.prover.is(Kind::Command, &call.function) {
+        if call.method.is_none() && self.proofs.is(Kind::Command, &call.function) {
             self.command(call.line, &call.args);
             return self.exprs(&call.args);
         }
         let first_is_command =
-            call.args.first().is_some_and(|first| self.prover.is(Kind::Command, first));
+            call.args.first().is_some_and(|first| self.proofs.is(Kind::Command, first));
         if first_is_command && is_global_call(call, &["pcall"]) {
             self.command(call.line, &call.args[1..]);
             return self.exprs(&call.args[1..]);
         }
         if self.is_reader(call) {
-            let skipped = call.args.first().is_some_and(|e| self.prover.is(Kind::KeysTable, e));
+            let skipped = call.args.first().is_some_and(|e| self.proofs.is(Kind::KeysTable, e));
             return self.exprs(&call.args[usize::from(skipped)..]);
         }
         if let Expr::Local { id, .. } = &call.function
-            && let Some(number) = self.facts.called_only.get(id).copied()
+            && let Some(number) = self.facts.function_named(*id)
             && call.method.is_none()
         {
             return self.call_by_name(call, number);
@@ -304,10 +263,7 @@ impl<'t> Walker<'_, 't> {
     /// A call of a function that is only called by name: its parameters are in sight.
     fn call_by_name(&mut self, call: &'t Call, number: u32) {
         self.here().runs.push(number);
-        let params = match self.facts.functions.get(&number) {
-            Some(function) => function.params.as_slice(),
-            None => &[],
-        };
+        let params = self.facts.functions[number as usize].params;
         for (position, value) in call.args.iter().enumerate() {
             let param = params.get(position).copied();
             if !param.is_some_and(|param| self.is_alias(param, value)) {
@@ -337,8 +293,8 @@ impl<'t> Walker<'_, 't> {
         for (position, arg) in args.iter().enumerate() {
             let is_last = position + 1 == args.len();
             match arg {
-                Expr::Call(call) if is_last => {
-                    rest = match self.prover.gives_keys(call) {
+                Expr::Call(_) if is_last => {
+                    rest = match self.proofs.gives_keys(arg) {
                         true => Rest::Keys,
                         false => Rest::Unknown,
                     };
@@ -351,11 +307,10 @@ impl<'t> Walker<'_, 't> {
     }
 
     fn argument(&self, expr: &Expr) -> Argument {
-        match expr {
+        match stripped(expr) {
             Expr::Str(text) => Argument::Constant(text.clone()),
             Expr::Number(number) => Argument::Constant(TextBuffer::new().format(*number).into()),
-            Expr::Paren(inner) => self.argument(inner),
-            expr if self.prover.is(Kind::Key, expr) => Argument::Key,
+            expr if self.proofs.is(Kind::Key, expr) => Argument::Key,
             _ => Argument::Unknown,
         }
     }

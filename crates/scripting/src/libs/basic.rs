@@ -1,13 +1,14 @@
 //! The functions that have no library's name before them.
 
 use crate::call::{Call, Outcome};
-use crate::compile::compile;
+use crate::compile::{Purpose, compile_for};
 use crate::fault::Fault;
 use crate::limits::{RESULTS_MAX, SOURCE_BYTES_MAX};
 use crate::number;
 use crate::state::{Event, State};
 use crate::value::Value;
 use crate::vm::ALL;
+use std::cell::RefCell;
 
 pub(super) fn open(state: &mut State) -> Result<(), Fault> {
     let globals = state.globals();
@@ -177,8 +178,12 @@ fn compile_here(call: &mut Call<'_>, source: &[u8], name: &[u8]) -> Outcome {
     call.charge(source.len() / 8)?;
     // The tree of a text takes many times its size while it is compiled.
     call.heap().check_room(source.len().saturating_mul(16))?;
-    let compiled = if source.len() > SOURCE_BYTES_MAX { None } else { Some(compile(source, name)) };
+    let host = RefCell::new(&mut *call.host);
+    let tick = || host.borrow_mut().tick();
+    let compile = || compile_for(Purpose::Part, source, name, &tick);
+    let compiled = (source.len() <= SOURCE_BYTES_MAX).then(compile);
     match compiled {
+        Some(Err(refused)) if refused.is_killed() => Err(Fault::Killed),
         Some(Ok(chunk)) => {
             let globals = call.state.globals;
             let function = call.state.load_for_run(&chunk, globals)?;

@@ -2,7 +2,8 @@
 
 use super::error::SyntaxError;
 use super::token::Token;
-use crate::limits::CHUNK_NAME_BYTES_MAX_SYNTAX;
+use crate::limits::{CHUNK_NAME_BYTES_MAX_SYNTAX, TOKEN_BYTES_PER_STEP};
+use crate::meter::Meter;
 use crate::number;
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ pub(crate) struct Lexer<'s> {
     /// The token as far as it was read; messages show it.
     buffer: Vec<u8>,
     pub(crate) name: Arc<[u8]>,
+    meter: &'s Meter<'s>,
 }
 
 /// What messages call a chunk, in at most so many bytes.
@@ -35,13 +37,14 @@ pub(crate) fn shown_name(name: &[u8], bytes_max: usize) -> Vec<u8> {
 }
 
 impl<'s> Lexer<'s> {
-    pub(crate) fn new(source: &'s [u8], name: &[u8]) -> Self {
+    pub(crate) fn new(source: &'s [u8], name: &[u8], meter: &'s Meter<'s>) -> Self {
         Lexer {
             source,
             at: 0,
             line: 1,
             buffer: Vec::new(),
             name: shown_name(name, CHUNK_NAME_BYTES_MAX_SYNTAX).into(),
+            meter,
         }
     }
 
@@ -60,7 +63,7 @@ impl<'s> Lexer<'s> {
             message.extend_from_slice(&near[..end]);
             message.push(b'\'');
         }
-        SyntaxError { message }
+        SyntaxError::new(message)
     }
 
     fn error_here(&self, text: &str) -> SyntaxError {
@@ -76,6 +79,12 @@ impl<'s> Lexer<'s> {
             self.buffer.push(byte);
             self.at += 1;
         }
+    }
+
+    /// Counts the bytes of what may be long: white space, comments, strings.
+    #[inline]
+    fn step_in_token(&self) -> Result<(), SyntaxError> {
+        if self.at.is_multiple_of(TOKEN_BYTES_PER_STEP) { self.meter.step() } else { Ok(()) }
     }
 
     fn take(&mut self, byte: u8) -> bool {
@@ -96,8 +105,10 @@ impl<'s> Lexer<'s> {
     }
 
     pub(crate) fn next(&mut self) -> Result<Token, SyntaxError> {
+        self.meter.step()?;
         self.buffer.clear();
         loop {
+            self.step_in_token()?;
             let Some(byte) = self.peek() else { return Ok(Token::Eof) };
             match byte {
                 b'\n' | b'\r' => self.pass_line_end(),
@@ -200,6 +211,7 @@ impl<'s> Lexer<'s> {
             }
         }
         while !matches!(self.peek(), None | Some(b'\n' | b'\r')) {
+            self.step_in_token()?;
             self.at += 1;
         }
         Ok(())
@@ -227,6 +239,7 @@ impl<'s> Lexer<'s> {
         }
         let body_start = self.buffer.len();
         loop {
+            self.step_in_token()?;
             match self.peek() {
                 None => {
                     let text = if is_string {
@@ -268,6 +281,7 @@ impl<'s> Lexer<'s> {
     fn string(&mut self, quote: u8) -> Result<Token, SyntaxError> {
         self.save();
         loop {
+            self.step_in_token()?;
             match self.peek() {
                 None => return Err(self.error("unfinished string", Some(b"<eof>"))),
                 Some(b'\n' | b'\r') => return Err(self.error_here("unfinished string")),

@@ -6,6 +6,7 @@ use super::scope::Scopes;
 use super::token::Token;
 use super::tree::{Expr, Function, Index, LocalId, NumericFor, Stat, StatKind, Tree};
 use crate::limits::{CHUNK_NAME_BYTES_MAX, SYNTAX_LEVELS_MAX, TREE_LEVELS_MAX};
+use crate::meter::Meter;
 use std::sync::Arc;
 
 pub(crate) struct Parser<'s> {
@@ -24,9 +25,9 @@ pub(crate) struct Parser<'s> {
 }
 
 /// Parses a chunk; the name is as Lua takes it.
-pub(crate) fn parse(source: &[u8], name: &[u8]) -> Result<Tree, SyntaxError> {
+pub(crate) fn parse(source: &[u8], name: &[u8], meter: &Meter<'_>) -> Result<Tree, SyntaxError> {
     let mut parser = Parser {
-        lexer: Lexer::new(source, name),
+        lexer: Lexer::new(source, name, meter),
         token: Token::Eof,
         ahead: None,
         last_line: 1,
@@ -52,7 +53,8 @@ pub(crate) fn parse(source: &[u8], name: &[u8]) -> Result<Tree, SyntaxError> {
     };
     let chunk_name = name.into();
     let name = shown_name(name, CHUNK_NAME_BYTES_MAX).into();
-    Ok(Tree { main, locals: parser.scopes.locals, name, chunk_name })
+    let (functions, locals) = (parser.scopes.functions as usize, parser.scopes.locals);
+    Ok(Tree { main, functions, locals, name, chunk_name })
 }
 
 impl Parser<'_> {
@@ -317,13 +319,16 @@ impl Parser<'_> {
         self.advance()?;
         let name = self.expect_name()?;
         let mut target = self.variable(name)?;
+        self.tree_levels = 1;
         let mut is_method = false;
         while !is_method && matches!(self.token, Token::Char(b'.' | b':')) {
             is_method = self.token == Token::Char(b':');
             self.advance()?;
             let key = Expr::Str(self.expect_name()?);
             target = Expr::Index(Box::new(Index { object: target, key, line: self.last_line }));
+            self.made(self.tree_levels + 1)?;
         }
+        self.tree_levels_max = self.tree_levels_max.max(self.tree_levels);
         self.assigned(&target);
         let function = self.function_body(is_method, line)?;
         let values = vec![Expr::Function(Box::new(function))];

@@ -4,6 +4,7 @@ use super::error::SyntaxError;
 use super::parser::Parser;
 use super::tree::{Expr, Local, LocalId};
 use crate::limits::{LOCALS_MAX, UPVALUES_MAX};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A function whose end the parser has not reached.
@@ -29,7 +30,10 @@ impl Open {
 pub(super) struct Scopes {
     pub(super) locals: Vec<Local>,
     open: Vec<Open>,
-    functions: u32,
+    /// By name, the variables in scope, the innermost last, each with the depth of its function.
+    named: HashMap<Arc<[u8]>, Vec<(usize, LocalId)>>,
+    /// How many were entered.
+    pub(super) functions: u32,
 }
 
 impl Scopes {
@@ -47,6 +51,7 @@ impl Scopes {
     }
 
     pub(super) fn leave_function(&mut self) -> Open {
+        self.leave_block(0);
         self.open.pop().expect("each function is left once")
     }
 
@@ -60,7 +65,19 @@ impl Scopes {
     }
 
     pub(super) fn leave_block(&mut self, mark: usize) {
-        self.current().active.truncate(mark);
+        let gone = self.current().active.split_off(mark);
+        for local in gone {
+            if let Some(named) = self.named.get_mut(&self.locals[local.index()].name) {
+                named.pop();
+            }
+        }
+    }
+
+    fn activate(&mut self, local: LocalId) {
+        let depth = self.open.len() - 1;
+        let name = self.locals[local.index()].name.clone();
+        self.named.entry(name).or_default().push((depth, local));
+        self.current().active.push(local);
     }
 
     pub(super) fn declare(&mut self, name: Arc<[u8]>) -> LocalId {
@@ -79,7 +96,7 @@ impl Scopes {
 impl Parser<'_> {
     /// Brings declared variables into scope; `pending` others are about to follow.
     pub(super) fn activate(&mut self, local: LocalId) {
-        self.scopes.current().active.push(local);
+        self.scopes.activate(local);
     }
 
     pub(super) fn check_locals(&mut self, pending: usize) -> Result<(), SyntaxError> {
@@ -107,18 +124,15 @@ impl Parser<'_> {
 
     pub(super) fn variable(&mut self, name: Arc<[u8]>) -> Result<Expr, SyntaxError> {
         let line = self.last_line;
-        let found = self.scopes.open.iter().enumerate().rev().find_map(|(depth, function)| {
-            let active = function.active.iter().rev();
-            let mut named = active.filter(|id| self.scopes.locals[id.index()].name == name);
-            named.next().map(|id| (depth, *id))
-        });
+        let found = self.scopes.named.get(&name).and_then(|named| named.last().copied());
         let Some((depth, id)) = found else { return Ok(Expr::Global { name, line }) };
-        for inner in depth + 1..self.scopes.open.len() {
-            self.scopes.locals[id.index()].is_captured = true;
+        let innermost = self.scopes.open.len() - 1;
+        self.scopes.locals[id.index()].is_captured |= depth < innermost;
+        // A function that knows it already got it from those around it.
+        let is_known = |depth: &usize| self.scopes.open[*depth].upvalues.contains(&id);
+        let known = (depth + 1..=innermost).rev().find(is_known).unwrap_or(depth);
+        for inner in known + 1..=innermost {
             let upvalues = &mut self.scopes.open[inner].upvalues;
-            if upvalues.contains(&id) {
-                continue;
-            }
             upvalues.push(id);
             if upvalues.len() > UPVALUES_MAX {
                 return Err(self.limit_error(UPVALUES_MAX, "upvalues", Some(inner)));

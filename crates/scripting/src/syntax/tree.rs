@@ -185,6 +185,8 @@ pub(crate) struct NumericFor {
 #[derive(Debug)]
 pub(crate) struct Tree {
     pub(crate) main: Function,
+    /// How many there are, the main one included.
+    pub(crate) functions: usize,
     pub(crate) locals: Vec<Local>,
     pub(crate) name: Arc<[u8]>,
     pub(crate) chunk_name: Arc<[u8]>,

@@ -18,6 +18,13 @@ pub fn fcall_ro(ctx: &mut Ctx, args: Args) -> Outcome {
 
 fn call(ctx: &mut Ctx, args: Args, is_read_only: bool) -> Outcome {
     let name = args.at(1);
+    if let Some(libraries) = ctx.session.libraries.clone() {
+        return on_machine(ctx, true, |ctx, machine| {
+            let missing = || refused(ctx, args, Refusal::text("ERR Function not found"));
+            let (library, index) = libraries.function(name).ok_or_else(missing)?;
+            run_function(ctx, &mut machine.lua, (&library, index), (args, is_read_only))
+        });
+    }
     on_machine(ctx, true, |ctx, machine| {
         let Machine { lua, known, .. } = machine;
         if let Some((library, index)) = known.function(name) {
@@ -46,6 +53,7 @@ fn run_function(
         words,
         is_read_only: is_read_only || function.flags.no_writes,
         is_wide: function.is_wide,
+        compile_micros: 0,
         stats: &function.stats,
     };
     run(ctx, lua, &request)

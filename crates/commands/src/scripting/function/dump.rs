@@ -7,6 +7,7 @@ use super::load;
 use super::{Libraries, Library};
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
+use crate::scripting::compiling::Compiling;
 use russet_base::text::eq_ignore_case;
 use russet_base::told::told;
 use russet_base::{Args, crc64, lzf};
@@ -70,8 +71,10 @@ pub fn restore(ctx: &mut Ctx, args: Args) -> Outcome {
         }
     };
     let sources = read_payload(args.at(2))?;
-    let loaded = sources.iter().map(|source| load::parse(ctx.node, source));
+    let compiling = Compiling::of_call(ctx, args);
+    let loaded = sources.iter().map(|source| load::parse(source, &compiling));
     let loaded = loaded.collect::<Result<Vec<Library>, Refusal>>()?;
+    drop(compiling);
     ctx.node.scripts.change_libraries(|libraries| merge(libraries, loaded, policy))?;
     ctx.keys.effects.dirty += 1;
     ctx.reply.ok();

@@ -3,6 +3,7 @@
 use super::{Libraries, load};
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
+use crate::scripting::compiling::Compiling;
 use crate::scripting::script::end_slow;
 use russet_base::Args;
 use russet_base::text::eq_ignore_case;
@@ -25,7 +26,7 @@ pub fn load(ctx: &mut Ctx, args: Args) -> Outcome {
     if !is_replacing && ctx.node.scripts.libraries().has(&name) {
         return Err(already_exists(&name));
     }
-    let library = load::parse(ctx.node, source)?;
+    let library = load::parse(source, &Compiling::of_call(ctx, args))?;
     ctx.node.scripts.change_libraries(|libraries| {
         if !is_replacing && libraries.has(&name) {
             return Err(already_exists(&name));

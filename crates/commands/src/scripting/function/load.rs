@@ -2,9 +2,9 @@
 
 use super::{Function, Library};
 use crate::error::Refusal;
-use crate::node::Node;
 use crate::scripting::api::Api;
 use crate::scripting::cache::RunStats;
+use crate::scripting::compiling::Compiling;
 use crate::scripting::host::raise;
 use crate::scripting::machine::Lua;
 use crate::scripting::reach::is_narrow;
@@ -12,7 +12,8 @@ use crate::scripting::run::{memory_max, text_of};
 use crate::scripting::shebang::{ScriptFlags, engine_and_rest};
 use russet_base::text::{eq_ignore_case, split_words};
 use russet_base::told::told;
-use russet_scripting::{Call, Chunk, Fault, Host, Outcome, RootId, TableRef, Tick, Value, compile};
+use russet_scripting::{Call, Chunk, Fault, Host, Outcome, Purpose, RootId, TableRef, Tick, Value};
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 /// The name that errors give to the code of every library.
@@ -24,12 +25,11 @@ const ENGINE: &[u8] = b"lua";
 const NAME: &[u8] = b"name=";
 
 /// A library from its source, ready to be put among the others.
-pub fn parse(node: &Node, source: &[u8]) -> Result<Library, Refusal> {
+pub fn parse(source: &[u8], compiling: &Compiling) -> Result<Library, Refusal> {
     let (name, code) = metadata(source)?;
-    let chunk = compile(code, CHUNK_NAME).map_err(|error| {
-        let text = told(error.message()).into_owned();
-        Refusal::text(format!("ERR Error compiling function: {text}"))
-    })?;
+    let failed = "Error compiling function";
+    let chunk = compiling.compile(Purpose::Library, (code, CHUNK_NAME), failed)?;
+    let node = compiling.node();
     let mut lua = node.scripts.new_lua(memory_max(node));
     let registered = register(&mut lua, &chunk).map_err(|fault| {
         let text = match fault {
@@ -44,10 +44,10 @@ pub fn parse(node: &Node, source: &[u8]) -> Result<Library, Refusal> {
     if registered.is_empty() {
         return Err(Refusal::text("ERR No functions registered"));
     }
-    let with_reach = |registered: Registered| {
-        let reach = chunk.keys_use().function(&registered.function.name);
-        let is_wide = reach.is_none_or(|reach| !is_narrow(reach));
-        Function { is_wide, ..registered.function }
+    let narrow = chunk.keys_use().narrow_functions(&is_narrow);
+    let with_reach = |Registered { function, number, .. }: Registered| {
+        let is_wide = !narrow.get(number as usize).copied().unwrap_or(false);
+        Function { is_wide, ..function }
     };
     let functions = registered.into_iter().map(with_reach).collect();
     let (number, source) = (Library::next_number(), source.to_vec());
@@ -108,6 +108,8 @@ fn is_name(name: &[u8]) -> bool {
 /// A function that a library registered, and where the machine keeps it.
 pub struct Registered {
     pub function: Function,
+    /// Which function of the library's code it is. Whatever its name, its own code is judged.
+    number: u32,
     pub root: RootId,
 }
 
@@ -115,7 +117,7 @@ pub struct Registered {
 pub fn register(lua: &mut Lua, chunk: &Chunk) -> Result<Vec<Registered>, Fault> {
     let main = lua.begin_library(chunk)?;
     let function = lua.state.kept(main);
-    let mut host = LoadHost { found: Vec::new(), started: Instant::now() };
+    let mut host = LoadHost { found: Vec::new(), names: HashSet::new(), started: Instant::now() };
     let result = lua.state.call(&mut host, function, &[]).map(|_| ());
     lua.finish_library(main);
     if let Err(fault) = result {
@@ -128,6 +130,8 @@ pub fn register(lua: &mut Lua, chunk: &Chunk) -> Result<Vec<Registered>, Fault> 
 
 struct LoadHost {
     found: Vec<Registered>,
+    /// Their names in small letters.
+    names: HashSet<Vec<u8>>,
     started: Instant,
 }
 
@@ -169,14 +173,13 @@ impl LoadHost {
                  at least one character long",
             ));
         }
-        let has_name =
-            |found: &Registered| found.function.name.eq_ignore_ascii_case(&function.name);
-        if self.found.iter().any(has_name) {
+        if !self.names.insert(function.name.to_ascii_lowercase()) {
             return Err(plain(call, "Function already exists in the library"));
         }
+        let number = call.function_number(callback).unwrap_or(u32::MAX);
         // At once: from here on no variable of the library may name it.
         let root = call.state().keep(callback);
-        self.found.push(Registered { function, root });
+        self.found.push(Registered { function, number, root });
         call.give_none()
     }
 }
