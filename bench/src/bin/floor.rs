@@ -8,7 +8,7 @@ use russet_base::Args;
 use russet_commands::dispatch::Progress;
 use russet_commands::mail::Letter;
 use russet_commands::together::Ran;
-use russet_protocol::RequestLimits;
+use russet_protocol::{Output, RequestLimits};
 use russet_server::event_loop::{Address, After, Buffers, Fleet, Listener, Peer, Service};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
@@ -23,7 +23,7 @@ impl Service for Floor {
 
     fn worker(self: &Arc<Self>) {}
 
-    fn connect(&self, _peer: &Peer, _address: Address<Self>, _out: &mut Vec<u8>) -> Option<()> {
+    fn connect(&self, _peer: &Peer, _address: Address<Self>, _out: &mut Output) -> Option<()> {
         Some(())
     }
 
@@ -48,12 +48,12 @@ impl Service for Floor {
         _worker: &mut (),
         _client: &mut (),
         _commands: impl Iterator<Item = Args<'a>> + Clone,
-        _out: &mut Vec<u8>,
+        _out: &mut Output,
     ) -> Ran {
         Ran::default()
     }
 
-    fn run(&self, _worker: &mut (), _client: &mut (), _args: Args, out: &mut Vec<u8>) -> Progress {
+    fn run(&self, _worker: &mut (), _client: &mut (), _args: Args, out: &mut Output) -> Progress {
         out.extend_from_slice(b"+OK\r\n");
         Progress::Done
     }
@@ -67,7 +67,7 @@ impl Service for Floor {
         _worker: &mut (),
         _client: &mut (),
         _letter: Letter,
-        _out: &mut Vec<u8>,
+        _out: &mut Output,
     ) -> After {
         After::Wait
     }
@@ -87,7 +87,7 @@ impl Service for Floor {
         _worker: &mut (),
         _client: &mut (),
         _buffers: Buffers,
-        _out: &mut Vec<u8>,
+        _out: &mut Output,
     ) -> After {
         After::Wait
     }

@@ -244,7 +244,7 @@ pub fn once(ctx: &mut Ctx, args: Args) -> Outcome {
 
 /// Answers with a reply that is there as bytes, whoever asks.
 fn replay(sink: &mut dyn Sink, reply: &[u8]) -> Outcome {
-    if let Some(out) = sink.wire() {
+    if let Some(mut out) = sink.wire() {
         out.extend_from_slice(reply);
     } else if let Ok(Some((value, _))) = decode(reply) {
         value.write(sink);
@@ -267,9 +267,11 @@ fn run(ctx: &mut Ctx, request: &Request, (homes, digest): (Homes, u128)) -> Outc
     }
     let has_changed = ctx.keys.effects.dirty != dirty;
     let Ctx { keys, reply, node, .. } = ctx;
-    let bytes = reply.wire().map_or(&[][..], |out| &out[start..]);
-    if has_changed || is_answer(request.command, bytes) {
-        store((keys, node), (db, request), homes, (digest, bytes));
+    if let Some(out) = reply.wire() {
+        let bytes = out.bytes_from(start);
+        if has_changed || is_answer(request.command, &bytes) {
+            store((keys, node), (db, request), homes, (digest, &bytes));
+        }
     }
     DONE
 }

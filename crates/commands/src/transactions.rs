@@ -55,7 +55,7 @@ impl Transaction {
         let buffer = self.words.len() as u32 - 1;
         let Some(words) = self.words.last_mut() else { return };
         let (first, len) = (words.as_args().len() as u32, args.len() as u32);
-        args.iter().for_each(|word| words.push(word));
+        words.extend(args);
         self.queued.push(Queued { command, buffer, first, len });
         self.has_slow |= !is_timed_with_batch(command);
         self.queued_bytes += args.bytes_total() + args.len() * size_of::<Span>();

@@ -12,7 +12,9 @@ mod ahead;
 mod connection;
 mod fleet;
 mod idle;
+mod input;
 mod mailbox;
+mod output;
 mod owner;
 mod state;
 mod stream;
@@ -26,7 +28,7 @@ use russet_base::Args;
 use russet_commands::dispatch::Progress;
 use russet_commands::mail::Letter;
 use russet_commands::together::Ran;
-use russet_protocol::RequestLimits;
+use russet_protocol::{Output, RequestLimits};
 use std::sync::Arc;
 
 /// What to do with a client after something was done with it.
@@ -64,7 +66,7 @@ pub trait Service: Send + Sync + Sized + 'static {
         &self,
         peer: &Peer,
         address: Address<Self>,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> Option<Self::Client>;
 
     fn disconnect(&self, worker: &mut Self::Worker, client: &mut Self::Client);
@@ -102,7 +104,7 @@ pub trait Service: Send + Sync + Sized + 'static {
         worker: &mut Self::Worker,
         client: &mut Self::Client,
         commands: impl Iterator<Item = Args<'a>> + Clone,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> Ran;
 
     fn run(
@@ -110,7 +112,7 @@ pub trait Service: Send + Sync + Sized + 'static {
         worker: &mut Self::Worker,
         client: &mut Self::Client,
         args: Args,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> Progress;
 
     /// Whether the connection is to be closed once its replies are written.
@@ -131,7 +133,7 @@ pub trait Service: Send + Sync + Sized + 'static {
         worker: &mut Self::Worker,
         client: &mut Self::Client,
         letter: Letter,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> After;
 
     /// The connection goes to another loop: its letters go to `address` from now on. False if it
@@ -148,7 +150,7 @@ pub trait Service: Send + Sync + Sized + 'static {
         worker: &mut Self::Worker,
         client: &mut Self::Client,
         buffers: Buffers,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> After;
 
     /// After each turn: is the client's unsent output within its limits?

@@ -13,7 +13,7 @@ use russet_commands::node::Node;
 use russet_commands::pubsub;
 use russet_commands::session::{Gate, ReplyMode, Session};
 use russet_commands::together::Ran;
-use russet_protocol::{RequestLimits, RespWriter};
+use russet_protocol::{Output, RequestLimits, RespWriter};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -54,12 +54,12 @@ impl Client {
 }
 
 impl RussetService {
-    fn writer<'a>(session: &Session, out: &'a mut Vec<u8>) -> RespWriter<'a> {
+    fn writer<'a>(session: &Session, out: &'a mut Output) -> RespWriter<'a> {
         RespWriter::new(out, session.resp)
     }
 
     /// Tries a blocked call again, with all its own locks.
-    fn retry(&self, worker: &mut Worker, session: &mut Session, out: &mut Vec<u8>) -> After {
+    fn retry(&self, worker: &mut Worker, session: &mut Session, out: &mut Output) -> After {
         let Some(state) = &session.blocked else {
             return After::Wait;
         };
@@ -86,7 +86,7 @@ impl RussetService {
         worker: &mut Worker,
         session: &mut Session,
         why: GiveUp,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> After {
         let is_ours = session.blocked.as_ref().is_some_and(|state| state.waiter.claim());
         if is_ours { self.answer(worker, session, why, out) } else { After::Wait }
@@ -98,7 +98,7 @@ impl RussetService {
         worker: &mut Worker,
         session: &mut Session,
         why: GiveUp,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> After {
         let mut writer = Self::writer(session, out);
         let Some(state) = blocking::answer(session, why, &mut writer) else {
@@ -136,7 +136,7 @@ impl RussetService {
         worker: &mut Worker,
         session: &mut Session,
         args: Args,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> Progress {
         let before = out.len();
         let mut writer = Self::writer(session, out);
@@ -164,8 +164,8 @@ fn bounded(hard_bytes: u64) -> u64 {
 /// CLIENT REPLY: the replies of a command that was run are thrown away.
 /// COMPAT: but not the confirmations of subscriptions, which are pushed like their messages
 /// (tests/wire/pubsub/reply_off.wire).
-fn withhold_reply(session: &mut Session, out: &mut Vec<u8>, before: usize, progress: Progress) {
-    if !pubsub::is_confirmation(session, &out[before..]) {
+fn withhold_reply(session: &mut Session, out: &mut Output, before: usize, progress: Progress) {
+    if !pubsub::is_confirmation(session, &out.bytes_from(before)) {
         out.truncate(before);
     }
     if progress != Progress::Done {
@@ -186,7 +186,7 @@ impl Service for RussetService {
         Worker::new(self.node.clone())
     }
 
-    fn connect(&self, peer: &Peer, address: Address<Self>, out: &mut Vec<u8>) -> Option<Client> {
+    fn connect(&self, peer: &Peer, address: Address<Self>, out: &mut Output) -> Option<Client> {
         let config = &self.node.config;
         if self.node.clients.len() as i64 >= config.int(Directive::MaxClients) {
             self.node.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
@@ -279,9 +279,9 @@ impl Service for RussetService {
         worker: &mut Worker,
         client: &mut Client,
         commands: impl Iterator<Item = Args<'a>> + Clone,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> Ran {
-        let ran = worker.run_together(&mut client.session, commands, out);
+        let ran = worker.run_together(&mut client.session, commands, &mut *out);
         self.check_output(client, out.len());
         ran
     }
@@ -291,7 +291,7 @@ impl Service for RussetService {
         worker: &mut Worker,
         client: &mut Client,
         args: Args,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> Progress {
         let progress = self.run_in(worker, &mut client.session, args, out);
         self.check_output(client, out.len());
@@ -324,14 +324,14 @@ impl Service for RussetService {
         worker: &mut Worker,
         client: &mut Client,
         letter: Letter,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> After {
         let session = &mut client.session;
         let is_blocked = session.blocked.is_some();
         match letter {
             Letter::Push(bytes) => {
                 if session.takes_push(&bytes) {
-                    out.extend_from_slice(&bytes);
+                    out.push_shared(bytes);
                 }
                 After::Wait
             }
@@ -396,7 +396,7 @@ impl Service for RussetService {
         worker: &mut Worker,
         client: &mut Client,
         buffers: Buffers,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> After {
         worker.now = self.node.clock.now();
         let now = worker.now;

@@ -3,6 +3,7 @@
 
 use crate::clients::ClientCard;
 use crate::mail::{Letter, Mailbox};
+use russet_base::SharedBytes;
 use russet_base::glob::Glob;
 use russet_protocol::{Resp, RespWriter, Sink};
 use std::collections::{BTreeMap, HashMap};
@@ -161,12 +162,12 @@ fn remove(listeners: &RwLock<Listeners>, name: &[u8], id: u64) {
 /// One message in the two spellings, each made when first needed.
 #[derive(Default)]
 struct Letters {
-    v2: Option<Arc<[u8]>>,
-    v3: Option<Arc<[u8]>>,
+    v2: Option<SharedBytes>,
+    v3: Option<SharedBytes>,
 }
 
 impl Letters {
-    fn of(&mut self, resp: Resp, write: impl FnOnce(&mut dyn Sink)) -> Arc<[u8]> {
+    fn of(&mut self, resp: Resp, write: impl FnOnce(&mut dyn Sink)) -> SharedBytes {
         let spelled = match resp {
             Resp::V2 => &mut self.v2,
             Resp::V3 => &mut self.v3,
@@ -175,7 +176,7 @@ impl Letters {
             .get_or_insert_with(|| {
                 let mut bytes = Vec::new();
                 write(&mut RespWriter::new(&mut bytes, resp));
-                bytes.into()
+                SharedBytes::new(bytes)
             })
             .clone()
     }

@@ -2,12 +2,16 @@
 
 use super::ahead::{AHEAD_BYTES_MAX, AHEAD_MAX};
 use super::connection::{Connection, Hold};
+use super::input::LongInput;
+use super::output::flush;
 use super::owner::Ownership;
 use super::{After, Service};
 use russet_commands::dispatch::Progress;
 use russet_commands::mail::Letter;
+use russet_base::shared::shrink_beyond;
 use russet_commands::together::TOGETHER_MAX;
 use std::io::{self, ErrorKind};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// How much is read at once, by every connection of a thread into the same buffer.
@@ -54,9 +58,7 @@ impl<S: Service> Thread<S> {
     pub fn turn(&mut self, connection: &mut Connection<S>, ownership: &Ownership) -> Verdict {
         // An idle connection has no buffer of its own: replies go to the thread's, and what the
         // socket does not take stays with the connection.
-        if connection.output.is_empty() {
-            connection.output = std::mem::take(&mut self.out);
-        }
+        connection.output.borrow_buffer(&mut self.out);
         let mut verdict = self.act(connection, ownership);
         if self.service.is_cut_off(&connection.client) {
             verdict = Verdict::Close;
@@ -72,12 +74,8 @@ impl<S: Service> Thread<S> {
                 verdict = Verdict::Close;
             }
         }
-        if connection.output_bytes() == 0 {
-            connection.sent = 0;
-            connection.output.clear();
-            self.out = std::mem::take(&mut connection.output);
-            self.out.shrink_to(OUTPUT_KEPT_BYTES_MAX);
-        }
+        connection.output.return_buffer(&mut self.out);
+        shrink_beyond(&mut self.out, OUTPUT_KEPT_BYTES_MAX);
         verdict
     }
 
@@ -99,7 +97,7 @@ impl<S: Service> Thread<S> {
                 }
             }
         }
-        if !connection.input.is_empty() && connection.hold == Hold::None {
+        if connection.has_input_to_run() {
             let mut input = std::mem::take(&mut connection.input);
             let verdict = self.run_input(connection, &mut input, ownership);
             connection.input = input;
@@ -141,6 +139,9 @@ impl<S: Service> Thread<S> {
 
     /// Reads behind input that is there already: a large argument, or a client that waits.
     fn read_more(&mut self, connection: &mut Connection<S>, own: &Ownership) -> Verdict {
+        if let Some(long) = connection.long_input.take() {
+            return self.read_long(connection, long, own);
+        }
         let have = connection.input.len();
         let wanted = connection.batch.needed().saturating_sub(have).clamp(READ_BYTES, 1 << 24);
         match self.read_behind(connection, wanted) {
@@ -149,7 +150,7 @@ impl<S: Service> Thread<S> {
                 self.received(connection, count, wanted);
                 // Together they were too much to be read ahead.
                 connection.last_read_bytes += have;
-                if !self.service.may_hold_input(&connection.client, connection.input.len()) {
+                if !self.service.may_hold_input(&connection.client, connection.input_bytes()) {
                     return Verdict::Close;
                 }
                 if connection.hold != Hold::None {
@@ -162,6 +163,40 @@ impl<S: Service> Thread<S> {
             }
             Err(error) => read_failed(connection, error.kind()),
         }
+    }
+
+    /// Reads a long argument, and what comes behind it.
+    fn read_long(
+        &mut self,
+        connection: &mut Connection<S>,
+        mut long: Box<LongInput>,
+        own: &Ownership,
+    ) -> Verdict {
+        let before = long.filled_bytes();
+        let result = long.read(&mut connection.stream, &mut self.read_buffer);
+        let behind = result.as_ref().map_or(0, |(count, _)| count + before - long.filled_bytes());
+        connection.input.extend_from_slice(&self.read_buffer[..behind]);
+        if long.is_complete() {
+            connection.batch.supply(long.finish());
+        } else {
+            connection.long_input = Some(long);
+        }
+        match result {
+            Ok((0, _)) => return self.at_end(connection),
+            Ok((count, room)) => self.received(connection, count, room),
+            Err(error) => return read_failed(connection, error.kind()),
+        }
+        connection.last_read_bytes = connection.last_read_bytes.max(AHEAD_BYTES_MAX);
+        if !self.service.may_hold_input(&connection.client, connection.input_bytes()) {
+            return Verdict::Close;
+        }
+        if connection.long_input.is_some() {
+            return Verdict::Keep;
+        }
+        let mut input = std::mem::take(&mut connection.input);
+        let verdict = self.run_input(connection, &mut input, own);
+        connection.input = input;
+        verdict
     }
 
     /// Reads up to `wanted` bytes to the end of a connection's input. Little is copied from the
@@ -216,6 +251,10 @@ impl<S: Service> Thread<S> {
         let (verdict, consumed) = self.run_commands(connection, input, own);
         if consumed < input.len() {
             input.drain(..consumed);
+            if let Some(from) = begin_long(connection, input) {
+                input.drain(from);
+                shrink_beyond(input, READ_BYTES);
+            }
             return verdict;
         }
         let mut emptied = std::mem::take(input);
@@ -235,7 +274,12 @@ impl<S: Service> Thread<S> {
         own: &Ownership,
     ) -> Verdict {
         let (verdict, consumed) = self.run_commands(connection, bytes, own);
-        rest.extend_from_slice(&bytes[consumed..]);
+        let mut bytes = &bytes[consumed..];
+        if let Some(long) = begin_long(connection, bytes) {
+            rest.extend_from_slice(&bytes[..long.start]);
+            bytes = &bytes[long.end..];
+        }
+        rest.extend_from_slice(bytes);
         verdict
     }
 
@@ -353,23 +397,16 @@ fn read_failed<S: Service>(connection: &mut Connection<S>, kind: ErrorKind) -> V
     }
 }
 
-/// Writes what the socket takes. False if the connection is broken.
-pub fn flush<S: Service>(connection: &mut Connection<S>) -> bool {
-    while connection.sent < connection.output.len() && connection.is_writable {
-        match connection.stream.write(&connection.output[connection.sent..]) {
-            Ok(0) => return false,
-            Ok(count) => connection.sent += count,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => connection.is_writable = false,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(_) => return false,
-        }
+/// If the input breaks off in a long argument, that is read apart from now on: returns which part
+/// of the input was taken for it.
+fn begin_long<S: Service>(connection: &mut Connection<S>, input: &[u8]) -> Option<Range<usize>> {
+    let arg = connection.batch.long_arg().filter(|_| connection.hold == Hold::None)?;
+    let end = input.len().min(arg.start + arg.len);
+    let long = LongInput::new(input.get(arg.start..end)?, arg.len);
+    if long.is_complete() {
+        connection.batch.supply(long.finish());
+    } else {
+        connection.long_input = Some(Box::new(long));
     }
-    if connection.sent == connection.output.len() {
-        connection.sent = 0;
-        connection.output.clear();
-    } else if connection.sent > connection.output.len() / 2 {
-        connection.output.drain(..connection.sent);
-        connection.sent = 0;
-    }
-    true
+    Some(arg.start..end)
 }
