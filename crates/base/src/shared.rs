@@ -1,6 +1,7 @@
 //! Bytes with more than one owner, and the bound on what a buffer keeps between its uses.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
 /// A long string that a value, a request and replies that wait to be sent own together: it is
@@ -24,6 +25,18 @@ pub fn shrink_queue_beyond<T>(queue: &mut VecDeque<T>, kept_max: usize) {
     }
 }
 
+/// As [`shrink_beyond`], for a table from which entries were taken. It shrinks when few of its
+/// places are used, so that the cost of it is a part of what filling them cost.
+#[inline]
+pub fn shrink_table_beyond<K: Eq + Hash, V, S: BuildHasher>(
+    table: &mut HashMap<K, V, S>,
+    kept_max: usize,
+) {
+    if table.capacity() > kept_max && table.len() < table.capacity() / 8 {
+        table.shrink_to(kept_max.max(table.len() * 2));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,5 +56,16 @@ mod tests {
         queue.clear();
         shrink_queue_beyond(&mut queue, 16);
         assert!(queue.capacity() <= 16, "{}", queue.capacity());
+    }
+
+    #[test]
+    fn a_table_shrinks_with_what_it_holds() {
+        let mut table: HashMap<u64, u64> = (0..10_000).map(|at| (at, at)).collect();
+        for at in 0..9_990 {
+            table.remove(&at);
+            shrink_table_beyond(&mut table, 16);
+            assert!(table.capacity() < 16 + 10 * table.len().max(8), "{at}: {}", table.capacity());
+        }
+        assert_eq!(table.len(), 10);
     }
 }

@@ -134,7 +134,7 @@ pub(crate) fn discard_state(session: &mut Session) {
 
 fn unwatch_all(session: &mut Session) {
     if !session.watching.is_empty() {
-        session.watching.clear();
+        session.watching = Default::default();
         session.watch_flag = Arc::default();
         session.card.watching.store(0, Ordering::Relaxed);
     }

@@ -15,8 +15,12 @@ use crate::waiting::Waiting;
 use crate::watch::Watched;
 use russet_base::Args;
 use russet_base::clock::UnixMillis;
+use russet_base::shared::shrink_beyond;
 use smallvec::SmallVec;
 use std::ops::Range;
+
+/// Places for effects of each kind that a worker keeps between calls.
+const EFFECTS_KEPT_MAX: usize = 512;
 
 /// A key that someone waits for and that was touched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +56,13 @@ impl Effects {
     #[inline]
     pub fn is_settled(&self) -> bool {
         self.touched.is_empty() && self.notices.is_empty() && self.ready.is_empty()
+    }
+
+    /// Between calls: gives back the room that one with many effects has made.
+    #[inline]
+    pub fn shrink(&mut self) {
+        shrink_beyond(&mut self.notices, EFFECTS_KEPT_MAX);
+        shrink_beyond(&mut self.ready, EFFECTS_KEPT_MAX);
     }
 
     /// Notes that the gauges of a shard are out of date.

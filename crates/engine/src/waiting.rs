@@ -7,6 +7,7 @@
 use crate::keys::ReadyKey;
 use crate::value::Type;
 use russet_base::clock::UnixMillis;
+use russet_base::shared::shrink_table_beyond;
 use smallvec::SmallVec;
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
@@ -38,6 +39,9 @@ impl Waiter {
         self.settled.load(Ordering::Acquire)
     }
 }
+
+/// Places for keys that a table with few of them keeps.
+const KEYS_KEPT_MAX: usize = 16;
 
 /// A waiter's number in its shard: the lower, the longer it has waited.
 pub type Ticket = u64;
@@ -127,6 +131,7 @@ impl Waiting {
             queues.retain(|(_, queue)| !queue.0.is_empty());
             if queues.is_empty() {
                 keys.remove(key);
+                shrink_table_beyond(keys, KEYS_KEPT_MAX);
                 if keys.is_empty() {
                     self.by_db.remove(&db);
                 }
@@ -190,6 +195,7 @@ impl Waiting {
                 queues.retain(|(_, queue)| !queue.0.is_empty());
                 !queues.is_empty()
             });
+            shrink_table_beyond(keys, KEYS_KEPT_MAX);
             !keys.is_empty()
         });
         if self.by_db.is_empty() {

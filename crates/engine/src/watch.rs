@@ -3,9 +3,13 @@
 //! A client stops watching by dropping its flag, which needs no lock; the shard forgets it when the
 //! key is next touched or at the next sweep.
 
+use russet_base::shared::shrink_table_beyond;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
+
+/// Places for keys that a table with few of them keeps.
+const KEYS_KEPT_MAX: usize = 16;
 
 /// A client's transaction, as the shards see it: one flag that any touch of a watched key sets.
 #[derive(Debug, Default)]
@@ -68,6 +72,7 @@ impl Watched {
             && let Some(watchers) = keys.remove(key)
         {
             touch_each(&watchers);
+            shrink_table_beyond(keys, KEYS_KEPT_MAX);
             if keys.is_empty() {
                 self.by_db.remove(&db);
             }
@@ -92,6 +97,7 @@ impl Watched {
     pub fn sweep(&mut self) {
         self.by_db.retain(|_, keys| {
             keys.retain(|_, all| all.iter().any(|watcher| watcher.flag.strong_count() > 0));
+            shrink_table_beyond(keys, KEYS_KEPT_MAX);
             !keys.is_empty()
         });
     }

@@ -22,9 +22,9 @@ pub const UNAUTHENTICATED_ARGUMENTS_MAX: usize = 10;
 /// Longest bulk string that a client which has yet to authenticate may announce.
 pub const UNAUTHENTICATED_BULK_BYTES_MAX: usize = 16 * 1024;
 /// Spans kept between requests; a longer table, left by a huge command, is given back.
-const SPANS_KEPT_MAX: usize = 16 * 1024;
+const SPANS_KEPT_MAX: usize = 512;
 /// Scratch for unquoted inline words kept between requests.
-const SCRATCH_KEPT_BYTES_MAX: usize = 16 * 1024;
+const SCRATCH_KEPT_BYTES_MAX: usize = 1024;
 
 /// What a client may send. A request is also kept under 4 GiB, since spans are 32 bits wide.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -260,6 +260,16 @@ impl Batch {
         self.consumed = commands.checked_sub(1).map_or(0, |last| self.found[last].end);
         self.found.truncate(commands.max(usize::from(self.has_kept)));
         self.forget_request_under_way();
+    }
+
+    /// Forgets what was run if that takes up much. For a client that may send nothing for long.
+    #[inline]
+    pub fn shrink(&mut self) {
+        let is_large = self.spans.capacity() > SPANS_KEPT_MAX;
+        if is_large && !self.has_kept && !self.progress.is_under_way() {
+            self.found.clear();
+            reset(&mut self.spans, SPANS_KEPT_MAX);
+        }
     }
 
     /// As many whole requests of the common shape as follow one another; returns where they end.

@@ -5,10 +5,14 @@ use crate::clients::ClientCard;
 use crate::mail::{Letter, Mailbox};
 use russet_base::SharedBytes;
 use russet_base::glob::Glob;
+use russet_base::shared::shrink_table_beyond;
 use russet_protocol::{Resp, RespWriter, Sink};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
+
+/// Places for names that a table with few of them keeps.
+const NAMES_KEPT_MAX: usize = 1024;
 
 /// One client that listens.
 #[derive(Clone)]
@@ -155,6 +159,7 @@ fn remove(listeners: &RwLock<Listeners>, name: &[u8], id: u64) {
         subscribers.remove(&id);
         if subscribers.is_empty() {
             listeners.remove(name);
+            shrink_table_beyond(&mut listeners, NAMES_KEPT_MAX);
         }
     }
 }

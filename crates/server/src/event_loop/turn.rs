@@ -20,6 +20,9 @@ const READ_BYTES: usize = 64 * 1024;
 const BATCH_COMMANDS_MAX: usize = TOGETHER_MAX;
 /// Reads of one turn: then the other connections get theirs.
 const READS_MAX: usize = 16;
+/// A connection whose input breaks off within a command keeps this much room for it, or twice what
+/// it has.
+const INPUT_KEPT_BYTES_MAX: usize = 4 * READ_BYTES;
 /// A thread keeps an output buffer of up to this size between turns.
 const OUTPUT_KEPT_BYTES_MAX: usize = 256 * 1024;
 
@@ -251,10 +254,11 @@ impl<S: Service> Thread<S> {
         let (verdict, consumed) = self.run_commands(connection, input, own);
         if consumed < input.len() {
             input.drain(..consumed);
-            if let Some(from) = begin_long(connection, input) {
-                input.drain(from);
-                shrink_beyond(input, READ_BYTES);
+            if let Some(part) = begin_long(connection, input) {
+                input.drain(part);
             }
+            let kept_max = INPUT_KEPT_BYTES_MAX.max(2 * input.len());
+            shrink_beyond(input, kept_max);
             return verdict;
         }
         let mut emptied = std::mem::take(input);
@@ -316,6 +320,7 @@ impl<S: Service> Thread<S> {
                 break verdict;
             }
         };
+        batch.shrink();
         connection.batch = batch;
         service.end_turn(&mut self.worker, &mut connection.client);
         (verdict, done)
