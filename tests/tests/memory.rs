@@ -1,13 +1,262 @@
-//! What the server says about its memory, measured from outside.
+//! What large requests and replies cost while they are under way, and what they leave behind.
 
-use russet_tests::client::{Client, REPLY_WAIT, Reply};
+use russet_tests::client::{Client, REPLY_WAIT, Reply, encode};
 use russet_tests::server::{Kind, Server};
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
 
-fn figure(client: &mut Client, name: &str) -> u64 {
-    let Ok(Reply::Bulk(text)) = client.call(&["INFO", "memory"]) else { panic!("no INFO") };
-    let text = String::from_utf8_lossy(&text).into_owned();
-    let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name}:")));
-    line.and_then(|figure| figure.parse().ok()).unwrap_or_else(|| panic!("no {name} in {text}"))
+const MIB: u64 = 1024 * 1024;
+/// What a server takes for other reasons: threads, their buffers, pages not yet given back.
+const NOISE_BYTES: u64 = 8 * MIB;
+
+fn ok() -> Reply {
+    Reply::Status(b"OK".to_vec())
+}
+
+fn words(parts: &[&str]) -> Vec<Vec<u8>> {
+    parts.iter().map(|part| part.as_bytes().to_vec()).collect()
+}
+
+fn set(key: &str, value: &[u8]) -> Vec<Vec<u8>> {
+    vec![b"SET".to_vec(), key.as_bytes().to_vec(), value.to_vec()]
+}
+
+fn used_memory(client: &mut Client) -> u64 {
+    let reply = client.call(&["INFO", "memory"]).unwrap();
+    let text = String::from_utf8_lossy(reply.text().unwrap()).into_owned();
+    let line = text.lines().find_map(|line| line.strip_prefix("used_memory:"));
+    line.unwrap().trim().parse().unwrap()
+}
+
+/// The most memory that a process has ever had.
+fn peak_bytes(server: &Server) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}
+
+/// Waits until memory is back at about what it was: what a call leaves may be swept up later.
+fn assert_memory_returns(client: &mut Client, before: u64, what: &str) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let stays = used_memory(client).saturating_sub(before);
+        if stays < MIB {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{what}: {stays} bytes stay");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// A value was held three times while it was set: in the buffer that it was read into, in the old
+/// one that had become too small, and as the value.
+#[test]
+fn a_long_value_is_held_once_on_its_way_in() {
+    const BYTES: u64 = 96 * MIB;
+    let value = vec![b'x'; BYTES as usize];
+    for in_transaction in [false, true] {
+        let server = Server::start(Kind::Russet, &[]).unwrap();
+        let mut client = Client::connect(server.address()).unwrap();
+        assert_eq!(client.call(&["PING"]).unwrap(), Reply::Status(b"PONG".to_vec()));
+        let before = peak_bytes(&server);
+        if in_transaction {
+            client.call(&["MULTI"]).unwrap();
+        }
+        client.send(&set("k", &value)).unwrap();
+        client.read(REPLY_WAIT).unwrap();
+        if in_transaction {
+            assert_eq!(client.call(&["EXEC"]).unwrap(), Reply::Array(vec![ok()]));
+        }
+        let taken = peak_bytes(&server) - before;
+        assert!(taken < BYTES + BYTES / 5 + NOISE_BYTES, "{taken} for {BYTES}: {in_transaction}");
+        assert_eq!(client.call(&["STRLEN", "k"]).unwrap(), Reply::Int(BYTES as i64));
+        // Nobody but the value has the bytes any more.
+        let memory = used_memory(&mut client);
+        assert_eq!(client.call(&["SETRANGE", "k", "7", "y"]).unwrap(), Reply::Int(BYTES as i64));
+        assert_memory_returns(&mut client, memory, "SETRANGE");
+        assert!(peak_bytes(&server) - before < BYTES + BYTES / 5 + NOISE_BYTES);
+    }
+}
+
+/// Who announces much and sends little has not been given much.
+#[test]
+fn an_announced_value_takes_no_memory() {
+    let server = Server::start(Kind::Russet, &[]).unwrap();
+    let mut client = Client::connect(server.address()).unwrap();
+    let before = used_memory(&mut client);
+    let mut liars = Vec::new();
+    for _ in 0..4 {
+        let mut liar = TcpStream::connect(server.address()).unwrap();
+        let begin = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$536870912\r\n";
+        liar.write_all(&[begin, &[b'x'; 10_000][..]].concat()).unwrap();
+        liars.push(liar);
+    }
+    for _ in 0..50 {
+        let taken = used_memory(&mut client).saturating_sub(before);
+        assert!(taken < NOISE_BYTES, "{taken}");
+    }
+}
+
+/// Each reply that waited to be sent was a copy of the value, in a buffer of up to twice its size.
+#[test]
+fn a_reader_that_never_reads_shares_the_value() {
+    const REPLIES: usize = 100;
+    let server = Server::start(Kind::Russet, &[]).unwrap();
+    let mut client = Client::connect(server.address()).unwrap();
+    let value = vec![b'x'; MIB as usize];
+    client.send(&set("k", &value)).unwrap();
+    assert_eq!(client.read(REPLY_WAIT).unwrap(), ok());
+    let before = used_memory(&mut client);
+
+    let mut reader = Client::connect(server.address()).unwrap();
+    let id = reader.call(&["CLIENT", "ID"]).unwrap();
+    let Reply::Int(id) = id else { panic!("{id:?}") };
+    reader.send_raw(&encode(&words(&["GET", "k"])).repeat(REPLIES)).unwrap();
+    reader.send_raw(&encode(&words(&["MGET", "k", "none", "k"]))).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let line = client.call(&["CLIENT", "LIST", "ID", &id.to_string()]).unwrap();
+        let line = String::from_utf8_lossy(line.text().unwrap()).into_owned();
+        let omem = line.split(" omem=").nth(1).and_then(|rest| rest.split(' ').next());
+        // What the socket has taken is not among it.
+        let is_there = omem.unwrap().parse::<u64>().unwrap() > (REPLIES as u64 - 20) * MIB;
+        if is_there && line.contains("cmd=mget") {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{line}");
+    }
+    let taken = used_memory(&mut client).saturating_sub(before);
+    assert!(taken < NOISE_BYTES, "{taken}");
+
+    // What others do with the key meanwhile changes no reply.
+    let changes = [&["SETRANGE", "k", "0", "y"][..], &["APPEND", "k", "y"], &["DEL", "k"]];
+    changes.iter().for_each(|change| assert!(!client.call(change).unwrap().is_error()));
+    for _ in 0..REPLIES {
+        assert!(reader.read(REPLY_WAIT).unwrap() == Reply::Bulk(value.clone()));
+    }
+    let all = [Reply::Bulk(value.clone()), Reply::NullBulk, Reply::Bulk(value)];
+    assert!(reader.read(REPLY_WAIT).unwrap() == Reply::Array(all.to_vec()));
+    assert_memory_returns(&mut client, before - MIB, "replies that were sent");
+}
+
+/// Unsent replies were in one buffer, which doubled and moved.
+#[test]
+fn unsent_replies_take_little_more_than_their_bytes() {
+    const REPLIES: u64 = 200;
+    let server = Server::start(Kind::Russet, &[]).unwrap();
+    let mut client = Client::connect(server.address()).unwrap();
+    let mut push = words(&["RPUSH", "l"]);
+    push.extend((0..10_000).map(|n: u32| format!("{n:010}").into_bytes()));
+    client.send(&push).unwrap();
+    assert_eq!(client.read(REPLY_WAIT).unwrap(), Reply::Int(10_000));
+    let reply_bytes = 8 + 10_000 * (5 + 12);
+    let before = (used_memory(&mut client), peak_bytes(&server));
+
+    let mut reader = Client::connect(server.address()).unwrap();
+    reader.send_raw(&encode(&words(&["LRANGE", "l", "0", "-1"])).repeat(REPLIES as usize)).unwrap();
+    reader.send_raw(&encode(&words(&["PUBLISH", "done", "x"]))).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let list = client.call(&["CLIENT", "LIST"]).unwrap();
+        if String::from_utf8_lossy(list.text().unwrap()).contains("cmd=publish") {
+            break;
+        }
+        assert!(Instant::now() < deadline);
+    }
+    let bytes_max = REPLIES * reply_bytes * 11 / 10 + NOISE_BYTES;
+    assert!(used_memory(&mut client) - before.0 < bytes_max);
+    assert!(peak_bytes(&server) - before.1 < bytes_max);
+    for _ in 0..REPLIES {
+        let Reply::Array(items) = reader.read(REPLY_WAIT).unwrap() else { panic!("no array") };
+        assert_eq!(items.len(), 10_000);
+        assert_eq!(items[7_777], Reply::Bulk(b"0000007777".to_vec()));
+    }
+    assert_eq!(reader.read(REPLY_WAIT).unwrap(), Reply::Int(0));
+}
+
+/// A command with a long argument can't be parsed again: it must survive a busy shard, and letters
+/// to its connection, as it is.
+#[test]
+fn a_long_value_waits_for_a_busy_shard() {
+    let server = Server::start(Kind::Russet, &[]).unwrap();
+    let mut busy = Client::connect(server.address()).unwrap();
+    let mut client = Client::connect(server.address()).unwrap();
+    for size in [65_536, 65_537, 300_000, 5_000_000] {
+        let value: Vec<u8> = (0..size).map(|at| b'a' + (at % 23) as u8).collect();
+        let script = "for i = 1, 2000000 do end return redis.call('SET', KEYS[1], 'old')";
+        busy.send(&words(&["EVAL", script, "1", "{t}k"])).unwrap();
+        let request = [
+            encode(&words(&["PING"])),
+            encode(&set("{t}k", &value)),
+            encode(&words(&["APPEND", "{t}k", "!"])),
+            encode(&set("{t}other", &value)),
+            encode(&words(&["GET", "{t}k"])),
+        ];
+        for piece in request.concat().chunks(77_777) {
+            client.send_raw(piece).unwrap();
+        }
+        assert_eq!(busy.read(REPLY_WAIT).unwrap(), ok());
+        assert_eq!(client.read(REPLY_WAIT).unwrap(), Reply::Status(b"PONG".to_vec()));
+        assert_eq!(client.read(REPLY_WAIT).unwrap(), ok());
+        let len = client.read(REPLY_WAIT).unwrap();
+        assert!(len == Reply::Int(size as i64 + 1) || len == Reply::Int(4), "{len:?}");
+        assert_eq!(client.read(REPLY_WAIT).unwrap(), ok());
+        let shown = client.read(REPLY_WAIT).unwrap();
+        let expected = [&value[..], b"!"].concat();
+        assert!(shown == Reply::Bulk(expected) || shown == Reply::Bulk(b"old!".to_vec()));
+        assert!(client.call(&["GET", "{t}other"]).unwrap() == Reply::Bulk(value));
+    }
+}
+
+/// The lists that a call of many keys makes stayed as long as the call had made them.
+#[test]
+fn large_calls_leave_no_memory_behind() {
+    const KEYS: usize = 200_000;
+    let server = Server::start(Kind::Russet, &[]).unwrap();
+    let mut client = Client::connect(server.address()).unwrap();
+    let mut other = Client::connect(server.address()).unwrap();
+    let keys: Vec<Vec<u8>> = (0..KEYS).map(|n| format!("key:{n:07}").into_bytes()).collect();
+    let on_all = |name: &str| [vec![name.as_bytes().to_vec()], keys.clone()].concat();
+    other.call(&["CONFIG", "SET", "notify-keyspace-events", "KEA"]).unwrap();
+    let before = used_memory(&mut other);
+
+    let pairs = keys.iter().flat_map(|key| [key.clone(), b"v".to_vec()]);
+    client.send(&[b"MSET".to_vec()].into_iter().chain(pairs).collect::<Vec<_>>()).unwrap();
+    assert_eq!(client.read(REPLY_WAIT).unwrap(), ok());
+    for name in ["MGET", "EXISTS", "DEL"] {
+        client.send(&on_all(name)).unwrap();
+        assert!(!client.read(REPLY_WAIT).unwrap().is_error());
+    }
+    assert_memory_returns(&mut other, before, "MSET, MGET, EXISTS, DEL");
+
+    for (begin, end) in [("SUBSCRIBE", "UNSUBSCRIBE"), ("PSUBSCRIBE", "PUNSUBSCRIBE")] {
+        client.send(&on_all(begin)).unwrap();
+        (0..KEYS).for_each(|_| drop(client.read(REPLY_WAIT).unwrap()));
+        client.send(&words(&[end])).unwrap();
+        (0..KEYS).for_each(|_| drop(client.read(REPLY_WAIT).unwrap()));
+        assert_memory_returns(&mut other, before, begin);
+    }
+
+    client.send(&[on_all("BLPOP"), words(&["0"])].concat()).unwrap();
+    while other.call(&["RPUSH", "key:0000005", "x"]).unwrap() == Reply::Int(1)
+        && client.glance().unwrap().is_none()
+    {
+        other.call(&["DEL", "key:0000005"]).unwrap();
+    }
+    other.call(&["DEL", "key:0000005"]).unwrap();
+    assert_memory_returns(&mut other, before, "BLPOP");
+
+    client.call(&["MULTI"]).unwrap();
+    for part in keys.chunks(1000) {
+        let queued: Vec<u8> =
+            part.iter().flat_map(|key| encode(&[b"GET".to_vec(), key.clone()])).collect();
+        client.send_raw(&queued).unwrap();
+        part.iter().for_each(|_| drop(client.read(REPLY_WAIT).unwrap()));
+    }
+    let Reply::Array(items) = client.call(&["EXEC"]).unwrap() else { panic!("no array") };
+    assert_eq!(items.len(), KEYS);
+    assert_memory_returns(&mut other, before, "EXEC");
 }
 
 /// Entries of one to 64 KB lie in the allocator's memory and were counted by the table as well:
@@ -19,15 +268,15 @@ fn used_memory_counts_each_value_once() {
     let mut client = Client::connect(server.address()).unwrap();
     for value_bytes in [1500, 4000, 30_000, 200_000] {
         let value = "x".repeat(value_bytes);
-        let before = figure(&mut client, "used_memory");
+        let before = used_memory(&mut client);
         for at in 0..TOTAL_BYTES / value_bytes {
             let key = format!("{value_bytes}:{at}");
             client.send(&["SET", &key, &value].map(|word| word.as_bytes().to_vec())).unwrap();
         }
         for _ in 0..TOTAL_BYTES / value_bytes {
-            assert_eq!(client.read(REPLY_WAIT).unwrap(), Reply::Status(b"OK".to_vec()));
+            assert_eq!(client.read(REPLY_WAIT).unwrap(), ok());
         }
-        let grown = figure(&mut client, "used_memory") - before;
+        let grown = used_memory(&mut client) - before;
         // Keys, slots and what is lost by rounding take less than half as much again.
         let range = TOTAL_BYTES as u64..TOTAL_BYTES as u64 * 3 / 2;
         assert!(range.contains(&grown), "values of {value_bytes}: {grown} for {TOTAL_BYTES}");

@@ -9,7 +9,7 @@ use russet_commands::client::After;
 use russet_commands::dispatch::Progress;
 use russet_commands::mail::Letter;
 use russet_commands::together::Ran;
-use russet_protocol::RequestLimits;
+use russet_protocol::{Output, RequestLimits};
 use russet_server::event_loop::{Address, Buffers, Fleet, Listener, Peer, Service};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
@@ -24,7 +24,7 @@ impl Service for Floor {
 
     fn worker(self: &Arc<Self>) {}
 
-    fn connect(&self, _peer: &Peer, _address: Address<Self>, _out: &mut Vec<u8>) -> Option<()> {
+    fn connect(&self, _peer: &Peer, _address: Address<Self>, _out: &mut Output) -> Option<()> {
         Some(())
     }
 
@@ -49,12 +49,12 @@ impl Service for Floor {
         _worker: &mut (),
         _client: &mut (),
         _commands: impl Iterator<Item = Args<'a>> + Clone,
-        _out: &mut Vec<u8>,
+        _out: &mut Output,
     ) -> Ran {
         Ran::default()
     }
 
-    fn run(&self, _worker: &mut (), _client: &mut (), _args: Args, out: &mut Vec<u8>) -> Progress {
+    fn run(&self, _worker: &mut (), _client: &mut (), _args: Args, out: &mut Output) -> Progress {
         out.extend_from_slice(b"+OK\r\n");
         Progress::Done
     }
@@ -68,7 +68,7 @@ impl Service for Floor {
         _worker: &mut (),
         _client: &mut (),
         _letter: Letter,
-        _out: &mut Vec<u8>,
+        _out: &mut Output,
     ) -> After {
         After::Wait
     }
@@ -88,7 +88,7 @@ impl Service for Floor {
         _worker: &mut (),
         _client: &mut (),
         _buffers: Buffers,
-        _out: &mut Vec<u8>,
+        _out: &mut Output,
     ) -> After {
         After::Wait
     }

@@ -1,12 +1,52 @@
 //! A command's words as slices of the buffer that they arrived in.
 
+use crate::limits::ARGUMENTS_MAX;
+use crate::shared::{SharedBytes, shrink_beyond};
 use std::ops::Index;
 
-/// Where one argument lies in its buffer.
+/// Where one argument lies in its buffer. One that starts behind every buffer is in a buffer of
+/// its own: [`SharedArgs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     pub start: u32,
     pub len: u32,
+}
+
+/// Longest buffer that arguments are spans of: what a span can say beyond it tells an argument with
+/// a buffer of its own.
+pub const ARGS_BYTES_MAX: usize = u32::MAX as usize - ARGUMENTS_MAX;
+
+/// The long arguments of a command: each has a buffer of its own, which can become a value without
+/// being copied.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SharedArgs(Vec<SharedBytes>);
+
+impl SharedArgs {
+    /// Adds an argument and returns its span.
+    pub fn push(&mut self, bytes: SharedBytes) -> Span {
+        let span = Span { start: u32::MAX - self.0.len() as u32, len: bytes.len() as u32 };
+        self.0.push(bytes);
+        span
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Forgets all of them, and the room that they were listed in.
+    pub fn clear(&mut self) {
+        if !self.0.is_empty() {
+            self.0 = Vec::new();
+        }
+    }
+
+    pub fn bytes_total(&self) -> usize {
+        self.0.iter().map(|bytes| bytes.len()).sum()
+    }
+
+    fn at(&self, span: Span) -> Option<&SharedBytes> {
+        self.0.get((u32::MAX - span.start) as usize)
+    }
 }
 
 /// The words of one command: the name first. Copying an `Args` copies no bytes.
@@ -14,12 +54,18 @@ pub struct Span {
 pub struct Args<'a> {
     buffer: &'a [u8],
     spans: &'a [Span],
+    shared: Option<&'a SharedArgs>,
 }
 
 impl<'a> Args<'a> {
     /// Every span must lie inside `buffer`; the parser that made them vouches for it.
     pub fn new(buffer: &'a [u8], spans: &'a [Span]) -> Self {
-        Args { buffer, spans }
+        Args { buffer, spans, shared: None }
+    }
+
+    /// As [`Args::new`], for spans some of which may be of long arguments.
+    pub fn with_shared(buffer: &'a [u8], spans: &'a [Span], shared: &'a SharedArgs) -> Self {
+        Args { buffer, spans, shared: (!shared.is_empty()).then_some(shared) }
     }
 
     pub fn len(self) -> usize {
@@ -30,9 +76,33 @@ impl<'a> Args<'a> {
         self.spans.is_empty()
     }
 
+    #[inline]
     pub fn at(self, index: usize) -> &'a [u8] {
-        let span = self.spans[index];
-        &self.buffer[span.start as usize..span.start as usize + span.len as usize]
+        self.bytes_of(self.spans[index])
+    }
+
+    /// An argument that has a buffer of its own.
+    #[inline]
+    pub fn shared(self, index: usize) -> Option<&'a SharedBytes> {
+        let shared = self.shared?;
+        self.spans.get(index).and_then(|span| shared.at(*span))
+    }
+
+    /// A long argument is found by the check that any other passes.
+    #[inline(always)]
+    fn bytes_of(self, span: Span) -> &'a [u8] {
+        let start = span.start as usize;
+        match self.buffer.get(start..start + span.len as usize) {
+            Some(bytes) => bytes,
+            None => self.shared_bytes_of(span),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn shared_bytes_of(self, span: Span) -> &'a [u8] {
+        let bytes = self.shared.and_then(|shared| shared.at(span));
+        bytes.expect("a span lies in the buffer or names a long argument")
     }
 
     pub fn get(self, index: usize) -> Option<&'a [u8]> {
@@ -40,24 +110,25 @@ impl<'a> Args<'a> {
     }
 
     pub fn iter(self) -> impl ExactSizeIterator<Item = &'a [u8]> + DoubleEndedIterator + Clone {
-        self.spans.iter().map(move |span| {
-            &self.buffer[span.start as usize..span.start as usize + span.len as usize]
-        })
+        self.spans.iter().map(move |span| self.bytes_of(*span))
     }
 
     /// The words from `start` on.
     pub fn from(self, start: usize) -> Args<'a> {
-        Args { buffer: self.buffer, spans: self.spans.get(start..).unwrap_or(&[]) }
+        Args { spans: self.spans.get(start..).unwrap_or(&[]), ..self }
     }
 
     /// At most `count` words, the first ones.
     pub fn first(self, count: usize) -> Args<'a> {
-        Args { buffer: self.buffer, spans: &self.spans[..count.min(self.spans.len())] }
+        Args { spans: &self.spans[..count.min(self.spans.len())], ..self }
     }
 
     /// Bytes from the first word to the end of the last, what stands between them included.
     #[inline]
     pub fn extent_bytes(self) -> usize {
+        if self.shared.is_some() {
+            return self.bytes_total();
+        }
         match (self.spans.first(), self.spans.last()) {
             (Some(first), Some(last)) => {
                 (last.start + last.len).saturating_sub(first.start) as usize
@@ -92,11 +163,25 @@ impl std::fmt::Debug for Args<'_> {
 pub struct OwnedArgs {
     buffer: Vec<u8>,
     spans: Vec<Span>,
+    shared: SharedArgs,
 }
 
 impl OwnedArgs {
     pub fn as_args(&self) -> Args<'_> {
-        Args::new(&self.buffer, &self.spans)
+        Args::with_shared(&self.buffer, &self.spans, &self.shared)
+    }
+
+    /// Adds all arguments of a command. Long ones are not copied.
+    pub fn extend(&mut self, args: Args) {
+        if args.shared.is_none() {
+            return args.iter().for_each(|arg| self.push(arg));
+        }
+        for (index, arg) in args.iter().enumerate() {
+            match args.shared(index) {
+                Some(bytes) => self.spans.push(self.shared.push(bytes.clone())),
+                None => self.push(arg),
+            }
+        }
     }
 
     pub fn push(&mut self, word: &[u8]) {
@@ -108,21 +193,32 @@ impl OwnedArgs {
     pub fn clear(&mut self) {
         self.buffer.clear();
         self.spans.clear();
+        self.shared.clear();
+    }
+
+    /// Gives room back beyond what arguments of so many bytes take.
+    pub fn shrink_beyond(&mut self, bytes_max: usize) {
+        shrink_beyond(&mut self.buffer, bytes_max);
+        shrink_beyond(&mut self.spans, bytes_max / size_of::<Span>());
     }
 
     /// Bytes this holds on the heap.
     pub fn memory_bytes(&self) -> usize {
-        self.buffer.capacity() + self.spans.capacity() * size_of::<Span>()
+        self.buffer.capacity()
+            + self.spans.capacity() * size_of::<Span>()
+            + self.shared.bytes_total()
     }
 }
 
 impl From<Args<'_>> for OwnedArgs {
     fn from(args: Args<'_>) -> Self {
+        let shared_bytes = args.shared.map_or(0, SharedArgs::bytes_total);
         let mut owned = OwnedArgs {
-            buffer: Vec::with_capacity(args.bytes_total()),
+            buffer: Vec::with_capacity(args.bytes_total().saturating_sub(shared_bytes)),
             spans: Vec::with_capacity(args.len()),
+            shared: SharedArgs::default(),
         };
-        args.iter().for_each(|word| owned.push(word));
+        owned.extend(args);
         owned
     }
 }
@@ -149,5 +245,28 @@ mod tests {
         assert_eq!(args.from(1).at(0), b"key");
         assert!(args.from(9).is_empty());
         assert_eq!(OwnedArgs::from(args), owned);
+    }
+
+    #[test]
+    fn a_long_argument_is_never_copied() {
+        let long = SharedBytes::new(vec![b'v'; 1000]);
+        let mut shared = SharedArgs::default();
+        let spans = [
+            Span { start: 0, len: 3 },
+            shared.push(long.clone()),
+            Span { start: 3, len: 1 },
+            shared.push(SharedBytes::new(b"other".to_vec())),
+        ];
+        let args = Args::with_shared(b"SETk", &spans, &shared);
+        let owned = OwnedArgs::from(args.from(1));
+        for (args, first) in [(args, 1), (owned.as_args(), 0)] {
+            assert!(SharedBytes::ptr_eq(args.shared(first).unwrap(), &long));
+            assert_eq!(args.at(first), &long[..]);
+            assert_eq!(args.shared(first + 1), None);
+            assert_eq!(args.at(first + 1), b"k");
+            assert_eq!(args.iter().next_back(), Some(&b"other"[..]));
+            assert_eq!(args.extent_bytes(), args.bytes_total());
+        }
+        assert_eq!(args.bytes_total(), 3 + 1000 + 1 + 5);
     }
 }

@@ -15,9 +15,11 @@ pub mod longdouble;
 pub mod lzf;
 pub mod num;
 pub mod random;
+pub mod shared;
 pub mod text;
 pub mod told;
 
-pub use args::{Args, OwnedArgs, Span};
+pub use args::{Args, OwnedArgs, SharedArgs, Span};
 pub use clock::{Clock, ManualClock, SystemClock, UnixMillis};
 pub use random::Random;
+pub use shared::SharedBytes;

@@ -8,6 +8,10 @@ pub const BULK_BYTES_MAX: usize = 512 * 1024 * 1024;
 pub const ARGUMENTS_MAX: usize = 1024 * 1024;
 /// Longest inline request, and longest header line of a multibulk request.
 pub const INLINE_BYTES_MAX: usize = 64 * 1024;
+/// Shortest string that is not copied: an argument of this length, unless it comes in one piece
+/// with its request, is read into a buffer of its own, which can become the value; and a stored
+/// string is sent from where it is.
+pub const LONG_STRING_BYTES: usize = 64 * 1024;
 /// Most shards of a keyspace: `ShardSet` is a bitmap of this many bits.
 pub const SHARDS_MAX: usize = 512;
 /// Slots of a cluster.

@@ -19,7 +19,7 @@ use crate::session::{Gate, ReplyMode, Session};
 use crate::together::Ran;
 use russet_base::{Args, UnixMillis};
 use russet_engine::keyspace::KeyspaceWait;
-use russet_protocol::RespWriter;
+use russet_protocol::{Output, RespWriter};
 use std::sync::Arc;
 
 /// How long a reply is kept back for the sake of other clients. One that runs a long command reads
@@ -98,10 +98,10 @@ impl Client {
 
     /// Runs one command. After [`Progress::Busy`] the same words are to be given again when
     /// [`Client::may_run`].
-    pub fn run(&mut self, worker: &mut Worker, args: Args, out: &mut Vec<u8>) -> Progress {
+    pub fn run(&mut self, worker: &mut Worker, args: Args, out: &mut Output) -> Progress {
         let before = out.len();
         let session = &mut self.session;
-        let progress = worker.run(session, args, &mut RespWriter::new(out, session.resp));
+        let progress = worker.run(session, args, &mut RespWriter::new(&mut *out, session.resp));
         let (node, reply_bytes) = (&worker.node, out.len() - before);
         node.large_requests.note(node, session, args, args.extent_bytes() as u64);
         node.large_replies.note(node, session, args, reply_bytes as u64);
@@ -118,21 +118,21 @@ impl Client {
         &mut self,
         worker: &mut Worker,
         commands: impl Iterator<Item = Args<'a>> + Clone,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> Ran {
         worker.run_together(&mut self.session, commands, out)
     }
 
     /// A command was carried out; its reply starts at `before`.
     #[inline]
-    fn finish_reply(&mut self, worker: &Worker, out: &mut Vec<u8>, before: usize) -> Progress {
+    fn finish_reply(&mut self, worker: &Worker, out: &mut Output, before: usize) -> Progress {
         if self.session.gate.has(Gate::REPLIES_OFF) {
             withhold_reply(&mut self.session, out, before);
         }
         match self.session.pending.take() {
             Some(pending) if !pending.is_over() => {
                 let deadline = UnixMillis(worker.now.0 + ACKNOWLEDGED_WITHIN_MS);
-                let withheld = Withheld { reply: out.split_off(before), pending, deadline };
+                let withheld = Withheld { reply: out.bytes_from(before).into_owned(), pending, deadline };
                 self.session.hold = Hold::Others(Box::new(withheld));
                 Progress::Blocked
             }
@@ -141,11 +141,11 @@ impl Client {
     }
 
     /// Acts on a letter.
-    pub fn letter(&mut self, worker: &mut Worker, letter: Letter, out: &mut Vec<u8>) -> After {
+    pub fn letter(&mut self, worker: &mut Worker, letter: Letter, out: &mut Output) -> After {
         match letter {
             Letter::Push(bytes) => {
                 if self.session.takes_push(&bytes) {
-                    out.extend_from_slice(&bytes);
+                    out.push_shared(bytes);
                 }
                 After::Wait
             }
@@ -195,7 +195,7 @@ impl Client {
     }
 
     /// Tries a blocked call again, with all its own locks.
-    fn retry(&mut self, worker: &mut Worker, out: &mut Vec<u8>) -> After {
+    fn retry(&mut self, worker: &mut Worker, out: &mut Output) -> After {
         let Some(state) = self.session.blocked() else { return After::Wait };
         let args = state.args.clone();
         worker.begin_batch();
@@ -208,7 +208,7 @@ impl Client {
     }
 
     /// The time is over, or a second has passed.
-    pub fn tick(&mut self, worker: &mut Worker, out: &mut Vec<u8>) -> After {
+    pub fn tick(&mut self, worker: &mut Worker, out: &mut Output) -> After {
         if self.deadline().is_none_or(|at| at > worker.now) {
             return After::Wait;
         }
@@ -221,13 +221,13 @@ impl Client {
 
     /// Ends a wait for keys from the client's own side, unless a writer has served it: then the
     /// reply is in the mail.
-    pub fn give_up(&mut self, worker: &mut Worker, why: GiveUp, out: &mut Vec<u8>) -> After {
+    pub fn give_up(&mut self, worker: &mut Worker, why: GiveUp, out: &mut Output) -> After {
         let is_ours = self.session.blocked().is_some_and(|state| blocking::claim(&state.waiter));
         if is_ours { self.answer(worker, why, out) } else { After::Wait }
     }
 
     /// Answers a wait for keys that has been claimed.
-    fn answer(&mut self, worker: &mut Worker, why: GiveUp, out: &mut Vec<u8>) -> After {
+    fn answer(&mut self, worker: &mut Worker, why: GiveUp, out: &mut Output) -> After {
         let Some(state) = self.session.blocked() else { return After::Wait };
         let mut reply = Vec::new();
         blocking::last_words(state, why, &mut RespWriter::new(&mut reply, self.session.resp));
@@ -238,7 +238,7 @@ impl Client {
         self.end_blocked(worker, ending, out)
     }
 
-    fn end_blocked(&mut self, worker: &mut Worker, ending: Ending, out: &mut Vec<u8>) -> After {
+    fn end_blocked(&mut self, worker: &mut Worker, ending: Ending, out: &mut Output) -> After {
         let Hold::Keys(state) = std::mem::take(&mut self.session.hold) else {
             return After::Wait;
         };
@@ -251,7 +251,7 @@ impl Client {
         }
     }
 
-    fn release_reply(&mut self, out: &mut Vec<u8>) -> After {
+    fn release_reply(&mut self, out: &mut Output) -> After {
         if let Hold::Others(withheld) = std::mem::take(&mut self.session.hold) {
             out.extend_from_slice(&withheld.reply);
         }
@@ -295,8 +295,8 @@ impl Client {
 /// COMPAT: but not the confirmations of subscriptions, which are pushed like their messages
 /// (tests/wire/pubsub/reply_off.wire).
 #[cold]
-fn withhold_reply(session: &mut Session, out: &mut Vec<u8>, before: usize) {
-    if !pubsub::is_confirmation(session, &out[before..]) {
+fn withhold_reply(session: &mut Session, out: &mut Output, before: usize) {
+    if !pubsub::is_confirmation(session, &out.bytes_from(before)) {
         out.truncate(before);
     }
     match session.reply_mode {

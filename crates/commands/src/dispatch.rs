@@ -31,6 +31,8 @@ use std::sync::atomic::Ordering;
 
 /// Longer calls fetch their keys themselves, all at once.
 const EXPECTED_WORDS_MAX: usize = 32;
+/// Places of keys that a worker keeps room for between calls.
+const PLACES_KEPT_MAX: usize = 1024;
 
 /// How far a command came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +104,7 @@ impl Worker {
     /// Accounts the time of the fast commands since [`Worker::begin_batch`] in equal shares.
     pub fn end_batch(&mut self) {
         self.count_effects();
+        self.shrink_buffers();
         if self.batch.is_empty() {
             return;
         }
@@ -109,6 +112,15 @@ impl Worker {
         self.read_clock();
         let elapsed = self.batch_started.saturating_sub(started);
         self.batch.settle(&self.stats, elapsed);
+    }
+
+    /// Gives back what a call of many keys, or with many effects, has made the buffers grow by.
+    #[inline]
+    fn shrink_buffers(&mut self) {
+        if self.places.capacity() > PLACES_KEPT_MAX {
+            self.places = Vec::new();
+        }
+        self.effects.shrink();
     }
 
     /// A command that will run soon, though others come first: notes its keys.
@@ -177,6 +189,7 @@ impl Worker {
         self.now = self.node.clock.now();
         blocking::tend(&self.node, &mut self.effects, self.now);
         self.count_effects();
+        self.shrink_buffers();
     }
 
     /// Runs one command of a client.

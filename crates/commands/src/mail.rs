@@ -1,5 +1,6 @@
 //! How one client reaches another: a letter into the mailbox of the event loop that owns it.
 
+use russet_base::SharedBytes;
 use russet_engine::store::raw::lock::Wake;
 use russet_engine::waiting::Waiter;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Everything that can be told to a connection from outside.
 pub enum Letter {
     /// Bytes for its socket: a published message, an invalidation, a line of MONITOR.
-    Push(Arc<[u8]>),
+    Push(SharedBytes),
     /// A blocked call was served; these bytes are its reply.
     Served { waiter: Arc<Waiter>, reply: Vec<u8> },
     /// A blocked call may be served if it is tried again with its own locks.

@@ -4,7 +4,7 @@ use crate::mail::{Letter, Mailbox};
 use crate::node::Node;
 use crate::session::Session;
 use crate::slowlog::{REDACTED, is_secret};
-use russet_base::{Args, text};
+use russet_base::{Args, SharedBytes, text};
 use russet_catalog::Command;
 use russet_catalog::spec::Flags;
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ impl Monitors {
             text::write_quoted(&mut line, if is_secret(args, at) { REDACTED } else { word });
         }
         line.extend_from_slice(b"\r\n");
-        let line: Arc<[u8]> = line.into();
+        let line = SharedBytes::new(line);
         let listeners = self.listeners.read().unwrap_or_else(|poison| poison.into_inner());
         for mailbox in listeners.values() {
             mailbox.post(Letter::Push(line.clone()));

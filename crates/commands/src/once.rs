@@ -295,7 +295,7 @@ fn is_full(node: &Node) -> Option<Refusal> {
 
 /// Answers with a reply that is there as bytes, whoever asks.
 fn replay(sink: &mut dyn Sink, reply: &[u8]) -> Outcome {
-    if let Some(out) = sink.wire() {
+    if let Some(mut out) = sink.wire() {
         out.extend_from_slice(reply);
     } else if let Ok(Some((value, _))) = decode(reply) {
         value.write(sink);
@@ -318,9 +318,11 @@ fn run(ctx: &mut Ctx, request: &Request, (homes, digest): (Homes, u128)) -> Outc
     }
     let has_changed = ctx.keys.effects.dirty != dirty;
     let Ctx { keys, reply, node, .. } = ctx;
-    let bytes = reply.wire().map_or(&[][..], |out| &out[start..]);
-    if has_changed || is_answer(request.command, bytes) {
-        store((keys, node), (db, request), homes, (digest, bytes));
+    if let Some(out) = reply.wire() {
+        let bytes = out.bytes_from(start);
+        if has_changed || is_answer(request.command, &bytes) {
+            store((keys, node), (db, request), homes, (digest, &bytes));
+        }
     }
     DONE
 }

@@ -25,7 +25,7 @@ use russet_catalog::Command;
 use russet_catalog::spec::{Flags, Spec};
 use russet_engine::keys::{Keys, Weight};
 use russet_engine::keyspace::Place;
-use russet_protocol::{RespWriter, Sink};
+use russet_protocol::{RespWriter, Sink, Wire};
 use std::sync::atomic::Ordering;
 
 /// Commands that run together at most. Fetching more keys at once gains nothing: the processor
@@ -66,11 +66,11 @@ pub struct Ran {
 impl Worker {
     /// Runs the first of these commands that can run together. None may be: then the first is to be
     /// run alone.
-    pub fn run_together<'a>(
+    pub fn run_together<'a, 'o>(
         &mut self,
         session: &mut Session,
         commands: impl Iterator<Item = Args<'a>> + Clone,
-        out: &mut Vec<u8>,
+        out: impl Into<Wire<'o>>,
     ) -> Ran {
         let node = &*self.node;
         if !may_run_together(node, session) {

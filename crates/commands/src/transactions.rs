@@ -59,7 +59,7 @@ impl Transaction {
         let buffer = self.words.len() as u32 - 1;
         let Some(words) = self.words.last_mut() else { return };
         let (first, len) = (words.as_args().len() as u32, args.len() as u32);
-        args.iter().for_each(|word| words.push(word));
+        words.extend(args);
         self.queued.push(Queued { command, buffer, first, len });
         self.has_slow |= !is_timed_with_batch(command);
         self.calls_function |= scripting::calls_function(command);
@@ -150,7 +150,7 @@ pub(crate) fn discard_state(session: &mut Session) {
 
 fn unwatch_all(session: &mut Session) {
     if !session.watching.is_empty() {
-        session.watching.clear();
+        session.watching = Default::default();
         session.watch_flag = Arc::default();
         session.card.watching.store(0, Ordering::Relaxed);
     }

@@ -3,7 +3,11 @@
 
 use crate::event::{Event, EventClasses, Notice};
 use crate::store::shard_set::ShardSet;
+use russet_base::shared::shrink_beyond;
 use std::collections::HashSet;
+
+/// Places for effects of each kind that a worker keeps between calls.
+const EFFECTS_KEPT_MAX: usize = 512;
 
 /// A key that someone waits for and that was touched.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,6 +54,13 @@ impl Effects {
             let mut is_first = is_first.into_iter();
             self.ready.retain(|_| is_first.next() == Some(true));
         }
+    }
+
+    /// Between calls: gives back the room that one with many effects has made.
+    #[inline]
+    pub fn shrink(&mut self) {
+        shrink_beyond(&mut self.notices, EFFECTS_KEPT_MAX);
+        shrink_beyond(&mut self.ready, EFFECTS_KEPT_MAX);
     }
 
     /// Notes that the gauges of a shard are out of date.

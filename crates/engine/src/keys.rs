@@ -16,6 +16,7 @@ use crate::types::string;
 use crate::value::Object;
 use crate::waiting::Waiting;
 use crate::watch::Watched;
+use russet_base::Args;
 use russet_base::clock::UnixMillis;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -406,6 +407,12 @@ impl<'a> Keys<'a> {
     #[inline]
     pub fn put_string(&mut self, key: &[u8], bytes: &[u8], expiry: Option<UnixMillis>) {
         self.put(key, string::encode(bytes), expiry);
+    }
+
+    /// As [`Keys::put_string`], for an argument of the call: a long one becomes the value as it is.
+    #[inline]
+    pub fn put_arg(&mut self, key: &[u8], (args, at): (Args, usize), expiry: Option<UnixMillis>) {
+        self.put(key, string::encode_arg(args, at), expiry);
     }
 
     /// Puts a removed or copied value under a key, with its expiry and access clock. What was there

@@ -8,6 +8,7 @@ use crate::types::set::LargeSet;
 use crate::types::stream::Stream;
 use crate::types::zset::LargeZset;
 use crate::types::{hash, list, set, string, zset};
+use russet_base::SharedBytes;
 
 /// The types of Redis, as TYPE names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,11 +43,15 @@ impl Type {
 /// Unmapping this much memory, or freeing this many elements, takes some microseconds.
 const COSTLY_BYTES_MIN: usize = 1024 * 1024;
 const COSTLY_ELEMENTS_MIN: usize = 4096;
+/// A shared string's counts, and where its bytes are.
+const SHARED_BYTES_OVERHEAD: usize = 2 * size_of::<usize>() + size_of::<Vec<u8>>();
 
 /// A value that is too large, or too rich, to lie inside its entry.
 #[derive(Clone)]
 pub enum Object {
-    String(Vec<u8>),
+    /// Requests and replies that wait to be sent may have its bytes, too: see
+    /// [`string::edit`].
+    String(SharedBytes),
     List(LargeList),
     Set(LargeSet),
     /// In a box of its own, which it alone is large enough to need.
@@ -57,6 +62,10 @@ pub enum Object {
 }
 
 impl Object {
+    pub(crate) fn string(bytes: Vec<u8>) -> Box<Object> {
+        Box::new(Object::String(SharedBytes::new(bytes)))
+    }
+
     pub fn kind(&self) -> Type {
         match self {
             Object::String(_) => Type::String,
@@ -86,7 +95,7 @@ impl Object {
     pub fn memory_bytes(&self) -> usize {
         size_of::<Object>()
             + match self {
-                Object::String(bytes) => bytes.capacity(),
+                Object::String(bytes) => bytes.capacity() + SHARED_BYTES_OVERHEAD,
                 Object::List(list) => list.memory_bytes(),
                 Object::Set(set) => set.memory_bytes(),
                 Object::Zset(zset) => size_of::<LargeZset>() + zset.memory_bytes(),

@@ -2,23 +2,26 @@
 //! out in a small buffer that stays in the nearest cache, and go out by the kilobyte.
 
 use crate::decimal::{Digits, header};
+use crate::output::Wire;
 
 const STAGE_BYTES: usize = 8 * 1024;
 /// Longer strings are copied once, straight to their place.
 const STAGED_BYTES_MAX: usize = 999;
 /// `$`, three digits and two line ends.
 const FRAME_BYTES_MAX: usize = 8;
+/// The same around any string.
+pub(crate) const FRAME_LONG_BYTES_MAX: usize = 25;
 
 /// Writes bulk strings behind a buffer. [`BulkWriter::finish`] must be called.
 pub struct BulkWriter<'o> {
-    out: &'o mut Vec<u8>,
+    out: Wire<'o>,
     stage: [u8; STAGE_BYTES],
     used: usize,
 }
 
 impl<'o> BulkWriter<'o> {
-    pub fn new(out: &'o mut Vec<u8>) -> Self {
-        BulkWriter { out, stage: [0; STAGE_BYTES], used: 0 }
+    pub fn new(out: impl Into<Wire<'o>>) -> Self {
+        BulkWriter { out: out.into(), stage: [0; STAGE_BYTES], used: 0 }
     }
 
     #[inline]
@@ -56,9 +59,12 @@ impl<'o> BulkWriter<'o> {
 
     fn long(&mut self, text: &[u8]) {
         self.flush();
-        header(self.out, b'$', text.len());
-        self.out.extend_from_slice(text);
-        self.out.extend_from_slice(b"\r\n");
+        self.out.make_room(text.len() + FRAME_LONG_BYTES_MAX);
+        let out = &mut *self.out.buffer;
+        out.reserve(text.len() + FRAME_LONG_BYTES_MAX);
+        header(out, b'$', text.len());
+        out.extend_from_slice(text);
+        out.extend_from_slice(b"\r\n");
     }
 
     fn flush(&mut self) {

@@ -4,6 +4,7 @@
 
 mod bulks;
 mod decimal;
+pub mod output;
 pub mod reply;
 pub mod request;
 pub mod sink;
@@ -11,8 +12,9 @@ pub mod value;
 pub mod writer;
 
 pub use bulks::BulkWriter;
+pub use output::{Output, Wire};
 pub use reply::{DecodeError, decode};
-pub use request::{Batch, ProtocolError, RequestLimits, RequestParser, Step};
+pub use request::{Batch, LongArg, ProtocolError, RequestLimits, RequestParser, Step};
 pub use sink::{Mark, Resp, Sink};
 pub use value::{Value, ValueSink};
 pub use writer::RespWriter;

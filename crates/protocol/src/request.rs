@@ -4,12 +4,15 @@
 mod error;
 mod inline;
 mod scan;
+#[cfg(test)]
+mod long_tests;
 mod short;
 #[cfg(test)]
 mod tests;
 
-use russet_base::limits::{ARGUMENTS_MAX, BULK_BYTES_MAX, INLINE_BYTES_MAX};
-use russet_base::{Args, Span};
+use russet_base::limits::{ARGUMENTS_MAX, BULK_BYTES_MAX, INLINE_BYTES_MAX, LONG_STRING_BYTES};
+use russet_base::shared::shrink_beyond;
+use russet_base::{Args, SharedArgs, SharedBytes, Span};
 
 pub use error::ProtocolError;
 use scan::{Outcome, Progress};
@@ -19,9 +22,9 @@ pub const UNAUTHENTICATED_ARGUMENTS_MAX: usize = 10;
 /// Longest bulk string that a client which has yet to authenticate may announce.
 pub const UNAUTHENTICATED_BULK_BYTES_MAX: usize = 16 * 1024;
 /// Spans kept between requests; a longer table, left by a huge command, is given back.
-const SPANS_KEPT_MAX: usize = 16 * 1024;
+const SPANS_KEPT_MAX: usize = 512;
 /// Scratch for unquoted inline words kept between requests.
-const SCRATCH_KEPT_BYTES_MAX: usize = 16 * 1024;
+const SCRATCH_KEPT_BYTES_MAX: usize = 1024;
 
 /// What a client may send. A request is also kept under 4 GiB, since spans are 32 bits wide.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,6 +111,9 @@ struct Found {
 ///
 /// Use: [`Batch::parse_batch`], run some or all of the commands, discard [`Batch::consumed`] bytes
 /// from the front of the buffer, read more, repeat.
+///
+/// A long argument that is not here in whole need not go through the buffer: see
+/// [`Batch::long_arg`]. The command that has it comes alone.
 #[derive(Debug, Default)]
 pub struct Batch {
     progress: Progress,
@@ -116,8 +122,21 @@ pub struct Batch {
     spans: Vec<Span>,
     scratch: Vec<u8>,
     found: Vec<Found>,
+    /// Long arguments of the first command, or of the request in progress.
+    shared: SharedArgs,
+    /// The first command was found before and must run: with a long argument, it can't be parsed
+    /// anew.
+    has_kept: bool,
     consumed: usize,
     needed: usize,
+}
+
+/// A long argument of which the buffer has only a part, or nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LongArg {
+    /// Where its bytes begin, counted from [`Batch::consumed`].
+    pub start: usize,
+    pub len: usize,
 }
 
 impl Batch {
@@ -138,8 +157,12 @@ impl Batch {
     ) -> Result<usize, ProtocolError> {
         self.begin();
         let takes_short_way = short::is_within(limits);
-        let mut start = 0;
+        let mut start = self.found.last().map_or(0, |kept| kept.end);
         loop {
+            // Once it has run, nobody but its value is to have a long argument.
+            if !self.shared.is_empty() && !self.found.is_empty() {
+                break;
+            }
             if takes_short_way && !self.progress.is_under_way() {
                 start = self.parse_short(buffer, start, commands_max);
             }
@@ -184,8 +207,27 @@ impl Batch {
             spans_start = found.spans_end;
             let bytes =
                 if found.in_scratch { &self.scratch } else { &buffer[found.start..found.end] };
-            Args::new(bytes, spans)
+            Args::with_shared(bytes, spans, &self.shared)
         })
+    }
+
+    /// The argument that the request in progress is cut off in, if it is long. Its bytes may be
+    /// taken out of the buffer, read apart, and handed to [`Batch::supply`].
+    pub fn long_arg(&self) -> Option<LongArg> {
+        let (start, len) = self.progress.bulk()?;
+        (len >= LONG_STRING_BYTES).then_some(LongArg { start, len })
+    }
+
+    /// The bytes of [`Batch::long_arg`]. In the buffer its line end follows its header from now on.
+    pub fn supply(&mut self, bytes: SharedBytes) {
+        self.progress.skip_bulk();
+        let span = self.shared.push(bytes);
+        self.spans.push(span);
+    }
+
+    /// Bytes of the long arguments that were supplied and not run yet.
+    pub fn supplied_bytes(&self) -> usize {
+        self.shared.bytes_total()
     }
 
     /// Where a command ends in the buffer: the bytes to discard for a caller that stops there.
@@ -207,12 +249,27 @@ impl Batch {
     /// Gives up the commands after the first `commands`: [`Batch::consumed`] is then where the last
     /// one kept ends, and the rest is parsed anew. For a client that blocks or closes half-way.
     pub fn truncate(&mut self, commands: usize) {
+        if commands == 0 && !self.shared.is_empty() && !self.found.is_empty() {
+            self.has_kept = true;
+        } else if commands > 0 {
+            self.shared.clear();
+        }
         if commands >= self.found.len() {
             return;
         }
         self.consumed = commands.checked_sub(1).map_or(0, |last| self.found[last].end);
-        self.found.truncate(commands);
+        self.found.truncate(commands.max(usize::from(self.has_kept)));
         self.forget_request_under_way();
+    }
+
+    /// Forgets what was run if that takes up much. For a client that may send nothing for long.
+    #[inline]
+    pub fn shrink(&mut self) {
+        let is_large = self.spans.capacity() > SPANS_KEPT_MAX;
+        if is_large && !self.has_kept && !self.progress.is_under_way() {
+            self.found.clear();
+            reset(&mut self.spans, SPANS_KEPT_MAX);
+        }
     }
 
     /// As many whole requests of the common shape as follow one another; returns where they end.
@@ -259,14 +316,18 @@ impl Batch {
 
     /// Drops the batch before and moves what it had of the request in progress to the front.
     fn begin(&mut self) {
-        let spans_done = self.found.last().map_or(0, |found| found.spans_end);
-        self.found.clear();
         self.consumed = 0;
         self.needed = 0;
+        if std::mem::take(&mut self.has_kept) {
+            return;
+        }
+        let spans_done = self.found.last().map_or(0, |found| found.spans_end);
+        self.found.clear();
         if self.progress.is_under_way() {
             self.spans.drain(..spans_done);
         } else {
             reset(&mut self.spans, SPANS_KEPT_MAX);
+            self.shared.clear();
         }
         // An inline request is split only once its line is whole, so a request in progress has
         // nothing in the scratch.
@@ -282,9 +343,7 @@ impl Batch {
 
 fn reset<T>(list: &mut Vec<T>, kept_max: usize) {
     list.clear();
-    if list.capacity() > kept_max {
-        list.shrink_to(kept_max);
-    }
+    shrink_beyond(list, kept_max);
 }
 
 /// A request as a client sends it: a multibulk of `words`.

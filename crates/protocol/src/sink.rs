@@ -1,6 +1,9 @@
 //! Where a handler's reply goes. A handler can't tell whether that is a socket's buffer, a script
 //! or a caller in the same process.
 
+use crate::output::Wire;
+use russet_base::SharedBytes;
+
 /// The protocol that a client speaks. A few replies differ in shape, not only in spelling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Resp {
@@ -26,6 +29,10 @@ pub trait Sink {
     fn error(&mut self, text: &str);
     fn int(&mut self, value: i64);
     fn bulk(&mut self, bytes: &[u8]);
+    /// As [`Sink::bulk`], for a string that can be sent from where it is.
+    fn bulk_shared(&mut self, bytes: &SharedBytes) {
+        self.bulk(bytes);
+    }
     /// An integer as a bulk string.
     fn bulk_int(&mut self, value: i64);
     /// No value: `$-1` or `_`.
@@ -68,9 +75,9 @@ pub trait Sink {
         self.status("OK");
     }
 
-    /// The buffer that RESP bytes are written into, if this is such a sink: for replies of so many
-    /// elements that a call for each costs more than the bytes.
-    fn wire(&mut self) -> Option<&mut Vec<u8>> {
+    /// Where RESP bytes are written, if this is such a sink: for replies of so many elements that a
+    /// call for each costs more than the bytes.
+    fn wire(&mut self) -> Option<Wire<'_>> {
         None
     }
 }

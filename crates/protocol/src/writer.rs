@@ -1,55 +1,60 @@
 //! Replies as bytes: the home of the sink that a connection's out buffer is.
 
+use crate::bulks::FRAME_LONG_BYTES_MAX;
 use crate::decimal::{Digits, header, integer_line};
+use crate::output::Wire;
 use crate::sink::{Mark, Resp, Sink};
+use russet_base::SharedBytes;
 use russet_base::float::format_f64;
 use russet_base::told::bytes_of;
 
 /// From this length on a bulk string makes room for all of itself at once.
 const BULK_LONG_BYTES: usize = 100;
-/// Most that the header of a bulk string and its line end take up.
-const BULK_FRAME_BYTES_MAX: usize = 25;
 
-/// Writes replies at the end of a buffer.
+/// Writes replies at the end of an output or a plain buffer.
 pub struct RespWriter<'a> {
-    out: &'a mut Vec<u8>,
+    wire: Wire<'a>,
     resp: Resp,
 }
 
 impl<'a> RespWriter<'a> {
-    pub fn new(out: &'a mut Vec<u8>, resp: Resp) -> Self {
-        RespWriter { out, resp }
+    #[inline]
+    pub fn new(out: impl Into<Wire<'a>>, resp: Resp) -> Self {
+        let mut wire = out.into();
+        wire.seal_if_full();
+        RespWriter { wire, resp }
     }
 
-    /// Bytes in the buffer, those from before this writer included.
+    /// Bytes in the output, those from before this writer included.
     pub fn bytes_len(&self) -> usize {
-        self.out.len()
-    }
-
-    /// A reply that is bytes already: one that was rendered once and goes to many clients.
-    pub fn raw(&mut self, bytes: &[u8]) {
-        self.out.extend_from_slice(bytes);
+        self.wire.len()
     }
 
     fn line(&mut self, kind: u8, text: &[u8]) {
-        self.out.reserve(text.len() + 3);
-        self.out.push(kind);
-        self.out.extend_from_slice(text);
+        self.wire.make_room(text.len() + 3);
+        let out = &mut *self.wire.buffer;
+        out.reserve(text.len() + 3);
+        out.push(kind);
+        out.extend_from_slice(text);
         self.end_line();
     }
 
     fn end_line(&mut self) {
-        self.out.extend_from_slice(b"\r\n");
+        self.wire.buffer.extend_from_slice(b"\r\n");
+    }
+
+    /// Begins a piece of a reply that may have many.
+    #[inline]
+    fn piece(&mut self) -> &mut Vec<u8> {
+        self.wire.seal_if_full();
+        self.wire.buffer
     }
 
     /// Puts the header of a collection in at the place where it began.
     fn insert_header(&mut self, mark: Mark, kind: u8, len: usize) {
-        let start = mark.0;
-        let content_end = self.out.len();
-        assert!(start <= content_end, "a mark lies in the buffer that it was made for");
-        header(self.out, kind, len);
-        let header_len = self.out.len() - content_end;
-        self.out[start..].rotate_right(header_len);
+        let mut text = Vec::with_capacity(FRAME_LONG_BYTES_MAX);
+        header(&mut text, kind, len);
+        self.wire.insert(mark.0, &text);
     }
 }
 
@@ -63,7 +68,7 @@ impl Sink for RespWriter<'_> {
     }
 
     fn ok(&mut self) {
-        self.out.extend_from_slice(b"+OK\r\n");
+        self.piece().extend_from_slice(b"+OK\r\n");
     }
 
     fn status(&mut self, text: &str) {
@@ -71,12 +76,12 @@ impl Sink for RespWriter<'_> {
     }
 
     fn error(&mut self, text: &str) {
-        let start = self.out.len();
         // COMPAT: line ends at the ends are dropped, others become spaces; test
         // tests/wire/generic/expire.wire, "an option with line ends".
-        self.line(b'-', &bytes_of(text.trim_matches(['\r', '\n'])));
-        let end = self.out.len() - 2;
-        for byte in &mut self.out[start..end] {
+        let text = bytes_of(text.trim_matches(['\r', '\n']));
+        self.line(b'-', &text);
+        let end = self.wire.buffer.len() - 2;
+        for byte in &mut self.wire.buffer[end - text.len()..end] {
             if matches!(*byte, b'\r' | b'\n') {
                 *byte = b' ';
             }
@@ -85,7 +90,7 @@ impl Sink for RespWriter<'_> {
 
     #[inline]
     fn int(&mut self, value: i64) {
-        integer_line(self.out, b':', value);
+        integer_line(self.piece(), b':', value);
     }
 
     #[inline]
@@ -93,10 +98,18 @@ impl Sink for RespWriter<'_> {
         // A long string must not grow the buffer once more for its line end. For a short one each
         // step sees to its own room, which is cheaper than to ask for all of it first.
         if bytes.len() >= BULK_LONG_BYTES {
-            self.out.reserve(bytes.len() + BULK_FRAME_BYTES_MAX);
+            self.wire.make_room(bytes.len() + FRAME_LONG_BYTES_MAX);
+            self.wire.buffer.reserve(bytes.len() + FRAME_LONG_BYTES_MAX);
         }
-        header(self.out, b'$', bytes.len());
-        self.out.extend_from_slice(bytes);
+        let out = self.piece();
+        header(out, b'$', bytes.len());
+        out.extend_from_slice(bytes);
+        self.end_line();
+    }
+
+    fn bulk_shared(&mut self, bytes: &SharedBytes) {
+        header(self.piece(), b'$', bytes.len());
+        self.wire.push_shared(bytes);
         self.end_line();
     }
 
@@ -105,76 +118,81 @@ impl Sink for RespWriter<'_> {
     }
 
     fn null(&mut self) {
-        self.out.extend_from_slice(match self.resp {
-            Resp::V2 => b"$-1\r\n",
-            Resp::V3 => b"_\r\n",
-        });
+        let text: &[u8] = if self.resp == Resp::V2 { b"$-1\r\n" } else { b"_\r\n" };
+        self.piece().extend_from_slice(text);
     }
 
     fn null_array(&mut self) {
-        self.out.extend_from_slice(match self.resp {
-            Resp::V2 => b"*-1\r\n",
-            Resp::V3 => b"_\r\n",
-        });
+        let text: &[u8] = if self.resp == Resp::V2 { b"*-1\r\n" } else { b"_\r\n" };
+        self.piece().extend_from_slice(text);
     }
 
     fn array(&mut self, len: usize) {
-        header(self.out, b'*', len);
+        header(self.piece(), b'*', len);
     }
 
     fn map(&mut self, pairs: usize) {
         match self.resp {
-            Resp::V2 => header(self.out, b'*', pairs * 2),
-            Resp::V3 => header(self.out, b'%', pairs),
+            Resp::V2 => header(self.piece(), b'*', pairs * 2),
+            Resp::V3 => header(self.piece(), b'%', pairs),
         }
     }
 
     fn set(&mut self, len: usize) {
-        header(self.out, if self.resp == Resp::V2 { b'*' } else { b'~' }, len);
+        let kind = if self.resp == Resp::V2 { b'*' } else { b'~' };
+        header(self.piece(), kind, len);
     }
 
     fn push(&mut self, len: usize) {
-        header(self.out, if self.resp == Resp::V2 { b'*' } else { b'>' }, len);
+        let kind = if self.resp == Resp::V2 { b'*' } else { b'>' };
+        header(self.piece(), kind, len);
     }
 
     fn attribute(&mut self, pairs: usize) {
-        header(self.out, b'|', pairs);
+        header(self.piece(), b'|', pairs);
     }
 
     fn double(&mut self, value: f64) {
         match self.resp {
             Resp::V2 => {
-                let mark = Mark(self.out.len());
-                format_f64(value, self.out);
-                let len = self.out.len() - mark.0;
-                self.insert_header(mark, b'$', len);
+                let out = self.piece();
+                let start = out.len();
+                format_f64(value, out);
+                let (content_end, len) = (out.len(), out.len() - start);
+                header(out, b'$', len);
+                let header_len = out.len() - content_end;
+                out[start..].rotate_right(header_len);
             }
             Resp::V3 => {
-                self.out.push(b',');
-                format_f64(value, self.out);
+                let out = self.piece();
+                out.push(b',');
+                format_f64(value, out);
             }
         }
         self.end_line();
     }
 
     fn boolean(&mut self, value: bool) {
-        self.out.extend_from_slice(match (self.resp, value) {
+        let text = match (self.resp, value) {
             (Resp::V2, true) => b":1\r\n",
             (Resp::V2, false) => b":0\r\n",
             (Resp::V3, true) => b"#t\r\n",
             (Resp::V3, false) => b"#f\r\n",
-        });
+        };
+        self.piece().extend_from_slice(text);
     }
 
     fn verbatim(&mut self, format: &[u8; 3], text: &[u8]) {
         match self.resp {
             Resp::V2 => self.bulk(text),
             Resp::V3 => {
-                self.out.reserve(text.len() + BULK_FRAME_BYTES_MAX + 4);
-                header(self.out, b'=', text.len() + 4);
-                self.out.extend_from_slice(format);
-                self.out.push(b':');
-                self.out.extend_from_slice(text);
+                self.wire.make_room(text.len() + FRAME_LONG_BYTES_MAX + 4);
+                let out = &mut *self.wire.buffer;
+                out.reserve(text.len() + FRAME_LONG_BYTES_MAX + 4);
+                header(out, b'=', text.len() + 4);
+                out.extend_from_slice(format);
+                out.push(b':');
+                out.extend_from_slice(text);
                 self.end_line();
             }
         }
@@ -188,7 +206,7 @@ impl Sink for RespWriter<'_> {
     }
 
     fn begin_array(&mut self) -> Mark {
-        Mark(self.out.len())
+        Mark(self.wire.len())
     }
 
     fn end_array(&mut self, mark: Mark, len: usize) {
@@ -196,7 +214,7 @@ impl Sink for RespWriter<'_> {
     }
 
     fn begin_map(&mut self) -> Mark {
-        Mark(self.out.len())
+        Mark(self.wire.len())
     }
 
     fn end_map(&mut self, mark: Mark, pairs: usize) {
@@ -210,7 +228,7 @@ impl Sink for RespWriter<'_> {
         self.insert_header(mark, if self.resp == Resp::V2 { b'*' } else { b'~' }, len);
     }
 
-    fn wire(&mut self) -> Option<&mut Vec<u8>> {
-        Some(self.out)
+    fn wire(&mut self) -> Option<Wire<'_>> {
+        Some(self.wire.reborrow())
     }
 }

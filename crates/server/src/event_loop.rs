@@ -12,7 +12,9 @@ mod ahead;
 mod connection;
 mod fleet;
 mod idle;
+mod input;
 mod mailbox;
+mod output;
 mod owner;
 mod state;
 mod stream;
@@ -28,7 +30,7 @@ use russet_commands::client::After;
 use russet_commands::dispatch::Progress;
 use russet_commands::mail::Letter;
 use russet_commands::together::Ran;
-use russet_protocol::RequestLimits;
+use russet_protocol::{Output, RequestLimits};
 use std::sync::Arc;
 
 /// What a connection has in its buffers, and how much they take.
@@ -56,7 +58,7 @@ pub trait Service: Send + Sync + Sized + 'static {
         &self,
         peer: &Peer,
         address: Address<Self>,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> Option<Self::Client>;
 
     fn disconnect(&self, worker: &mut Self::Worker, client: &mut Self::Client);
@@ -94,7 +96,7 @@ pub trait Service: Send + Sync + Sized + 'static {
         worker: &mut Self::Worker,
         client: &mut Self::Client,
         commands: impl Iterator<Item = Args<'a>> + Clone,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> Ran;
 
     fn run(
@@ -102,7 +104,7 @@ pub trait Service: Send + Sync + Sized + 'static {
         worker: &mut Self::Worker,
         client: &mut Self::Client,
         args: Args,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> Progress;
 
     /// Whether its next command can be run now: it waits for nothing and is not closing.
@@ -136,7 +138,7 @@ pub trait Service: Send + Sync + Sized + 'static {
         worker: &mut Self::Worker,
         client: &mut Self::Client,
         letter: Letter,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> After;
 
     /// The connection goes to another loop: its letters go to `address` from now on. False if it
@@ -153,7 +155,7 @@ pub trait Service: Send + Sync + Sized + 'static {
         worker: &mut Self::Worker,
         client: &mut Self::Client,
         buffers: Buffers,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> After;
 
     /// After each turn: is the client's unsent output within its limits?

@@ -10,7 +10,7 @@ use russet_commands::dispatch::{Progress, Worker};
 use russet_commands::mail::Letter;
 use russet_commands::node::Node;
 use russet_commands::together::Ran;
-use russet_protocol::RequestLimits;
+use russet_protocol::{Output, RequestLimits};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -89,7 +89,7 @@ impl Service for RussetService {
         Worker::new(self.node.clone())
     }
 
-    fn connect(&self, peer: &Peer, address: Address<Self>, out: &mut Vec<u8>) -> Option<Connected> {
+    fn connect(&self, peer: &Peer, address: Address<Self>, out: &mut Output) -> Option<Connected> {
         let config = &self.node.config;
         if self.node.clients.len() as i64 >= config.int(Directive::MaxClients) {
             self.node.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
@@ -176,7 +176,7 @@ impl Service for RussetService {
         worker: &mut Worker,
         connected: &mut Connected,
         commands: impl Iterator<Item = Args<'a>> + Clone,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> Ran {
         let ran = connected.client.run_together(worker, commands, out);
         self.check_output(connected, out.len());
@@ -188,7 +188,7 @@ impl Service for RussetService {
         worker: &mut Worker,
         connected: &mut Connected,
         args: Args,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> Progress {
         let progress = connected.client.run(worker, args, out);
         self.check_output(connected, out.len());
@@ -229,7 +229,7 @@ impl Service for RussetService {
         worker: &mut Worker,
         connected: &mut Connected,
         letter: Letter,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> After {
         connected.client.letter(worker, letter, out)
     }
@@ -251,7 +251,7 @@ impl Service for RussetService {
         worker: &mut Worker,
         connected: &mut Connected,
         buffers: Buffers,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> After {
         worker.now = self.node.clock.now();
         let after = connected.client.tick(worker, out);

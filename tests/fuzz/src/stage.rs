@@ -11,7 +11,7 @@ use russet_commands::mail::{Letter, Mailbox};
 use russet_commands::node::{AllocatorReport, Host, Node};
 use russet_commands::session::ReplyMode;
 use russet_engine::keyspace::Keyspace;
-use russet_protocol::{Value, decode};
+use russet_protocol::{Output, Value, decode};
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::sync::atomic::Ordering;
@@ -135,7 +135,7 @@ impl Stage {
     fn execute(&mut self, who: usize, args: &OwnedArgs) -> Vec<Value> {
         let client = &mut self.clients[who].client;
         let is_answered = client.session.reply_mode == ReplyMode::On;
-        let mut out = Vec::new();
+        let mut out = Output::default();
         self.worker.read_clock();
         self.worker.begin_batch();
         let progress = client.run(&mut self.worker, args.as_args(), &mut out);
@@ -147,22 +147,22 @@ impl Stage {
             Progress::Blocked => assert!(out.is_empty(), "a client that waits is told nothing"),
             Progress::Busy => panic!("one thread can't find a shard busy"),
         }
-        whole_replies(&out)
+        whole_replies(&out.bytes_from(0))
     }
 
     fn read_mail(&mut self, who: usize) {
         while let Some(letter) = self.clients[who].inbox.take() {
             let is_answer = matches!(letter, Letter::Served { .. } | Letter::Unblock { .. });
-            let mut out = Vec::new();
+            let mut out = Output::default();
             let client = &mut self.clients[who].client;
             let is_answered = is_answer && client.session.reply_mode == ReplyMode::On;
             match client.letter(&mut self.worker, letter, &mut out) {
                 After::Continue => {
-                    let replies = whole_replies(&out).len();
+                    let replies = whole_replies(&out.bytes_from(0)).len();
                     assert!(!is_answered || replies == 1, "a call that waited has one reply");
                 }
                 After::Close if who + 1 < self.clients.len() => self.replace(who),
-                After::Wait | After::Close => drop(whole_replies(&out)),
+                After::Wait | After::Close => drop(whole_replies(&out.bytes_from(0))),
             }
         }
         self.clients[who].client.end_turn();
@@ -170,12 +170,12 @@ impl Stage {
 
     /// The time of a blocked client is over.
     pub fn time_out(&mut self, who: usize) {
-        let mut out = Vec::new();
+        let mut out = Output::default();
         let client = &mut self.clients[who].client;
         let is_answered = client.session.reply_mode == ReplyMode::On;
         let after = client.give_up(&mut self.worker, GiveUp::TimedOut, &mut out);
         if after == After::Continue && is_answered {
-            assert_eq!(whole_replies(&out).len(), 1, "a client that gives up is told so");
+            assert_eq!(whole_replies(&out.bytes_from(0)).len(), 1, "a client that gives up is told so");
         }
     }
 

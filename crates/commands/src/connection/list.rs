@@ -54,7 +54,7 @@ impl Buffers {
             + self.query_free_bytes
             + self.argument_bytes
             + self.queued_bytes
-            + self.output_capacity_bytes
+            + self.output_capacity_bytes.max(self.output_bytes)
     }
 }
 
@@ -148,7 +148,11 @@ fn write_line(out: &mut Vec<u8>, card: &ClientCard, buffers: &Buffers, now: Unix
     let (first, rest) = (unsent.min(REPLY_BUFFER_BYTES), unsent.saturating_sub(REPLY_BUFFER_BYTES));
     let nodes = rest.div_ceil(REPLY_BUFFER_BYTES);
     let node_bytes = if nodes == 0 { 0 } else { capacity.saturating_sub(REPLY_BUFFER_BYTES) };
-    text(format_args!(" multi-mem={queued_bytes} rbs={} rbp={first}", capacity - node_bytes));
+    let buffer_bytes = capacity - node_bytes;
+    // COMPAT: strings that are sent from where they are stored count as well, though the client
+    // takes up no memory for them (`a_reader_that_never_reads_shares_the_value`).
+    let node_bytes = if nodes == 0 { 0 } else { node_bytes.max(rest) };
+    text(format_args!(" multi-mem={queued_bytes} rbs={buffer_bytes} rbp={first}"));
     text(format_args!(" obl={first} oll={nodes} omem={node_bytes}"));
     text(format_args!(" tot-mem={total} events=r cmd={command}"));
     text(format_args!(" user={} redir=-1", names.user.escape_ascii()));

@@ -58,8 +58,8 @@ fn reply_degrees(reply: &mut dyn Sink, degrees: f64) {
     let text = text[..digits].strip_suffix(b".").unwrap_or(&text[..digits]);
     if reply.resp() == Resp::V2 {
         reply.bulk(text);
-    } else if let Some(out) = reply.wire() {
-        out.push(b',');
+    } else if let Some(mut out) = reply.wire() {
+        out.extend_from_slice(b",");
         out.extend_from_slice(text);
         out.extend_from_slice(b"\r\n");
     } else {

@@ -26,7 +26,7 @@ pub fn lrange(ctx: &mut Ctx, args: Args) -> Outcome {
 fn reply_range(reply: &mut dyn Sink, list: ListRef, range: Range<usize>) {
     reply.array(range.len());
     match reply.wire() {
-        Some(out) if range.len() >= DIRECT_ELEMENTS_MIN => {
+        Some(mut out) if range.len() >= DIRECT_ELEMENTS_MIN => {
             out.reserve(reply_bytes(list, range.len()));
             let mut bulks = BulkWriter::new(out);
             list.for_each_in(range, |element| match element {

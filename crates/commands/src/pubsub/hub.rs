@@ -3,11 +3,16 @@
 
 use crate::clients::ClientCard;
 use crate::mail::{Letter, Mailbox};
+use russet_base::SharedBytes;
 use russet_base::glob::Glob;
+use russet_base::shared::shrink_table_beyond;
 use russet_protocol::{Resp, RespWriter, Sink};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
+
+/// Places for names that a table with few of them keeps.
+const NAMES_KEPT_MAX: usize = 1024;
 
 /// One client that listens.
 #[derive(Clone)]
@@ -154,6 +159,7 @@ fn remove(listeners: &RwLock<Listeners>, name: &[u8], id: u64) {
         subscribers.remove(&id);
         if subscribers.is_empty() {
             listeners.remove(name);
+            shrink_table_beyond(&mut listeners, NAMES_KEPT_MAX);
         }
     }
 }
@@ -161,12 +167,12 @@ fn remove(listeners: &RwLock<Listeners>, name: &[u8], id: u64) {
 /// One message in the two spellings, each made when first needed.
 #[derive(Default)]
 struct Letters {
-    v2: Option<Arc<[u8]>>,
-    v3: Option<Arc<[u8]>>,
+    v2: Option<SharedBytes>,
+    v3: Option<SharedBytes>,
 }
 
 impl Letters {
-    fn of(&mut self, resp: Resp, write: impl FnOnce(&mut dyn Sink)) -> Arc<[u8]> {
+    fn of(&mut self, resp: Resp, write: impl FnOnce(&mut dyn Sink)) -> SharedBytes {
         let spelled = match resp {
             Resp::V2 => &mut self.v2,
             Resp::V3 => &mut self.v3,
@@ -175,7 +181,7 @@ impl Letters {
             .get_or_insert_with(|| {
                 let mut bytes = Vec::new();
                 write(&mut RespWriter::new(&mut bytes, resp));
-                bytes.into()
+                SharedBytes::new(bytes)
             })
             .clone()
     }

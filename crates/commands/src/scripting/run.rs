@@ -20,6 +20,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Words of a call that FUNCTION STATS shows.
 pub const WORDS_SHOWN_MAX: usize = 32;
+/// Room for the arguments of commands that an interpreter keeps between runs.
+const ARGS_KEPT_BYTES_MAX: usize = 4096;
 
 /// What runs.
 #[derive(Clone, Copy)]
@@ -97,6 +99,8 @@ pub fn run(ctx: &mut Ctx, lua: &mut Lua, request: &Request) -> Outcome {
     let result = call(lua, request, &mut host);
     let (resp, operations) = (host.resp, host.operations);
     lua.words = host.end();
+    lua.words.clear();
+    lua.words.shrink_beyond(ARGS_KEPT_BYTES_MAX);
     ctx.session.is_in_script = false;
     restore_db(ctx, db);
     let micros = node.clock.monotonic_micros().saturating_sub(started_micros);

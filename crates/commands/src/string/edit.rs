@@ -16,7 +16,7 @@ pub fn append(ctx: &mut Ctx, args: Args) -> Outcome {
     };
     let len = match old_len {
         None => {
-            ctx.keys.put_string(key, more, None);
+            ctx.keys.put_arg(key, (args, 2), None);
             more.len()
         }
         Some(old_len) => {

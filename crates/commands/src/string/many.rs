@@ -53,7 +53,7 @@ fn pairs<'a>(ctx: &Ctx, args: Args<'a>) -> Result<Args<'a>, Refusal> {
 fn write_all(ctx: &mut Ctx, pairs: Args) {
     for at in (0..pairs.len()).step_by(2) {
         let key = pairs.at(at);
-        ctx.keys.put_string(key, pairs.at(at + 1), None);
+        ctx.keys.put_arg(key, (pairs, at + 1), None);
         ctx.keys.wrote(key, Event::string("set"));
     }
 }
@@ -102,7 +102,7 @@ pub fn msetex(ctx: &mut Ctx, args: Args) -> Outcome {
     });
     if is_met {
         for (index, key) in keys.enumerate() {
-            store(ctx, key, args.at(3 + index * 2), deadline);
+            store(ctx, key, (args, 3 + index * 2), deadline);
         }
     }
     ctx.reply.int(i64::from(is_met));

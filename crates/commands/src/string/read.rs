@@ -11,6 +11,7 @@ pub(crate) fn reply_text(reply: &mut dyn Sink, text: Text) {
     match text {
         Text::Int(value) => reply.bulk_int(value),
         Text::Bytes(bytes) => reply.bulk(bytes),
+        Text::Shared(bytes) => reply.bulk_shared(bytes),
     }
 }
 

@@ -114,9 +114,9 @@ fn check_digest(digest: &[u8]) -> Result<(), Refusal> {
 }
 
 pub fn set(ctx: &mut Ctx, args: Args) -> Outcome {
-    let (key, value) = (args.at(1), args.at(2));
+    let key = args.at(1);
     if args.len() == 3 {
-        ctx.keys.put_string(key, value, None);
+        ctx.keys.put_arg(key, (args, 2), None);
         ctx.keys.wrote(key, Event::string("set"));
         ctx.reply.ok();
         return DONE;
@@ -133,7 +133,7 @@ pub fn set(ctx: &mut Ctx, args: Args) -> Outcome {
         }
     };
     if is_met {
-        store(ctx, key, value, options.deadline);
+        store(ctx, key, (args, 2), options.deadline);
         ctx.reply.ok();
     } else {
         ctx.reply.null();
@@ -142,7 +142,7 @@ pub fn set(ctx: &mut Ctx, args: Args) -> Outcome {
 }
 
 fn set_and_reply_old(ctx: &mut Ctx, args: Args, options: &SetOptions) -> Outcome {
-    let (key, value) = (args.at(1), args.at(2));
+    let key = args.at(1);
     let is_met = match ctx.keys.read(key) {
         None => {
             ctx.reply.null();
@@ -155,13 +155,13 @@ fn set_and_reply_old(ctx: &mut Ctx, args: Args, options: &SetOptions) -> Outcome
         }
     };
     if is_met {
-        store(ctx, key, value, options.deadline);
+        store(ctx, key, (args, 2), options.deadline);
     }
     DONE
 }
 
-/// Writes and tells. A deadline in the past deletes the key instead.
-pub(super) fn store(ctx: &mut Ctx, key: &[u8], value: &[u8], deadline: Deadline) {
+/// Writes an argument and tells. A deadline in the past deletes the key instead.
+pub(super) fn store(ctx: &mut Ctx, key: &[u8], value: (Args, usize), deadline: Deadline) {
     let expiry = match deadline {
         Deadline::Unsaid | Deadline::Persist => None,
         Deadline::At(at) if at <= ctx.keys.now => {
@@ -173,7 +173,7 @@ pub(super) fn store(ctx: &mut Ctx, key: &[u8], value: &[u8], deadline: Deadline)
         Deadline::At(at) => Some(at),
         Deadline::Keep => ctx.keys.peek(key).and_then(|old| old.expiry()).map(UnixMillis),
     };
-    ctx.keys.put_string(key, value, expiry);
+    ctx.keys.put_arg(key, value, expiry);
     ctx.keys.wrote(key, Event::string("set"));
     if let Deadline::At(_) = deadline {
         ctx.keys.also(key, Event::generic("expire"));
@@ -184,7 +184,7 @@ pub fn setnx(ctx: &mut Ctx, args: Args) -> Outcome {
     let key = args.at(1);
     let is_free = !ctx.keys.exists(key);
     if is_free {
-        store(ctx, key, args.at(2), Deadline::Unsaid);
+        store(ctx, key, (args, 2), Deadline::Unsaid);
     }
     ctx.reply.int(i64::from(is_free));
     DONE
@@ -192,14 +192,14 @@ pub fn setnx(ctx: &mut Ctx, args: Args) -> Outcome {
 
 pub fn setex(ctx: &mut Ctx, args: Args) -> Outcome {
     let deadline = expiry::seconds_from(ctx.keys.now, args.at(2), ctx.command.spec().full_name)?;
-    store(ctx, args.at(1), args.at(3), deadline);
+    store(ctx, args.at(1), (args, 3), deadline);
     ctx.reply.ok();
     DONE
 }
 
 pub fn psetex(ctx: &mut Ctx, args: Args) -> Outcome {
     let deadline = expiry::millis_from(ctx.keys.now, args.at(2), ctx.command.spec().full_name)?;
-    store(ctx, args.at(1), args.at(3), deadline);
+    store(ctx, args.at(1), (args, 3), deadline);
     ctx.reply.ok();
     DONE
 }
@@ -210,7 +210,7 @@ pub fn getset(ctx: &mut Ctx, args: Args) -> Outcome {
         None => ctx.reply.null(),
         Some(entry) => reply_text(ctx.reply, string::text(&entry)?),
     }
-    store(ctx, key, args.at(2), Deadline::Unsaid);
+    store(ctx, key, (args, 2), Deadline::Unsaid);
     DONE
 }
 

@@ -10,7 +10,7 @@ use russet_base::OwnedArgs;
 use russet_engine::event::EventClasses;
 use russet_engine::keyspace::Place;
 use russet_engine::store::shard_set::ShardSet;
-use russet_protocol::decode;
+use russet_protocol::{Output, decode};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
@@ -51,12 +51,12 @@ impl Crowd {
     /// One client's replies as one line, `(blocked)`, or `(busy)` if it is to be said again.
     pub fn say(&mut self, who: usize, line: &str) -> String {
         let args: OwnedArgs = line.split(' ').filter(|word| !word.is_empty()).collect();
-        let mut out = Vec::new();
+        let mut out = Output::default();
         self.desk.worker.read_clock();
         self.desk.worker.begin_batch();
         let client = &mut self.clients[who].client;
         match client.run(&mut self.desk.worker, args.as_args(), &mut out) {
-            Progress::Done => shown(&out),
+            Progress::Done => shown(&out.bytes_from(0)),
             Progress::Blocked => "(blocked)".to_owned(),
             Progress::Busy => "(busy)".to_owned(),
         }
@@ -67,11 +67,11 @@ impl Crowd {
     pub fn read(&mut self, who: usize) -> String {
         let Connected { client, inbox } = &mut self.clients[who];
         let Some(letter) = inbox.0.lock().unwrap().pop_front() else { return "(none)".to_owned() };
-        let mut out = Vec::new();
+        let mut out = Output::default();
         let was_waiting = !client.may_run();
         match client.letter(&mut self.desk.worker, letter, &mut out) {
             After::Close => "(closed)".to_owned(),
-            _ if !out.is_empty() => shown(&out),
+            _ if !out.is_empty() => shown(&out.bytes_from(0)),
             After::Continue => "(ready)".to_owned(),
             After::Wait if was_waiting => "(blocked)".to_owned(),
             After::Wait => "(stale)".to_owned(),
@@ -90,9 +90,9 @@ impl Crowd {
 
     /// Ends a client's wait from its own side.
     pub fn give_up(&mut self, who: usize, why: GiveUp) -> String {
-        let mut out = Vec::new();
+        let mut out = Output::default();
         match self.clients[who].client.give_up(&mut self.desk.worker, why, &mut out) {
-            After::Continue => shown(&out),
+            After::Continue => shown(&out.bytes_from(0)),
             _ => "(too late)".to_owned(),
         }
     }

@@ -74,7 +74,7 @@ pub fn range(
     let is_bulks_only = scores == Scores::Without || reply.resp() == Resp::V2;
     if ranks.len() >= DIRECT_MEMBERS_MIN
         && is_bulks_only
-        && let Some(out) = reply.wire()
+        && let Some(mut out) = reply.wire()
     {
         out.reserve(ranks.len() * REPLY_BYTES_ABOUT);
         let mut bulks = BulkWriter::new(out);

@@ -5,8 +5,13 @@ use crate::types::bits;
 use crate::types::blob::Blob;
 use crate::types::list::IntText;
 use crate::value::{Object, PackedTag, WrongType};
-use russet_base::num;
+use russet_base::limits::LONG_STRING_BYTES;
+use russet_base::{Args, SharedBytes, num};
 use smallvec::SmallVec;
+use std::sync::Arc;
+
+// A long argument is no value that could lie inside an entry.
+const _: () = assert!(LONG_STRING_BYTES > INLINE_VALUE_MAX);
 
 /// Longest text that OBJECT ENCODING calls `embstr`.
 pub const EMBEDDED_BYTES_MAX: usize = 44;
@@ -23,6 +28,8 @@ const DOUBLING_BYTES_MAX: usize = 1024 * 1024;
 pub enum Text<'a> {
     Int(i64),
     Bytes(&'a [u8]),
+    /// In a buffer of its own, which others may keep.
+    Shared(&'a SharedBytes),
 }
 
 /// A string's bytes that can be kept beside those of others.
@@ -44,6 +51,7 @@ impl<'a> Text<'a> {
     pub fn into_bytes(self) -> TextBytes<'a> {
         match self {
             Text::Bytes(bytes) => TextBytes::Stored(bytes),
+            Text::Shared(bytes) => TextBytes::Stored(bytes),
             Text::Int(value) => TextBytes::Written(IntText::new(value)),
         }
     }
@@ -52,6 +60,7 @@ impl<'a> Text<'a> {
     pub fn with_bytes<R>(self, action: impl FnOnce(&[u8]) -> R) -> R {
         match self {
             Text::Bytes(bytes) => action(bytes),
+            Text::Shared(bytes) => action(bytes),
             Text::Int(value) => action(IntText::new(value).as_bytes()),
         }
     }
@@ -59,6 +68,7 @@ impl<'a> Text<'a> {
     pub fn len(self) -> usize {
         match self {
             Text::Bytes(bytes) => bytes.len(),
+            Text::Shared(bytes) => bytes.len(),
             Text::Int(value) => num::i64_len(value),
         }
     }
@@ -72,6 +82,7 @@ impl<'a> Text<'a> {
         match self {
             Text::Int(value) => Some(value),
             Text::Bytes(bytes) => num::parse_i64(bytes),
+            Text::Shared(bytes) => num::parse_i64(bytes),
         }
     }
 }
@@ -83,7 +94,7 @@ pub fn text<'a>(entry: &EntryRef<'a, Object>) -> Result<Text<'a>, WrongType> {
         View::Int(value) => Ok(Text::Int(value)),
         View::Bytes(bytes) => Ok(Text::Bytes(bytes)),
         View::Packed(tag, bytes) if tag == PackedTag::EditedString as u8 => Ok(Text::Bytes(bytes)),
-        View::Object(Object::String(bytes)) => Ok(Text::Bytes(bytes)),
+        View::Object(Object::String(bytes)) => Ok(Text::Shared(bytes)),
         _ => Err(WrongType),
     }
 }
@@ -99,7 +110,16 @@ pub fn encode(bytes: &[u8]) -> NewValue<'_, Object> {
     if bytes.len() <= INLINE_VALUE_MAX {
         return NewValue::Bytes(bytes);
     }
-    NewValue::Object(Box::new(Object::String(bytes.to_vec())))
+    NewValue::Object(Object::string(bytes.to_vec()))
+}
+
+/// As [`encode`], for an argument that may have a buffer of its own: then that is the value.
+#[inline]
+pub fn encode_arg(args: Args<'_>, index: usize) -> NewValue<'_, Object> {
+    match args.shared(index) {
+        Some(bytes) => NewValue::Object(Box::new(Object::String(bytes.clone()))),
+        None => encode(args.at(index)),
+    }
 }
 
 /// As OBJECT ENCODING reports it.
@@ -182,8 +202,7 @@ pub fn edit<'e>(
         let Some(Object::String(bytes)) = entry.object_mut() else {
             return Err(WrongType);
         };
-        reserve(bytes, len);
-        return Ok(Editable::Long(bytes));
+        return Ok(Editable::Long(sole(bytes, len)));
     }
     entry.blob().map(Editable::Short).ok_or(WrongType)
 }
@@ -199,8 +218,21 @@ fn make_editable(entry: &mut EntryMut<'_, Object>, len: usize) -> Result<(), Wro
     }
     let mut bytes = Vec::with_capacity(len);
     old.with_bytes(|old| bytes.extend_from_slice(old));
-    entry.set_object(Box::new(Object::String(bytes)));
+    entry.set_object(Object::string(bytes));
     Ok(())
+}
+
+/// A string that nobody else has, with room for `len` bytes: a copy if somebody does.
+fn sole(bytes: &mut SharedBytes, len: usize) -> &mut Vec<u8> {
+    if Arc::get_mut(bytes).is_none() {
+        let mut copy = Vec::with_capacity(bytes.len());
+        copy.extend_from_slice(bytes);
+        reserve(&mut copy, len);
+        *bytes = Arc::new(copy);
+    }
+    let bytes = Arc::make_mut(bytes);
+    reserve(bytes, len);
+    bytes
 }
 
 /// Makes room in steps that grow with the string, so that many small additions cost few copies.
@@ -218,5 +250,5 @@ pub fn adopt(bytes: &mut Vec<u8>) -> NewValue<'_, Object> {
     if bytes.len() <= EDITED_INLINE_MAX {
         return NewValue::Packed(PackedTag::EditedString as u8, bytes);
     }
-    NewValue::Object(Box::new(Object::String(std::mem::take(bytes))))
+    NewValue::Object(Object::string(std::mem::take(bytes)))
 }

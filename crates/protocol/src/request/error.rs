@@ -1,5 +1,6 @@
 //! What is said to a client whose request can't be understood, before its connection is closed.
 
+use crate::output::Wire;
 use std::fmt;
 
 /// A request that breaks the protocol. After it nothing on the stream can be trusted.
@@ -22,7 +23,8 @@ pub enum ProtocolError {
 impl ProtocolError {
     /// The error as a reply, its line end included. The byte that stood in place of a `$` goes out
     /// as it came, so this is not always text.
-    pub fn write_reply(self, out: &mut Vec<u8>) {
+    pub fn write_reply<'o>(self, out: impl Into<Wire<'o>>) {
+        let mut out = out.into();
         match self {
             ProtocolError::ExpectedDollar(found) => {
                 // A line break would end the error early.

@@ -5,9 +5,10 @@ use super::{
     inline,
 };
 use russet_base::Span;
+use russet_base::args::ARGS_BYTES_MAX;
 
-/// Longest request: offsets into it are spans of 32 bits.
-const REQUEST_BYTES_MAX: usize = u32::MAX as usize;
+/// Longest request, long arguments apart: offsets into it are spans of 32 bits.
+const REQUEST_BYTES_MAX: usize = ARGS_BYTES_MAX;
 /// What ends each header and stands after each bulk string.
 ///
 /// DIFFERS: Redis skips two bytes, whatever they are; Valkey refuses others, and so do we, since
@@ -42,6 +43,8 @@ enum Stage {
     BulkHeader,
     /// The content of a bulk string of this length.
     Bulk(usize),
+    /// The line end behind a bulk string whose content was read apart.
+    BulkEnd,
 }
 
 /// A header line: its first byte, what it holds from there to its CR, and where the next begins.
@@ -133,7 +136,19 @@ impl Progress {
     ) -> Result<Outcome, ProtocolError> {
         let mut position = self.position;
         let mut left = self.arguments_left;
-        let mut known = if let Stage::Bulk(len) = self.stage { Some(len) } else { None };
+        let mut known = None;
+        match self.stage {
+            Stage::Bulk(len) => known = Some(len),
+            Stage::BulkEnd => {
+                let next = position + LINE_END_BYTES;
+                match buffer.get(position..next) {
+                    None => return Ok(Outcome::Incomplete { needed: next }),
+                    Some(end) if end != LINE_END => return Err(ProtocolError::InvalidLineEnd),
+                    Some(_) => (position, left) = (next, left - 1),
+                }
+            }
+            _ => {}
+        }
         while left > 0 {
             let len = match known.take() {
                 Some(len) => len,
@@ -167,6 +182,16 @@ impl Progress {
             left -= 1;
         }
         Ok(Outcome::Command { consumed: position, in_scratch: false })
+    }
+
+    /// The bulk string in progress: where its content begins, and its length.
+    pub(super) fn bulk(&self) -> Option<(usize, usize)> {
+        if let Stage::Bulk(len) = self.stage { Some((self.position, len)) } else { None }
+    }
+
+    /// The content of the bulk string in progress is not in the buffer: its line end comes next.
+    pub(super) fn skip_bulk(&mut self) {
+        self.stage = Stage::BulkEnd;
     }
 
     fn save(&mut self, stage: Stage, position: usize, arguments_left: usize) {

@@ -1,9 +1,10 @@
 //! One connection: its socket, what came in and is not run yet, what is to go out.
 
+use super::input::LongInput;
 use super::stream::Stream;
 use super::{Buffers, Service};
 use russet_commands::mail::Letter;
-use russet_protocol::Batch;
+use russet_protocol::{Batch, Output};
 use std::collections::VecDeque;
 
 pub struct Connection<S: Service> {
@@ -14,14 +15,15 @@ pub struct Connection<S: Service> {
     /// Input that was not run yet. Empty for an idle connection: reading goes through a buffer of
     /// the thread.
     pub input: Vec<u8>,
+    /// The long argument that the input breaks off in.
+    pub long_input: Option<Box<LongInput>>,
     pub batch: Batch,
     /// The batch holds the first commands of the input: they were parsed ahead.
     pub is_parsed: bool,
     /// How much came at once, the last time.
     pub last_read_bytes: usize,
-    /// Output that the socket did not take yet, from `sent` on.
-    pub output: Vec<u8>,
-    pub sent: usize,
+    /// Output that the socket did not take yet.
+    pub output: Output,
     pub is_readable: bool,
     pub is_writable: bool,
     /// The other side may have closed behind what it sent, which is reported only once: reading
@@ -36,15 +38,28 @@ pub struct Connection<S: Service> {
 
 impl<S: Service> Connection<S> {
     pub fn output_bytes(&self) -> usize {
-        self.output.len() - self.sent
+        self.output.unsent_bytes()
+    }
+
+    /// Whether its input may hold complete commands: not while it breaks off in a long argument.
+    pub fn has_input_to_run(&self) -> bool {
+        !self.input.is_empty() && self.long_input.is_none()
+    }
+
+    /// Input that was not run yet, long arguments included.
+    pub fn input_bytes(&self) -> usize {
+        let long_bytes = self.long_input.as_ref().map_or(0, |long| long.filled_bytes());
+        self.input.len() + long_bytes + self.batch.supplied_bytes()
     }
 
     /// What it holds between turns. A buffer with nothing in it goes back to the thread.
     pub fn buffers(&self) -> Buffers {
         let output_bytes = self.output_bytes();
         Buffers {
-            input_bytes: self.input.len(),
-            input_capacity_bytes: self.input.capacity(),
+            input_bytes: self.input_bytes(),
+            input_capacity_bytes: self.input.capacity()
+                + self.long_input.as_ref().map_or(0, |long| long.capacity_bytes())
+                + self.batch.supplied_bytes(),
             output_bytes,
             output_capacity_bytes: if output_bytes == 0 { 0 } else { self.output.capacity() },
         }

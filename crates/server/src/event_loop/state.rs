@@ -8,12 +8,14 @@ use super::mailbox::{Address, Give, Inbox, Message};
 use super::owner::{Ownership, Pulse};
 use super::stream::{Listener, Peer, Stream};
 use super::timers::Timers;
-use super::turn::{Thread, Verdict, flush};
+use super::output::flush;
+use super::turn::{Thread, Verdict};
 use super::{Service, mailbox};
 use mio::event::Event;
 use mio::{Events, Interest, Poll, Token, Waker};
 use russet_base::limits::LOOP_EVENTS_MAX;
 use russet_commands::mail::Letter;
+use russet_protocol::Output;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -237,11 +239,11 @@ impl<S: Service> EventLoop<S> {
         let slot = state.claim_slot();
         let generation = state.slots[slot].generation;
         let address = Address { inbox: self.inbox.clone(), slot, generation };
-        let mut output = Vec::new();
+        let mut output = Output::default();
         let mut stream = stream;
         let Some(client) = thread.service.connect(peer, address, &mut output) else {
             // The refusal is a courtesy: whether it arrives or not, the socket is closed.
-            drop(stream.write(&output));
+            drop(stream.write(&output.bytes_from(0)));
             state.free.push(slot);
             self.connections.fetch_sub(1, Ordering::Relaxed);
             return;
@@ -254,11 +256,11 @@ impl<S: Service> EventLoop<S> {
             stream,
             client,
             input: Vec::new(),
+            long_input: None,
             batch: Default::default(),
             is_parsed: false,
             last_read_bytes: 0,
             output,
-            sent: 0,
             is_readable: false,
             is_writable: true,
             may_have_ended: false,

@@ -3,7 +3,7 @@
 use mio::event::Source;
 use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use mio::{Interest, Registry, Token};
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::os::fd::AsRawFd;
 
 /// Who is at the other end, as CLIENT LIST shows it.
@@ -34,6 +34,20 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => stream.read(into),
             Stream::Unix(stream) => stream.read(into),
+        }
+    }
+
+    pub fn read_vectored(&mut self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.read_vectored(into),
+            Stream::Unix(stream) => stream.read_vectored(into),
+        }
+    }
+
+    pub fn write_vectored(&mut self, runs: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.write_vectored(runs),
+            Stream::Unix(stream) => stream.write_vectored(runs),
         }
     }
 

@@ -3,12 +3,16 @@
 use super::Service;
 use super::ahead::{AHEAD_BYTES_MAX, AHEAD_MAX};
 use super::connection::Connection;
+use super::input::LongInput;
+use super::output::flush;
 use super::owner::Ownership;
 use russet_commands::client::After;
 use russet_commands::dispatch::Progress;
 use russet_commands::mail::Letter;
+use russet_base::shared::shrink_beyond;
 use russet_commands::together::TOGETHER_MAX;
 use std::io::{self, ErrorKind};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// How much is read at once, by every connection of a thread into the same buffer.
@@ -17,6 +21,9 @@ const READ_BYTES: usize = 64 * 1024;
 const BATCH_COMMANDS_MAX: usize = TOGETHER_MAX;
 /// Reads of one turn: then the other connections get theirs.
 const READS_MAX: usize = 16;
+/// A connection whose input breaks off within a command keeps this much room for it, or twice what
+/// it has.
+const INPUT_KEPT_BYTES_MAX: usize = 4 * READ_BYTES;
 /// A thread keeps an output buffer of up to this size between turns.
 const OUTPUT_KEPT_BYTES_MAX: usize = 256 * 1024;
 
@@ -55,9 +62,7 @@ impl<S: Service> Thread<S> {
     pub fn turn(&mut self, connection: &mut Connection<S>, ownership: &Ownership) -> Verdict {
         // An idle connection has no buffer of its own: replies go to the thread's, and what the
         // socket does not take stays with the connection.
-        if connection.output.is_empty() {
-            connection.output = std::mem::take(&mut self.out);
-        }
+        connection.output.borrow_buffer(&mut self.out);
         let mut verdict = self.act(connection, ownership);
         if self.service.is_cut_off(&connection.client) {
             verdict = Verdict::Close;
@@ -76,12 +81,8 @@ impl<S: Service> Thread<S> {
         if verdict == Verdict::Keep {
             self.service.turn_over(&mut connection.client);
         }
-        if connection.output_bytes() == 0 {
-            connection.sent = 0;
-            connection.output.clear();
-            self.out = std::mem::take(&mut connection.output);
-            self.out.shrink_to(OUTPUT_KEPT_BYTES_MAX);
-        }
+        connection.output.return_buffer(&mut self.out);
+        shrink_beyond(&mut self.out, OUTPUT_KEPT_BYTES_MAX);
         verdict
     }
 
@@ -108,7 +109,7 @@ impl<S: Service> Thread<S> {
                 return Verdict::Close;
             }
         }
-        if !connection.input.is_empty() && self.service.may_run(&connection.client) {
+        if connection.has_input_to_run() && self.service.may_run(&connection.client) {
             let mut input = std::mem::take(&mut connection.input);
             let verdict = self.run_input(connection, &mut input, ownership);
             connection.input = input;
@@ -154,6 +155,9 @@ impl<S: Service> Thread<S> {
 
     /// Reads behind input that is there already: a large argument, or a client that waits.
     fn read_more(&mut self, connection: &mut Connection<S>, own: &Ownership) -> Verdict {
+        if let Some(long) = connection.long_input.take() {
+            return self.read_long(connection, long, own);
+        }
         let have = connection.input.len();
         let wanted = connection.batch.needed().saturating_sub(have).clamp(READ_BYTES, 1 << 24);
         match self.read_behind(connection, wanted) {
@@ -162,7 +166,7 @@ impl<S: Service> Thread<S> {
                 self.received(connection, count, wanted);
                 // Together they were too much to be read ahead.
                 connection.last_read_bytes += have;
-                if !self.service.may_hold_input(&connection.client, connection.input.len()) {
+                if !self.service.may_hold_input(&connection.client, connection.input_bytes()) {
                     return Verdict::Close;
                 }
                 if !self.service.may_run(&connection.client) {
@@ -175,6 +179,40 @@ impl<S: Service> Thread<S> {
             }
             Err(error) => read_failed(connection, error.kind()),
         }
+    }
+
+    /// Reads a long argument, and what comes behind it.
+    fn read_long(
+        &mut self,
+        connection: &mut Connection<S>,
+        mut long: Box<LongInput>,
+        own: &Ownership,
+    ) -> Verdict {
+        let before = long.filled_bytes();
+        let result = long.read(&mut connection.stream, &mut self.read_buffer);
+        let behind = result.as_ref().map_or(0, |(count, _)| count + before - long.filled_bytes());
+        connection.input.extend_from_slice(&self.read_buffer[..behind]);
+        if long.is_complete() {
+            connection.batch.supply(long.finish());
+        } else {
+            connection.long_input = Some(long);
+        }
+        match result {
+            Ok((0, _)) => return at_end(connection),
+            Ok((count, room)) => self.received(connection, count, room),
+            Err(error) => return read_failed(connection, error.kind()),
+        }
+        connection.last_read_bytes = connection.last_read_bytes.max(AHEAD_BYTES_MAX);
+        if !self.service.may_hold_input(&connection.client, connection.input_bytes()) {
+            return Verdict::Close;
+        }
+        if connection.long_input.is_some() {
+            return Verdict::Keep;
+        }
+        let mut input = std::mem::take(&mut connection.input);
+        let verdict = self.run_input(connection, &mut input, own);
+        connection.input = input;
+        verdict
     }
 
     /// Reads up to `wanted` bytes to the end of a connection's input. Little is copied from the
@@ -222,6 +260,11 @@ impl<S: Service> Thread<S> {
         let (verdict, consumed) = self.run_commands(connection, input, own);
         if consumed < input.len() {
             input.drain(..consumed);
+            if let Some(part) = self.begin_long(connection, input) {
+                input.drain(part);
+            }
+            let kept_max = INPUT_KEPT_BYTES_MAX.max(2 * input.len());
+            shrink_beyond(input, kept_max);
             return verdict;
         }
         let mut emptied = std::mem::take(input);
@@ -241,8 +284,30 @@ impl<S: Service> Thread<S> {
         own: &Ownership,
     ) -> Verdict {
         let (verdict, consumed) = self.run_commands(connection, bytes, own);
-        rest.extend_from_slice(&bytes[consumed..]);
+        let mut bytes = &bytes[consumed..];
+        if let Some(long) = self.begin_long(connection, bytes) {
+            rest.extend_from_slice(&bytes[..long.start]);
+            bytes = &bytes[long.end..];
+        }
+        rest.extend_from_slice(bytes);
         verdict
+    }
+
+    /// If the input breaks off in a long argument, that is read apart from now on: returns which
+    /// part of the input was taken for it.
+    fn begin_long(&self, connection: &mut Connection<S>, input: &[u8]) -> Option<Range<usize>> {
+        if !self.service.may_run(&connection.client) {
+            return None;
+        }
+        let arg = connection.batch.long_arg()?;
+        let end = input.len().min(arg.start + arg.len);
+        let long = LongInput::new(input.get(arg.start..end)?, arg.len);
+        if long.is_complete() {
+            connection.batch.supply(long.finish());
+        } else {
+            connection.long_input = Some(Box::new(long));
+        }
+        Some(arg.start..end)
     }
 
     /// Runs the complete commands of `bytes`; how many bytes of them are done with.
@@ -278,6 +343,7 @@ impl<S: Service> Thread<S> {
                 break verdict;
             }
         };
+        batch.shrink();
         connection.batch = batch;
         service.end_turn(&mut self.worker, &mut connection.client);
         (verdict, done)
@@ -357,23 +423,3 @@ fn read_failed<S: Service>(connection: &mut Connection<S>, kind: ErrorKind) -> V
     }
 }
 
-/// Writes what the socket takes. False if the connection is broken.
-pub fn flush<S: Service>(connection: &mut Connection<S>) -> bool {
-    while connection.sent < connection.output.len() && connection.is_writable {
-        match connection.stream.write(&connection.output[connection.sent..]) {
-            Ok(0) => return false,
-            Ok(count) => connection.sent += count,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => connection.is_writable = false,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(_) => return false,
-        }
-    }
-    if connection.sent == connection.output.len() {
-        connection.sent = 0;
-        connection.output.clear();
-    } else if connection.sent > connection.output.len() / 2 {
-        connection.output.drain(..connection.sent);
-        connection.sent = 0;
-    }
-    true
-}

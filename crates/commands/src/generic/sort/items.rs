@@ -118,7 +118,7 @@ impl Items {
                 // What has no number counts as 0.
                 (_, None) => item.key = number_key(0.0),
                 (_, Some(Text::Int(value))) => item.key = number_key(value as f64),
-                (_, Some(Text::Bytes(bytes))) => match number(bytes) {
+                (_, Some(text)) => match text.with_bytes(number) {
                     Ok(number) => item.key = number_key(number),
                     Err(refused) => outcome = Err(refused),
                 },

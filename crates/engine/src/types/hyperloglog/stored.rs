@@ -24,6 +24,7 @@ impl From<WrongType> for Fault {
 fn bytes<'a>(entry: &EntryRef<'a, Object>) -> Result<&'a [u8], Fault> {
     match string::text(entry)? {
         Text::Bytes(bytes) => Ok(bytes),
+        Text::Shared(bytes) => Ok(bytes),
         Text::Int(_) => Err(Fault::NotHyperLogLog),
     }
 }
@@ -97,7 +98,7 @@ pub fn make_dense(entry: &mut EntryMut<'_, Object>) -> Result<bool, Fault> {
         return Ok(false);
     }
     let dense = to_dense(bytes(&entry.as_ref())?)?;
-    entry.set_object(Box::new(Object::String(dense)));
+    entry.set_object(Object::string(dense));
     Ok(true)
 }
 
