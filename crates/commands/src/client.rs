@@ -132,7 +132,8 @@ impl Client {
         match self.session.pending.take() {
             Some(pending) if !pending.is_over() => {
                 let deadline = UnixMillis(worker.now.0 + ACKNOWLEDGED_WITHIN_MS);
-                let withheld = Withheld { reply: out.bytes_from(before).into_owned(), pending, deadline };
+                let withheld =
+                    Withheld { reply: out.bytes_from(before).into_owned(), pending, deadline };
                 self.session.hold = Hold::Others(Box::new(withheld));
                 Progress::Blocked
             }

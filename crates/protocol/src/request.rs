@@ -3,9 +3,9 @@
 
 mod error;
 mod inline;
-mod scan;
 #[cfg(test)]
 mod long_tests;
+mod scan;
 mod short;
 #[cfg(test)]
 mod tests;

@@ -175,7 +175,11 @@ impl Stage {
         let is_answered = client.session.reply_mode == ReplyMode::On;
         let after = client.give_up(&mut self.worker, GiveUp::TimedOut, &mut out);
         if after == After::Continue && is_answered {
-            assert_eq!(whole_replies(&out.bytes_from(0)).len(), 1, "a client that gives up is told so");
+            assert_eq!(
+                whole_replies(&out.bytes_from(0)).len(),
+                1,
+                "a client that gives up is told so"
+            );
         }
     }
 

@@ -6,10 +6,10 @@ use super::connection::Connection;
 use super::input::LongInput;
 use super::output::flush;
 use super::owner::Ownership;
+use russet_base::shared::shrink_beyond;
 use russet_commands::client::After;
 use russet_commands::dispatch::Progress;
 use russet_commands::mail::Letter;
-use russet_base::shared::shrink_beyond;
 use russet_commands::together::TOGETHER_MAX;
 use std::io::{self, ErrorKind};
 use std::ops::Range;
@@ -422,4 +422,3 @@ fn read_failed<S: Service>(connection: &mut Connection<S>, kind: ErrorKind) -> V
         _ => Verdict::Close,
     }
 }
-
