@@ -125,8 +125,8 @@ impl<'a> ListRef<'a> {
     }
 
     /// The name that OBJECT ENCODING gives. One that is not large is always within the listpack's
-    /// limits, except that the directive may have been lowered since; Redis too looks only at the next
-    /// edit.
+    /// limits, except that the directive may have been lowered since; Redis too looks only at the
+    /// next edit.
     pub fn encoding(self) -> &'static str {
         match self {
             ListRef::Large(list) if list.is_quicklist() => "quicklist",
@@ -223,24 +223,20 @@ impl<'a> ListRef<'a> {
 
 /// A list to change.
 pub enum ListMut<'a, B: Blob> {
-    Packed(&'a mut B),
-    Medium(&'a mut B),
+    /// Packed or of medium size, which an edit may change: once it is empty it is packed.
+    InEntry(&'a mut B),
     Large(&'a mut LargeList),
 }
 
-impl<'a, B: Blob> ListMut<'a, B> {
-    /// The list that lies inside its table entry as these bytes.
-    #[inline]
-    pub fn of_blob(blob: &'a mut B) -> Self {
-        if medium::is_medium(blob.bytes()) { ListMut::Medium(blob) } else { ListMut::Packed(blob) }
-    }
+#[inline]
+fn is_medium(blob: &impl Blob) -> bool {
+    medium::is_medium(blob.bytes())
 }
 
 impl<B: Blob> ListMut<'_, B> {
     pub fn as_ref(&self) -> ListRef<'_> {
         match self {
-            ListMut::Packed(blob) => ListRef::Packed(blob.bytes()),
-            ListMut::Medium(blob) => ListRef::Medium(blob.bytes()),
+            ListMut::InEntry(blob) => ListRef::of_bytes(blob.bytes()),
             ListMut::Large(list) => ListRef::Large(list),
         }
     }
@@ -258,11 +254,11 @@ impl<B: Blob> ListMut<'_, B> {
     #[must_use]
     pub fn outgrows(&mut self, growth: Extent, limits: ListLimits) -> Option<Form> {
         let form = match self {
-            ListMut::Packed(blob) => {
-                limits::form_of_packed(packed::size(blob.bytes()), growth, limits)
-            }
-            ListMut::Medium(blob) => {
+            ListMut::InEntry(blob) if is_medium(*blob) => {
                 limits::form_of_entries(medium::run(blob.bytes()).size(), growth, limits)
+            }
+            ListMut::InEntry(blob) => {
+                limits::form_of_packed(packed::size(blob.bytes()), growth, limits)
             }
             ListMut::Large(list) => {
                 list.grow(growth, limits);
@@ -275,8 +271,8 @@ impl<B: Blob> ListMut<'_, B> {
     #[inline]
     fn form(&self) -> Form {
         match self {
-            ListMut::Packed(_) => Form::Packed,
-            ListMut::Medium(_) => Form::Medium,
+            ListMut::InEntry(blob) if is_medium(*blob) => Form::Medium,
+            ListMut::InEntry(_) => Form::Packed,
             ListMut::Large(_) => Form::Large,
         }
     }
@@ -286,10 +282,10 @@ impl<B: Blob> ListMut<'_, B> {
     #[must_use]
     pub fn settle(&mut self, limits: ListLimits, cause: Settling) -> Option<Form> {
         let form = match self {
-            ListMut::Packed(_) => Form::Packed,
-            ListMut::Medium(blob) => {
+            ListMut::InEntry(blob) if is_medium(*blob) => {
                 limits::form_after_shrinking(medium::run(blob.bytes()).bytes.len())
             }
+            ListMut::InEntry(_) => Form::Packed,
             ListMut::Large(list) => list.settle(limits, cause),
         };
         (form < self.form()).then_some(form)
@@ -306,8 +302,8 @@ impl<B: Blob> ListMut<'_, B> {
         elements: impl DoubleEndedIterator<Item = Element<'e>>,
     ) {
         match self {
-            ListMut::Packed(blob) => packed::push(*blob, end, elements),
-            ListMut::Medium(blob) => medium::push(*blob, end, elements),
+            ListMut::InEntry(blob) if is_medium(*blob) => medium::push(*blob, end, elements),
+            ListMut::InEntry(blob) => packed::push(*blob, end, elements),
             ListMut::Large(list) => list.push(end, elements),
         }
     }
@@ -315,8 +311,8 @@ impl<B: Blob> ListMut<'_, B> {
     /// Removes up to `count` elements from one end, shown to `visit` from that end inwards.
     pub fn pop(&mut self, end: End, count: usize, visit: impl FnMut(Element<'_>)) {
         match self {
-            ListMut::Packed(blob) => packed::pop(*blob, end, count, visit),
-            ListMut::Medium(blob) => medium::pop(*blob, end, count, visit),
+            ListMut::InEntry(blob) if is_medium(*blob) => medium::pop(*blob, end, count, visit),
+            ListMut::InEntry(blob) => packed::pop(*blob, end, count, visit),
             ListMut::Large(list) => list.pop(end, count, visit),
         }
     }
@@ -346,8 +342,10 @@ impl<B: Blob> ListMut<'_, B> {
         element: Element<'_>,
     ) -> Option<usize> {
         match self {
-            ListMut::Packed(blob) => packed::insert(*blob, place, pivot, element),
-            ListMut::Medium(blob) => medium::insert(*blob, place, pivot, element),
+            ListMut::InEntry(blob) if is_medium(*blob) => {
+                medium::insert(*blob, place, pivot, element)
+            }
+            ListMut::InEntry(blob) => packed::insert(*blob, place, pivot, element),
             ListMut::Large(list) => list.insert(place, pivot, element),
         }
     }
@@ -355,8 +353,8 @@ impl<B: Blob> ListMut<'_, B> {
     /// Replaces the element at `index`; `false` if there is none.
     pub fn set(&mut self, index: usize, element: Element<'_>) -> bool {
         match self {
-            ListMut::Packed(blob) => packed::set(*blob, index, element),
-            ListMut::Medium(blob) => medium::set(*blob, index, element),
+            ListMut::InEntry(blob) if is_medium(*blob) => medium::set(*blob, index, element),
+            ListMut::InEntry(blob) => packed::set(*blob, index, element),
             ListMut::Large(list) => list.set(index, element),
         }
     }
@@ -364,8 +362,8 @@ impl<B: Blob> ListMut<'_, B> {
     /// Removes what equals `wanted`, within the quota; how many that were.
     pub fn remove(&mut self, quota: Quota, wanted: Element<'_>) -> usize {
         match self {
-            ListMut::Packed(blob) => packed::remove(*blob, quota, wanted),
-            ListMut::Medium(blob) => medium::remove(*blob, quota, wanted),
+            ListMut::InEntry(blob) if is_medium(*blob) => medium::remove(*blob, quota, wanted),
+            ListMut::InEntry(blob) => packed::remove(*blob, quota, wanted),
             ListMut::Large(list) => list.remove(quota, wanted),
         }
     }
@@ -373,8 +371,8 @@ impl<B: Blob> ListMut<'_, B> {
     /// Keeps only the elements of `range`, which is cut to the list.
     pub fn trim(&mut self, range: Range<usize>) {
         match self {
-            ListMut::Packed(blob) => packed::trim(*blob, range),
-            ListMut::Medium(blob) => medium::trim(*blob, range),
+            ListMut::InEntry(blob) if is_medium(*blob) => medium::trim(*blob, range),
+            ListMut::InEntry(blob) => packed::trim(*blob, range),
             ListMut::Large(list) => list.trim(range),
         }
     }

@@ -9,7 +9,8 @@
 //! | 4..6 | bytes of spare room behind them |
 //! | 6.. | spare room, entries, spare room |
 //!
-//! Whether a list may have this form is said by `limits.rs`; callers ask first.
+//! Once it is empty it is no bytes at all, which are a packed list. Whether a list may have this
+//! form is said by `limits.rs`; callers ask first.
 
 use super::entries::{Entries, Quota, Run};
 use super::entry::{self, Entry};
@@ -197,9 +198,9 @@ pub fn insert(
     pivot: Element<'_>,
     element: Element<'_>,
 ) -> Option<usize> {
-    let mut frame = Frame::of(blob.bytes());
     let first = Quota { limit: 1, from_back: false };
     let found = run(blob.bytes()).matches(pivot, first).pop()?;
+    let mut frame = Frame::of(blob.bytes());
     let at = match place {
         Place::Before => found.start,
         Place::After => found.end,

@@ -33,7 +33,7 @@ pub fn edit<R>(
 ) -> Result<R, WrongType> {
     if is_packed(entry) {
         let mut blob = entry.blob().expect("a packed value is bytes");
-        return Ok(edit(&mut ListMut::of_blob(&mut blob)));
+        return Ok(edit(&mut ListMut::InEntry(&mut blob)));
     }
     match entry.object_mut() {
         Some(Object::List(list)) => Ok(edit(&mut ListMut::Large(list))),

@@ -62,7 +62,7 @@ impl Held {
     fn list(&mut self) -> ListMut<'_, Vec<u8>> {
         match &mut self.large {
             Some(large) => ListMut::Large(large),
-            None => ListMut::of_blob(&mut self.bytes),
+            None => ListMut::InEntry(&mut self.bytes),
         }
     }
 
@@ -127,7 +127,19 @@ fn step_ends(held: &mut Held, model: &mut Model, dice: &mut Dice, growing: bool)
     }
     let count = dice.roll(12);
     let mut popped = Vec::new();
-    held.list().pop(end, count, |element| popped.push(element.to_vec()));
+    let mut list = held.list();
+    list.pop(end, count, |element| popped.push(element.to_vec()));
+    // The same view of a list that may have been emptied.
+    assert_eq!((list.len(), list.is_empty()), (list.as_ref().len(), list.as_ref().is_empty()));
+    if list.is_empty() {
+        list.pop(end, 1, |_| panic!("there is nothing left"));
+        list.trim(0..1);
+        assert!(!list.set(0, Element::Int(1)) && !list.rotate(End::Front, End::Back));
+        assert_eq!(list.remove(Quota::of(0), Element::Int(1)), 0);
+        assert_eq!(list.insert(Place::Before, Element::Int(1), Element::Int(2)), None);
+        list.push(end, std::iter::once(&b"again"[..]));
+        list.pop(end, 1, |element| assert_eq!(element, Element::Bytes(b"again")));
+    }
     let expected: Vec<_> = (0..count)
         .map_while(|_| if end == End::Front { model.pop_front() } else { model.pop_back() })
         .collect();
@@ -319,6 +331,9 @@ fn lists_of_medium_size_take_little_more_than_their_elements() {
                 let bytes = held.bytes.len() + large;
                 let most = most + most / 8;
                 assert!(bytes <= most, "{count} one by one: {bytes} of {most}");
+                let mut list = held.list();
+                list.pop(end, count, |_| {});
+                assert!(list.is_empty());
             }
         }
     }

@@ -112,11 +112,23 @@ fn trim_model(model: &mut Model, threshold: Threshold) {
     }
 }
 
+fn delete_many(subject: &mut Subject, model: &mut Model, random: &mut Random) {
+    let mut ids: Vec<_> = (0..random.index(6))
+        .map(|_| random.index(model.entries.len() + 1))
+        .map(|at| model.entries.keys().nth(at).copied().unwrap_or(StreamId::MAX))
+        .collect();
+    ids.sort_unstable();
+    let before = model.entries.len();
+    let deleted = subject.large().log.delete_all(&ids);
+    ids.iter().for_each(|id| drop(model.entries.remove(id)));
+    assert_eq!(deleted, (before - model.entries.len()) as u64);
+}
+
 #[test]
 fn entries_are_those_of_a_map() {
     for seed in 0..60 {
         let mut random = Random::from_seed(seed);
-        // The last is no limit at all: everything is one block.
+        // The last is no limit but that of bytes.
         let limits = limits([2, 5, 100, 0][random.index(4)]);
         let first = StreamId::new(0, 1);
         let words = draw_words(&mut random);
@@ -138,17 +150,7 @@ fn entries_are_those_of_a_map() {
                     model.entries.insert(id, words);
                     (model.last_id, model.added) = (id, model.added + 1);
                 }
-                6 => {
-                    let mut ids: Vec<_> = (0..random.index(6))
-                        .map(|_| random.index(model.entries.len() + 1))
-                        .map(|at| model.entries.keys().nth(at).copied().unwrap_or(StreamId::MAX))
-                        .collect();
-                    ids.sort_unstable();
-                    let before = model.entries.len();
-                    let deleted = subject.large().log.delete_all(&ids);
-                    ids.iter().for_each(|id| drop(model.entries.remove(id)));
-                    assert_eq!(deleted, (before - model.entries.len()) as u64);
-                }
+                6 => delete_many(&mut subject, &mut model, &mut random),
                 7 => {
                     let at = random.index(model.entries.len() + 1);
                     let id = model.entries.keys().nth(at).copied().unwrap_or(StreamId::MAX);
