@@ -117,7 +117,7 @@ static COLLECTIONS: &[Shape] = &[
 /// large, to us or to Valkey, all forms are met.
 const SIZES: [u64; 5] = [10, 30, 100, 300, 1000];
 /// As many elements are loaded for each key that the options ask for, if they are that many.
-const ELEMENTS_PER_KEY: u64 = 20;
+const ELEMENTS_PER_KEY: u64 = 40;
 /// Most elements that a connection has under way.
 const ELEMENTS_SENT_MAX: u64 = 1000;
 /// No collection may take more than Valkey's.
