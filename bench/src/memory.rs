@@ -320,3 +320,17 @@ fn resident_bytes(pid: u32) -> Result<u64> {
     let strange = || Failure::server("the kernel", format!("no VmRSS in {path}"));
     Ok(kilobytes.ok_or_else(strange)? * 1024)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_collection_is_a_request_that_can_be_made() {
+        for (collection, elements) in SIZED.iter().flat_map(|of| SIZES.map(|size| (of, size))) {
+            let template = Template::parse(&collection.of(elements).request).unwrap();
+            let replies = if collection.is_single { elements as usize } else { 1 };
+            assert_eq!(template.replies(), replies, "{} of {elements}", collection.name);
+        }
+    }
+}
