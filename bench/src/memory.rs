@@ -117,7 +117,7 @@ static COLLECTIONS: &[Shape] = &[
 /// large, to us or to Valkey, all forms are met.
 const SIZES: [u64; 5] = [10, 30, 100, 300, 1000];
 /// As many elements are loaded for each key that the options ask for, if they are that many.
-const ELEMENTS_PER_KEY: u64 = 20;
+const ELEMENTS_PER_KEY: u64 = 40;
 /// Most elements that a connection has under way.
 const ELEMENTS_SENT_MAX: u64 = 1000;
 /// No collection may take more than Valkey's.
@@ -319,4 +319,18 @@ fn resident_bytes(pid: u32) -> Result<u64> {
         line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
     let strange = || Failure::server("the kernel", format!("no VmRSS in {path}"));
     Ok(kilobytes.ok_or_else(strange)? * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_collection_is_a_request_that_can_be_made() {
+        for (collection, elements) in SIZED.iter().flat_map(|of| SIZES.map(|size| (of, size))) {
+            let template = Template::parse(&collection.of(elements).request).unwrap();
+            let replies = if collection.is_single { elements as usize } else { 1 };
+            assert_eq!(template.replies(), replies, "{} of {elements}", collection.name);
+        }
+    }
 }
