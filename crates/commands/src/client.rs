@@ -132,8 +132,9 @@ impl Client {
         match self.session.pending.take() {
             Some(pending) if !pending.is_over() => {
                 let deadline = UnixMillis(worker.now.0 + ACKNOWLEDGED_WITHIN_MS);
-                let withheld =
-                    Withheld { reply: out.bytes_from(before).into_owned(), pending, deadline };
+                let reply = out.bytes_from(before).into_owned();
+                out.truncate(before);
+                let withheld = Withheld { reply, pending, deadline };
                 self.session.hold = Hold::Others(Box::new(withheld));
                 Progress::Blocked
             }
