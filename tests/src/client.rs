@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// How long a reply may take before the test fails.
-pub const REPLY_WAIT: Duration = Duration::from_secs(10);
+pub const REPLY_WAIT: Duration = Duration::from_secs(30);
 
 /// The protocol that a connection speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
