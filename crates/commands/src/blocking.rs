@@ -21,7 +21,7 @@ use russet_protocol::{Resp, RespWriter, Sink};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What a blocked client wants with the key that feeds it.
 pub trait BlockedCall: Send + Sync {
@@ -89,6 +89,8 @@ struct Parked {
     mailbox: Arc<dyn Mailbox>,
     /// How many clients are blocked: one fewer as soon as the wait is claimed.
     blocked_clients: Arc<AtomicU64>,
+    /// It was told to try again, and has not begun to.
+    is_to_retry: AtomicBool,
 }
 
 /// What the session remembers while it waits.
@@ -121,6 +123,7 @@ pub(crate) fn park(ctx: &mut Ctx, args: Args, request: BlockRequest) {
         card: session.card.clone(),
         mailbox: session.mailbox.clone(),
         blocked_clients: node.stats.blocked_clients.clone(),
+        is_to_retry: AtomicBool::new(false),
     };
     session.card.set_flag(ClientFlags::BLOCKED, true);
     node.stats.blocked_clients.fetch_add(1, Ordering::Relaxed);
@@ -136,6 +139,11 @@ pub(crate) fn park(ctx: &mut Ctx, args: Args, request: BlockRequest) {
     session.card.argument_bytes.store(args.bytes_total() as u64, Ordering::Relaxed);
     let state = BlockedState { waiter, keys: awaited, deadline, args: again, retry: None };
     session.hold = Hold::Keys(Box::new(state));
+}
+
+/// A call begins to be tried again: what feeds it from now on is worth another try.
+pub(crate) fn begin_retry(state: &BlockedState) {
+    parked(&state.waiter).is_to_retry.store(false, Ordering::Release);
 }
 
 /// Ends a wait, if nobody else has: true for exactly one caller, who must then answer the client.
@@ -218,7 +226,10 @@ fn serve_key(keys: &mut Keys, ready: &ReadyKey) {
         if source == Source::Busy || !is_free {
             // Those behind it are served when it has had its turn.
             keys.shard_of(key).waiting.owe(ready);
-            parked.mailbox.post(Letter::Retry(waiter.clone()));
+            // One letter is enough, however often it is fed before it is read: a try is costly.
+            if !parked.is_to_retry.swap(true, Ordering::AcqRel) {
+                parked.mailbox.post(Letter::Retry(waiter.clone()));
+            }
             return;
         }
         if !claim(&waiter) {

@@ -80,6 +80,11 @@ impl Client {
             && matches!(self.session.hold, Hold::None | Hold::Shards { is_woken: true, .. })
     }
 
+    /// Whether it waits for anything.
+    pub fn is_waiting(&self) -> bool {
+        !matches!(self.session.hold, Hold::None)
+    }
+
     /// Whether its command is under way, though it waits: it is carried out even if nobody reads
     /// the reply. A call that waits for keys, or behind a pause, ends with its client.
     pub fn is_under_way(&self) -> bool {
@@ -96,7 +101,7 @@ impl Client {
         }
     }
 
-    /// Runs one command. After [`Progress::Busy`] the same words are to be given again when
+    /// Runs one command. After [`Progress::Busy`] the same args are to be given again when
     /// [`Client::may_run`].
     pub fn run(&mut self, worker: &mut Worker, args: Args, out: &mut Output) -> Progress {
         let before = out.len();
@@ -199,6 +204,7 @@ impl Client {
     /// Tries a blocked call again, with all its own locks.
     fn retry(&mut self, worker: &mut Worker, out: &mut Output) -> After {
         let Some(state) = self.session.blocked() else { return After::Wait };
+        blocking::begin_retry(state);
         let args = state.args.clone();
         worker.begin_batch();
         let progress = self.run(worker, args.as_args(), out);
@@ -271,6 +277,7 @@ impl Client {
         self.session.subscriptions.count_all() > 0
             || !matches!(self.session.hold, Hold::None)
             || self.session.card.has_flag(ClientFlags::MONITOR)
+            || self.session.card.has_flag(ClientFlags::PAUSED)
     }
 
     /// Its letters go to another mailbox from now on.

@@ -228,11 +228,6 @@ impl Call<'_> {
         }
     }
 
-    /// Lets go of what was held there and since.
-    pub fn let_go_from(&mut self, held: Held) {
-        self.state.held.truncate(held.0);
-    }
-
     /// Calls a value with these arguments; its first result, or nil.
     pub fn call(&mut self, function: Value, args: &[Value]) -> Result<Value, Fault> {
         self.state.call_one(self.host, function, args)

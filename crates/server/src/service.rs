@@ -154,6 +154,7 @@ impl Service for RussetService {
         worker.stats.writes.add(1);
         let total = &connected.client.session.card.output_bytes_total;
         total.store(total.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
+        connected.client.session.card.last_ms.store(worker.now.0, Ordering::Relaxed);
     }
 
     fn received(&self, worker: &mut Worker, connected: &mut Connected, bytes: usize) {
@@ -161,6 +162,7 @@ impl Service for RussetService {
         worker.stats.reads.add(1);
         let total = &connected.client.session.card.input_bytes_total;
         total.store(total.load(Ordering::Relaxed) + bytes as u64, Ordering::Relaxed);
+        connected.client.session.card.last_ms.store(worker.now.0, Ordering::Relaxed);
     }
 
     fn expect(&self, worker: &mut Worker, connected: &Connected, args: Args) {
@@ -260,7 +262,7 @@ impl Service for RussetService {
         }
         let session = &connected.client.session;
         let idle_seconds = self.node.config.int(Directive::Timeout);
-        let is_exempt = session.blocked().is_some()
+        let is_exempt = connected.client.is_waiting()
             || session.subscriptions.count_all() > 0
             || session.card.has_flag(ClientFlags::MONITOR);
         if idle_seconds > 0 && !is_exempt {

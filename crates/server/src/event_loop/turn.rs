@@ -95,7 +95,12 @@ impl<S: Service> Thread<S> {
     }
 
     fn act(&mut self, connection: &mut Connection<S>, ownership: &Ownership) -> Verdict {
-        while let Some(letter) = connection.letters.pop_front() {
+        while !connection.letters.is_empty() {
+            // A letter may have a call tried again, which takes as long as it takes.
+            if !ownership.beat() {
+                return Verdict::Again;
+            }
+            let Some(letter) = connection.letters.pop_front() else { break };
             if matches!(letter, Letter::SocketReady) {
                 connection.is_readable = true;
                 connection.is_writable = true;
@@ -328,8 +333,11 @@ impl<S: Service> Thread<S> {
                 let limits = service.limits(&connection.client);
                 if let Err(error) = batch.parse_batch(rest, &limits, BATCH_COMMANDS_MAX) {
                     error.write_reply(&mut connection.output);
-                    flush(connection);
-                    break Verdict::Close;
+                    // Nothing behind it can be read; what was asked before is still answered.
+                    connection.is_at_end = true;
+                    done = bytes.len();
+                    batch.truncate(0);
+                    break Verdict::Keep;
                 }
             }
             if batch.is_empty() {

@@ -180,7 +180,8 @@ impl<T> Locks<T> {
         }
     }
 
-    /// Wakes the oldest who has reserved the shard, or else the first in its queue.
+    /// Wakes the oldest who has reserved the shard, and the first in its queue: it may have grown
+    /// old meanwhile, and has its turn among the reservations only once it looks.
     #[cold]
     fn unlock_and_wake(&self, index: usize) {
         let lock = &self.locks[index];
@@ -192,7 +193,8 @@ impl<T> Locks<T> {
         drop(queue);
         if before & RESERVED != 0 {
             self.reservations.wake_oldest(index);
-        } else if let Some(first) = first {
+        }
+        if let Some(first) = first {
             first.wake();
         }
     }
