@@ -54,7 +54,8 @@ fn shown(reply: &Reply) -> String {
 }
 
 fn spin(client: &mut Client, key: &str, ms: u32) {
-    let script = ["EVAL", SPIN, "1", key, &ms.to_string()];
+    // Read-only: CLIENT PAUSE WRITE may come before it.
+    let script = ["EVAL_RO", SPIN, "1", key, &ms.to_string()];
     client.send(&script.map(|word| word.as_bytes().to_vec())).unwrap();
 }
 
