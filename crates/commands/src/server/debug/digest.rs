@@ -4,6 +4,7 @@
 //! Two steps make it up. `mix` depends on the order of what it is given, `add` does not: the first
 //! is for what has an order, the second for members, fields and keys.
 
+use russet_base::float::format_shortest;
 use russet_engine::store::raw::table::{EntryRef, View};
 use russet_engine::types::hash;
 use russet_engine::types::list::{Element, ListRef};
@@ -88,7 +89,9 @@ impl Digest {
         zset.for_each(0..zset.len(), Direction::Forward, |pair| {
             let mut own = Digest::default();
             pair.member.with_bytes(|text| own.mix(text));
-            own.mix(&with_17_digits(pair.score));
+            let mut score = Vec::new();
+            format_shortest(pair.score, &mut score);
+            own.mix(&score);
             self.add(&own.0);
         });
     }
@@ -130,54 +133,5 @@ fn type_number(of: Type) -> u32 {
         Type::Hash => 4,
         Type::Bloom => 5,
         Type::Stream => 6,
-    }
-}
-
-/// As C prints a score with `%.17g`.
-fn with_17_digits(score: f64) -> Vec<u8> {
-    const DIGITS: i32 = 17;
-    if !score.is_finite() {
-        let text = if score.is_nan() { "nan" } else { "inf" };
-        let sign = if score < 0.0 { "-" } else { "" };
-        return format!("{sign}{text}").into_bytes();
-    }
-    let text = format!("{score:.16e}");
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    let trimmed = |text: &str| match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text.to_owned(),
-    };
-    if (-4..DIGITS).contains(&exponent) {
-        let places = usize::try_from(DIGITS - 1 - exponent).unwrap_or(0);
-        return trimmed(&format!("{score:.places$}")).into_bytes();
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{}e{sign}{:02}", trimmed(mantissa), exponent.abs()).into_bytes()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::with_17_digits;
-
-    /// As printed by C.
-    #[test]
-    fn scores_are_printed_with_17_digits() {
-        for (score, text) in [
-            (0.0, "0"),
-            (-0.0, "-0"),
-            (1.0, "1"),
-            (0.1, "0.10000000000000001"),
-            (1e16, "10000000000000000"),
-            (1e17, "1e+17"),
-            (123_456.789, "123456.789"),
-            (1e-4, "0.0001"),
-            (1.5e-5, "1.5000000000000001e-05"),
-            (1e300, "1.0000000000000001e+300"),
-            (f64::INFINITY, "inf"),
-            (f64::NEG_INFINITY, "-inf"),
-        ] {
-            assert_eq!(String::from_utf8(with_17_digits(score)).unwrap(), text);
-        }
     }
 }
