@@ -51,6 +51,7 @@ pub(crate) fn invoke(ctx: &mut Ctx, args: Args) -> Invoked {
         None => handlers::of(ctx.command)(ctx, args),
         Some(refusal) => Err(refusal),
     };
+    let is_refused = outcome.is_err();
     let invoked = match outcome {
         Ok(Flow::Done) => Invoked::Done,
         Ok(Flow::Block(request)) => {
@@ -63,7 +64,7 @@ pub(crate) fn invoke(ctx: &mut Ctx, args: Args) -> Invoked {
         }
     };
     if ctx.keys.is_recording() {
-        record(ctx, args, dirty);
+        record(ctx, args, (dirty, is_refused));
     }
     if ctx.node.monitors.is_on() && ctx.is_shown() {
         ctx.node.monitors.feed(ctx.node, ctx.session, ctx.command, args);
@@ -108,17 +109,20 @@ fn count(ctx: &mut Ctx, args: Args, started: u64) {
 
 /// Records what a call has changed, unless its handler has done so itself.
 #[cold]
-fn record(ctx: &mut Ctx, args: Args, dirty_before: u64) {
+fn record(ctx: &mut Ctx, args: Args, (dirty_before, is_refused): (u64, bool)) {
     let db = ctx.keys.db;
     let has_changed = ctx.keys.effects.dirty != dirty_before;
     match ctx.command.spec().recorded {
         Recorded::Verbatim if has_changed => {
             ctx.keys.effects.records.push_owned(db, OwnedArgs::from(args));
         }
-        Recorded::ReplicasOnly => {
+        Recorded::ReplicasOnly if !is_refused => {
             ctx.keys.effects.records.push_for_replicas(db, OwnedArgs::from(args));
         }
-        Recorded::Verbatim | Recorded::Rewritten | Recorded::Never => {}
+        Recorded::Verbatim
+        | Recorded::ReplicasOnly
+        | Recorded::Rewritten
+        | Recorded::Never => {}
     }
 }
 

@@ -219,6 +219,7 @@ fn populate(ctx: &mut Ctx, args: Args) -> Outcome {
         }
         ctx.keys.put_string(&key, &bytes, None);
         ctx.keys.changed(&key);
+        ctx.keys.record([b"SET", &*key, &bytes]);
     }
     ctx.reply.ok();
     DONE
