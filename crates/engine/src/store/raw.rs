@@ -4,6 +4,8 @@
 pub mod lock;
 #[cfg(test)]
 mod lock_model;
+#[cfg(test)]
+mod lock_orders;
 pub mod popcount;
 pub mod prefetch;
 mod sync;
