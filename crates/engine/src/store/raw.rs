@@ -6,6 +6,8 @@ pub mod lock;
 mod lock_model;
 #[cfg(test)]
 mod lock_orders;
+#[cfg(test)]
+mod lock_tests;
 pub mod popcount;
 pub mod prefetch;
 mod sync;
