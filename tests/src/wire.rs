@@ -10,7 +10,7 @@ mod spelling;
 pub mod words;
 
 pub use file::{Case, WireFile};
-pub use run::{Endpoint, Failure, Report, run_file};
+pub use run::{Endpoint, Failure, Report, run_file, run_file_observed};
 
 use std::path::{Path, PathBuf};
 
