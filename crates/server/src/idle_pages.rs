@@ -7,9 +7,9 @@ const TURNS_PER_LOOK: u32 = 5;
 const IDLE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// More than that at so many looks one after the other is given back.
 const LOOKS_MIN: u32 = 2;
-/// As many looks as the wait may grow to, which is eight seconds: by then the allocator's own
+/// As many looks as the wait may grow to, which is four seconds: by then the allocator's own
 /// decay has begun.
-const LOOKS_MAX: u32 = 16;
+const LOOKS_MAX: u32 = 8;
 
 pub struct IdlePages {
     turns: u32,
@@ -87,7 +87,7 @@ mod tests {
         assert!((0..100).all(|at| !pages.look(if at % 2 == 0 { MUCH } else { 0 })));
         // Idle again after each purge.
         let waits: Vec<u32> = (0..6).map(|_| looks_until_purge(&mut pages)).collect();
-        assert_eq!(waits, [2, 4, 8, 16, 16, 16]);
+        assert_eq!(waits, [2, 4, 8, 8, 8, 8]);
         // Not needed for as long as the last wait.
         assert!((0..LOOKS_MAX).all(|_| !pages.look(0)));
         assert_eq!(looks_until_purge(&mut pages), LOOKS_MIN);
