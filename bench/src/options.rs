@@ -44,6 +44,7 @@ Options:
   --secs S               seconds per server and round (1)
   --rate N               latency probes per second (10000)
   --memory-keys LIST     (1000000,5000000)
+  --shapes LIST          only these shapes of memory, by parts of their names, between ';'
   --growth-keys N        (10000000)
   --expiry-keys N        (1000000)
   --removal-keys N       members, and keys (5000000)
@@ -108,6 +109,7 @@ pub struct Options {
     pub time_per_round: Duration,
     pub probes_per_s: u64,
     pub memory_keys: Vec<u64>,
+    pub shapes: Option<Vec<String>>,
     pub growth_keys: u64,
     pub expiry_keys: u64,
     pub removal_keys: u64,
@@ -137,6 +139,7 @@ impl Options {
             time_per_round: Duration::from_secs(1),
             probes_per_s: 10_000,
             memory_keys: vec![1_000_000, 5_000_000],
+            shapes: None,
             growth_keys: 10_000_000,
             expiry_keys: 1_000_000,
             removal_keys: 5_000_000,
@@ -214,6 +217,7 @@ impl Options {
             "--secs" => self.time_per_round = seconds(name, value)?,
             "--rate" => self.probes_per_s = positive(name, value)?,
             "--memory-keys" => self.memory_keys = list(name, value, positive)?,
+            "--shapes" => self.shapes = Some(value.split(';').map(str::to_owned).collect()),
             "--growth-keys" => self.growth_keys = positive(name, value)?,
             "--expiry-keys" => self.expiry_keys = positive(name, value)?,
             "--removal-keys" => self.removal_keys = positive(name, value)?,
