@@ -43,6 +43,7 @@ pub struct Strings {
     /// Bytes of the buffer that no string names any more.
     lost_bytes: usize,
     hasher: KeyHasher,
+    seed: u64,
     /// Permanent strings that constants share, so that most lookups compare handles only.
     interned: HashMap<Box<[u8]>, StrRef>,
 }
@@ -65,6 +66,7 @@ impl Strings {
             free_permanent: Vec::new(),
             lost_bytes: 0,
             hasher: KeyHasher::with_seed(seed),
+            seed,
             interned: HashMap::new(),
         }
     }
@@ -99,6 +101,11 @@ impl Strings {
         }
     }
 
+    /// What all hashes of the state depend on.
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+    }
+
     pub(crate) fn hash_bytes(&self, bytes: &[u8]) -> u32 {
         let hash = self.hasher.hash(bytes);
         ((hash ^ (hash >> 32)) as u32).max(1)
@@ -106,6 +113,14 @@ impl Strings {
 
     pub(crate) fn equal(&self, a: StrRef, b: StrRef) -> bool {
         a == b || self.equal_bodies(a, b)
+    }
+
+    /// Whether a string that was hashed before is the same as one whose hash is known.
+    #[inline(always)]
+    pub(crate) fn is_same(&self, known: StrRef, (string, hash): (StrRef, u32)) -> bool {
+        known == string
+            || (self.slots[known.index()].hash.get() == hash
+                && self.bytes(known) == self.bytes(string))
     }
 
     fn equal_bodies(&self, a: StrRef, b: StrRef) -> bool {
