@@ -4,7 +4,7 @@
 //! between its commands. A command that fails does not undo those before it.
 
 use crate::ctx::{Ctx, DONE, Outcome};
-use crate::dispatch::plan_keys;
+use crate::dispatch::{KnownKeys, plan_keys};
 use crate::error::Refusal;
 use crate::invoke::{Origin, invoke};
 use crate::node::Node;
@@ -15,7 +15,6 @@ use crate::tally::{Timing, is_precise, is_timed_with_batch};
 use russet_base::args::Span;
 use russet_base::{Args, OwnedArgs};
 use russet_catalog::Command;
-use russet_engine::keyspace::Place;
 use russet_engine::store::shard_set::ShardSet;
 use russet_protocol::Sink;
 use std::sync::Arc;
@@ -134,11 +133,7 @@ pub(crate) fn queued(session: &Session) -> impl Iterator<Item = (Command, Args<'
 }
 
 /// The shards of all queued commands and of the watched keys.
-pub(crate) fn plan(
-    asker: (&Node, usize),
-    session: &mut Session,
-    places: &mut Vec<(usize, Place)>,
-) -> ShardSet {
+pub(crate) fn plan(asker: (&Node, usize), session: &mut Session) -> ShardSet {
     let keyspace = &asker.0.keyspace;
     let Some(transaction) = &mut session.transaction else { return ShardSet::EMPTY };
     if !transaction.find_code(asker) {
@@ -150,7 +145,7 @@ pub(crate) fn plan(
     }
     for queued in &transaction.queued {
         let call = (queued.command, args_of(&transaction.words, queued));
-        plan_keys(keyspace, call, queued.code.as_ref(), (&mut shards, places));
+        plan_keys(keyspace, call, queued.code.as_ref(), (&mut shards, &mut KnownKeys::new()));
     }
     shards
 }

@@ -165,8 +165,8 @@ impl Service for RussetService {
         connected.client.session.card.last_ms.store(worker.now.0, Ordering::Relaxed);
     }
 
-    fn expect(&self, worker: &mut Worker, connected: &Connected, args: Args) {
-        worker.expect(&connected.client.session, args);
+    fn expect(&self, worker: &mut Worker, connected: &mut Connected, args: Args) {
+        worker.expect(&mut connected.client.session, args);
     }
 
     fn fetch_expected(&self, worker: &mut Worker) {
