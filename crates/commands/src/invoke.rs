@@ -128,10 +128,7 @@ fn record(ctx: &mut Ctx, args: Args, (before, is_refused): (Before, bool)) {
         Recorded::ReplicasOnly if !is_refused => {
             effects.records.push_for_replicas(db, OwnedArgs::from(args));
         }
-        Recorded::Verbatim
-        | Recorded::ReplicasOnly
-        | Recorded::Rewritten
-        | Recorded::Never => {}
+        Recorded::Verbatim | Recorded::ReplicasOnly | Recorded::Rewritten | Recorded::Never => {}
     }
     if effects.records.len() > before.records {
         ctx.stats.of(ctx.command).recorded.add(1);

@@ -2,7 +2,7 @@
 
 mod crowd;
 mod guest;
-mod recorder;
+mod records;
 
 use crate::clients::ClientCard;
 use crate::config::{Config, Directive};

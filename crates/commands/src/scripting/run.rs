@@ -196,7 +196,7 @@ mod tests {
     /// script changes from there on, and no longer than the script; messages go to replicas only;
     /// what expires goes to everyone, for it is not the script's doing.
     #[test]
-    fn a_script_is_one_unit_and_decides_who_gets_its_records() {
+    fn a_script_decides_who_gets_its_records() {
         let mut desk = Desk::new();
         desk.say("PSETEX old 5 v");
         desk.clock.advance_ms(5);
