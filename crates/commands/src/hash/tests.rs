@@ -315,3 +315,17 @@ fn expired_fields_are_recorded() {
         desk.check_records(&[("HGET h a", "DEL h"), ("EXISTS h", "")]);
     }
 }
+
+/// Housekeeping records what it removes as a look-up does.
+#[test]
+fn fields_that_housekeeping_removes_are_recorded() {
+    let mut desk = desk_with(&["HSET h keep 1", "HSETEX h PX 5 FIELDS 1 a 1"]);
+    desk.clock.advance_ms(5);
+    let recorded = desk.record(|desk| {
+        let now = desk.worker.node.clock.now();
+        for shard in 0..desk.worker.node.keyspace.shards() {
+            desk.worker.expire(shard, (now, 100));
+        }
+    });
+    assert_eq!(recorded, ["HDEL h a"]);
+}

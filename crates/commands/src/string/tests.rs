@@ -233,3 +233,26 @@ fn a_bitfield_that_lengthens_its_string_has_changed_it() {
     ]);
     assert_eq!(dirty(&mut desk), "5");
 }
+
+/// A record was refused where it was run again under other limits than those that it was made
+/// under.
+#[test]
+fn what_was_done_once_is_done_again_whatever_the_limits_are_now() {
+    let mut desk = Desk::new();
+    check(
+        &mut desk,
+        &[
+            ("CONFIG SET proto-max-bulk-len 1mb", "+OK"),
+            ("CONFIG SET hll-sparse-max-bytes 0", "+OK"),
+            ("DEBUG REPLAY 0 SETRANGE k 1048576 v", "+OK"),
+            ("DEBUG REPLAY 0 APPEND k v", "+OK"),
+            ("DEBUG REPLAY 0 SETBIT b 8388608 1", "+OK"),
+            ("DEBUG REPLAY 0 BITFIELD f SET u8 8388608 1", "+OK"),
+            ("STRLEN k", "1048578"),
+            ("STRLEN b", "1048577"),
+            ("STRLEN f", "1048577"),
+            ("DEBUG REPLAY 0 PFADD p a", "+OK"),
+            ("PFDEBUG ENCODING p", "+sparse"),
+        ],
+    );
+}
