@@ -242,3 +242,90 @@ fn fields_that_end_during_a_pause_are_hidden_and_stay_until_it_is_over() {
         assert_eq!((scheduled(&desk), desk.worker.node.expired_fields()), (0, 3));
     }
 }
+
+/// Fields' deadlines are recorded as moments, and removal at once as removal.
+#[test]
+fn hashes_record_what_they_came_to() {
+    Desk::new().check_records(&[
+        ("HSET h a 1 b 2 c 3", "HSET h a 1 b 2 c 3"),
+        ("HSETNX h a 1", ""),
+        ("HSETNX h d 1", "HSETNX h d 1"),
+        ("HINCRBY h d 1", "HINCRBY h d 1"),
+        ("HINCRBYFLOAT h d 0.5", "HSET h d 2.5"),
+        ("HEXPIRE h 10 FIELDS 2 a no", "HPEXPIREAT h 1700000010000 FIELDS 1 a"),
+        ("HPEXPIRE h 10 NX FIELDS 2 a b", "HPEXPIREAT h 1700000000010 FIELDS 1 b"),
+        ("HEXPIREAT h 1700000005 GT FIELDS 2 a b", "HPEXPIREAT h 1700000005000 FIELDS 1 b"),
+        ("HEXPIRE h 10 XX FIELDS 1 c", ""),
+        ("HPERSIST h FIELDS 2 b c", "HPERSIST h FIELDS 2 b c"),
+        ("HPERSIST h FIELDS 2 b c", ""),
+        ("HGETEX h FIELDS 1 a", ""),
+        ("HGETEX h PX 5 FIELDS 2 b no", "HPEXPIREAT h 1700000000005 FIELDS 1 b"),
+        ("HGETEX h PERSIST FIELDS 2 b c", "HPERSIST h FIELDS 1 b"),
+        ("HGETEX h PXAT 1 FIELDS 2 b no", "HDEL h b"),
+        ("HGETDEL h FIELDS 2 b no", ""),
+        ("HGETDEL h FIELDS 2 c no", "HDEL h c no"),
+        (
+            "HSETEX h EX 10 FIELDS 2 x 1 y 2",
+            "HSET h x 1 y 2 | HPEXPIREAT h 1700000010000 FIELDS 2 x y",
+        ),
+        ("HSETEX h FNX FIELDS 1 x 1", ""),
+        ("HSETEX h FIELDS 1 x 2", "HSET h x 2"),
+        (
+            "HSETEX h KEEPTTL FIELDS 2 x 3 y 3",
+            "HSET h x 3 y 3 | HPEXPIREAT h 1700000010000 FIELDS 1 y",
+        ),
+        ("HSETEX h PXAT 1 FIELDS 2 y 1 no 1", "HDEL h y"),
+        ("HSETEX h PXAT 1 FIELDS 1 no 1", ""),
+        ("HPEXPIREAT h 1 FIELDS 2 x no", "HDEL h x"),
+        ("HDEL h no", ""),
+        ("HDEL h a d", "HDEL h a d"),
+    ]);
+}
+
+/// HSET takes a field's deadline away, HINCRBYFLOAT does not.
+#[test]
+fn hincrbyfloat_records_the_deadline_that_stays() {
+    Desk::new().check_records(&[
+        (
+            "HSETEX h EX 10 FIELDS 1 a 1",
+            "HSET h a 1 | HPEXPIREAT h 1700000010000 FIELDS 1 a",
+        ),
+        ("HINCRBYFLOAT h a 0.5", "HSET h a 1.5 | HPEXPIREAT h 1700000010000 FIELDS 1 a"),
+    ]);
+}
+
+/// Fields whose time is over are recorded by their names before the call that found them, in either
+/// form of a hash; one that goes as a whole as its deletion.
+#[test]
+fn expired_fields_are_recorded() {
+    let large: String = (0..2000).map(|at| format!(" f{at} {}", "v".repeat(20))).collect();
+    for setup in ["HSET h keep 1".to_owned(), format!("HSET h keep 1{large}")] {
+        let mut desk = desk_with(&[&setup, "HSETEX h PX 5 FIELDS 2 a 1 12 2"]);
+        desk.clock.advance_ms(5);
+        let recorded = desk.records_of("HSET h b 1").join(" | ");
+        let names = ["HDEL h a 12 | HSET h b 1", "HDEL h 12 a | HSET h b 1"];
+        assert!(names.contains(&&*recorded), "{recorded}");
+        desk.check_records(&[("HLEN h", "")]);
+    }
+    for setup in ["HSETEX h PX 5 FIELDS 1 a 1".to_owned(), {
+        format!("HSETEX h PX 5 FIELDS 2000{large}")
+    }] {
+        let mut desk = desk_with(&[&setup]);
+        desk.clock.advance_ms(5);
+        desk.check_records(&[("HGET h a", "DEL h"), ("EXISTS h", "")]);
+    }
+}
+
+/// Housekeeping records what it removes as a look-up does.
+#[test]
+fn fields_that_housekeeping_removes_are_recorded() {
+    let mut desk = desk_with(&["HSET h keep 1", "HSETEX h PX 5 FIELDS 1 a 1"]);
+    desk.clock.advance_ms(5);
+    let recorded = desk.record(|desk| {
+        let now = desk.worker.node.clock.now();
+        for shard in 0..desk.worker.node.keyspace.shards() {
+            desk.worker.expire(shard, (now, 100));
+        }
+    });
+    assert_eq!(recorded, ["HDEL h a"]);
+}
