@@ -1,12 +1,12 @@
 //! Byte strings. Short ones lie side by side in one buffer, so that making one is a copy and no
 //! allocation, and the end of a run is a cut; long ones have blocks of their own.
 
-use super::arena::{give_back, spare_bytes};
 use super::memory::Memory;
 use crate::fault::Refusal;
 use crate::limits::{KEPT_BYTES_MAX, PACKED_STRING_BYTES_MAX};
 use crate::value::StrRef;
 use russet_base::hash::KeyHasher;
+use russet_base::shared::{shrink_spare, spare_bytes};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -286,9 +286,9 @@ impl Strings {
 
     /// Gives back what a large run left behind.
     fn shrink(&mut self) {
-        give_back(&mut self.slots);
-        give_back(&mut self.buffer);
-        give_back(&mut self.free);
+        shrink_spare(&mut self.slots, KEPT_BYTES_MAX);
+        shrink_spare(&mut self.buffer, KEPT_BYTES_MAX);
+        shrink_spare(&mut self.free, KEPT_BYTES_MAX);
     }
 
     /// Bytes of room that is not in use.
@@ -365,7 +365,7 @@ impl Strings {
             }
         }
         self.buffer.truncate(to);
-        self.buffer.shrink_to(to + KEPT_BYTES_MAX);
+        shrink_spare(&mut self.buffer, KEPT_BYTES_MAX);
         self.lost_bytes = 0;
         if first < self.permanent {
             self.permanent_bytes = to;
