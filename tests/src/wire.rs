@@ -5,6 +5,7 @@ pub mod expect;
 pub mod file;
 pub mod record;
 pub mod run;
+pub mod shapes;
 pub mod words;
 
 pub use file::{Case, WireFile};
