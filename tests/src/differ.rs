@@ -7,9 +7,12 @@
 pub mod compare;
 pub mod dump;
 pub mod grammar;
+pub mod ordered;
 pub mod plan;
+pub mod reconcile;
 pub mod run;
 pub mod script;
+pub mod settings;
 pub mod shrink;
 pub mod values;
 

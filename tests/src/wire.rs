@@ -6,6 +6,7 @@ pub mod file;
 pub mod known;
 pub mod record;
 pub mod run;
+pub mod shapes;
 mod spelling;
 pub mod words;
 

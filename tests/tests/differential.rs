@@ -1,22 +1,22 @@
 //! Random command sequences against Russet and a peer; see `russet_tests::differ`.
 //!
-//! `RUSSET_DIFFER_SECONDS` makes it longer, `RUSSET_DIFFER_SEED` starts it elsewhere (the default
-//! is a new seed each time, which a failure prints), and `RUSSET_REQUIRE_PEER` turns the absence of
-//! a peer from a note into a failure.
+//! `RUSSET_DIFFER_SECONDS` says how long each test runs. Every run begins at a new seed, which it
+//! prints; `RUSSET_DIFFER_SEED` begins at a given one. `RUSSET_REQUIRE_PEER` turns the absence of a
+//! peer from a note into a failure.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
+use russet_base::random::Random;
 use russet_tests::client::Client;
 use russet_tests::differ::{Mode, Pair, search};
 use russet_tests::server::{Kind, Server};
 
-/// Over all modes together.
-const SECONDS_DEFAULT: f64 = 20.0;
-const MODES: f64 = 4.0;
+/// For each mode.
+const SECONDS_DEFAULT: u64 = 5;
 /// The first whose replies are the model for ours.
 const VALKEY_MAJOR_MIN: u32 = 9;
 
-fn number(name: &str) -> Option<f64> {
+fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
@@ -50,16 +50,12 @@ fn new_enough(peer: Server) -> Result<Server, String> {
 
 fn compare(mode: Mode) {
     let Some((russet, peer)) = servers() else { return };
-    let seconds = number("RUSSET_DIFFER_SECONDS").unwrap_or(SECONDS_DEFAULT) / MODES;
-    let seed = number("RUSSET_DIFFER_SEED").map_or_else(
-        || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos().into(),
-        |seed| seed as u64,
-    );
+    let seconds = number("RUSSET_DIFFER_SECONDS").unwrap_or(SECONDS_DEFAULT);
+    let seed = number("RUSSET_DIFFER_SEED").unwrap_or_else(|| Random::from_entropy().next_u64());
+    println!("{mode:?}: from seed {seed} for {seconds} s");
     let mut pair = Pair::new(russet.address(), peer.address());
-    let budget = Duration::from_secs_f64(seconds);
-    let outcome = search(&mut pair, &[mode], seed, budget).unwrap_or_else(|why| {
-        panic!("seed {seed} or later, {mode:?}: {why}");
-    });
+    let outcome = search(&mut pair, &[mode], seed, Duration::from_secs(seconds));
+    let outcome = outcome.unwrap_or_else(|why| panic!("seed {seed} or later, {mode:?}: {why}"));
     println!("{mode:?}: {} plans, {} calls from seed {seed}", outcome.plans, outcome.steps);
     if let Some(finding) = outcome.found {
         panic!("the servers differ\n{finding}");

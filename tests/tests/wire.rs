@@ -3,10 +3,12 @@
 use std::fmt::Write as _;
 
 use russet_catalog::Command;
+use russet_catalog::spec::Shape;
 use russet_tests::client::{Client, Resp};
 use russet_tests::server::{Kind, Server};
-use russet_tests::wire::coverage::commands_missing;
+use russet_tests::wire::coverage::{commands_missing, options_missing};
 use russet_tests::wire::known::entries_without_a_case;
+use russet_tests::wire::shapes::declared;
 use russet_tests::wire::{Endpoint, WireFile, files_under, root, run_file};
 
 /// One server for all files: each case empties it and puts back what it configured. A server that a
@@ -16,12 +18,15 @@ fn russet_answers_as_the_wire_files_say() {
     let mut server = Server::start(Kind::Russet, &["--enable-debug-command", "yes"]).unwrap();
     let mut failures = String::new();
     let mut failed_files = 0;
+    let mut shapes = Vec::new();
     for path in files_under(&[root()]) {
         let mut file_failures = Vec::new();
         for resp in [Resp::V2, Resp::V3] {
             let endpoint =
                 Endpoint { address: server.address(), kind: Kind::Russet, version: Vec::new() };
-            file_failures.extend(run_file(&path, &endpoint, resp).failures);
+            let report = run_file(&path, &endpoint, resp);
+            file_failures.extend(report.failures);
+            shapes.extend(report.shapes);
             if Client::connect(server.address()).is_err() {
                 let _ = writeln!(failures, "{} [{resp:?}]: the server ended", path.display());
                 server = Server::start(Kind::Russet, &["--enable-debug-command", "yes"]).unwrap();
@@ -33,6 +38,23 @@ fn russet_answers_as_the_wire_files_say() {
         }
     }
     assert!(failures.is_empty(), "{failed_files} wire files differ:\n{failures}");
+    let unseen = shapes_unseen(&shapes);
+    assert!(unseen.is_empty(), "no wire case has such a reply: {}", unseen.join(", "));
+}
+
+/// The shapes that the catalog declares and no reply had.
+fn shapes_unseen(seen: &[(Command, Shape)]) -> Vec<String> {
+    let is_seen = |command: Command, shape: Shape| {
+        let is_it = |other: Shape| other == shape || (shape, other) == (Shape::Status, Shape::Ok);
+        seen.iter().any(|&(of, other)| of == command && is_it(other))
+    };
+    let mut unseen = Vec::new();
+    for &command in Command::ALL.iter().filter(|command| !command.is_container()) {
+        let shapes = declared(command.spec().reply);
+        let missing = shapes.into_iter().filter(|shape| !is_seen(command, *shape));
+        unseen.extend(missing.map(|shape| format!("{} {shape:?}", command.full_name())));
+    }
+    unseen
 }
 
 #[test]
@@ -54,5 +76,12 @@ fn known_differences_of_peers_name_cases_that_are_there() {
 fn every_command_of_the_catalog_has_a_conversation() {
     let names = Command::ALL.iter().map(|command| command.full_name());
     let missing = commands_missing(&files_under(&[root()]), names).unwrap();
+    assert!(missing.is_empty(), "no wire file sends: {}", missing.join(", "));
+}
+
+/// An option that no conversation sends may be misread, or not be there at all, and nobody notices.
+#[test]
+fn every_option_of_the_catalog_is_sent() {
+    let missing = options_missing(&files_under(&[root()])).unwrap();
     assert!(missing.is_empty(), "no wire file sends: {}", missing.join(", "));
 }

@@ -56,9 +56,12 @@ impl BlockedCall for WaitingForReplicas {
 }
 
 pub(crate) fn wait(ctx: &mut Ctx, args: Args) -> Outcome {
-    // COMPAT: more than fit into 32 bits come round to a number that is met at once; test
-    // tests/wire/replication/replication.wire.
-    let replicas = i64::from(parse_i64(args.at(1)).ok_or(Refusal::NotInteger)? as i32);
+    // COMPAT: more than fit into 32 bits come round to a number that may be met at once, but no
+    // negative number waits; test tests/wire/replication/replication.wire.
+    let replicas = match parse_i64(args.at(1)).ok_or(Refusal::NotInteger)? {
+        few @ ..=0 => few,
+        many => i64::from(many as i32),
+    };
     let deadline = deadline_ms(args.at(2), ctx.keys.now)?;
     wait_for(ctx, WaitingForReplicas::Writes, replicas, deadline)
 }

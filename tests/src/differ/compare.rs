@@ -1,33 +1,92 @@
 //! When two replies count as the same. Everything that may differ between Russet and a peer, with
 //! its reason, is here.
 
+use std::time::Instant;
+
+use super::ordered::is_ordered;
 use crate::client::Reply;
 
-/// How far two readings of one time to live may be apart: one server is asked after the other.
-const TTL_APART_MS: i64 = 20_000;
+/// A server may take the time once for a whole batch of calls.
+const CLOCK_APART_MS: i64 = 200;
+/// And tells seconds rounded.
+const SECONDS_APART: i64 = 1;
 
-/// Whether both servers answered the same to this call.
-pub fn is_same(words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
+/// How two sets of replies of one plan are compared.
+pub struct Rules {
+    started: Instant,
+}
+
+impl Rules {
+    /// From the moment before the first call.
+    pub fn from_now() -> Rules {
+        Rules { started: Instant::now() }
+    }
+
+    /// How far two readings of one deadline may be apart: one server is asked after the other, but
+    /// both were asked since the plan began.
+    fn apart_ms(&self) -> i64 {
+        self.started.elapsed().as_millis() as i64 + CLOCK_APART_MS
+    }
+
+    fn apart_seconds(&self) -> i64 {
+        self.apart_ms() / 1_000 + SECONDS_APART
+    }
+
+    /// Whether both servers answered the same to this call.
+    pub fn is_same(&self, words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
+        match upper(words, 0).as_str() {
+            _ if is_same(words, russet, peer) => true,
+            "TTL" | "EXPIRETIME" => is_near(russet, peer, self.apart_seconds()),
+            "PTTL" | "PEXPIRETIME" => is_near(russet, peer, self.apart_ms()),
+            "HTTL" | "HEXPIRETIME" => are_near(russet, peer, self.apart_seconds()),
+            "HPTTL" | "HPEXPIRETIME" => are_near(russet, peer, self.apart_ms()),
+            "OBJECT" if upper(words, 1) == "IDLETIME" => {
+                let pair = (russet, peer);
+                matches!(pair, (Reply::Int(a), Reply::Int(b)) if
+                    a.abs_diff(*b) <= self.apart_seconds() as u64)
+            }
+            _ => false,
+        }
+    }
+
+    /// A reply to EXEC: each part by the rules of the call that was queued.
+    pub fn is_same_exec(&self, queued: &[Vec<Vec<u8>>], russet: &Reply, peer: &Reply) -> bool {
+        match (russet, peer) {
+            (Reply::Array(ours), Reply::Array(theirs)) => {
+                ours.len() == theirs.len()
+                    && ours.len() == queued.len()
+                    && queued
+                        .iter()
+                        .zip(ours.iter().zip(theirs))
+                        .all(|(words, (a, b))| self.is_same(words, a, b))
+            }
+            _ => russet == peer,
+        }
+    }
+}
+
+/// Whether both answers are the same, whenever they were given.
+fn is_same(words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
     if russet == peer {
         return true;
     }
     if let (Reply::Error(ours), Reply::Error(theirs)) = (russet, peer) {
-        return is_same_text(ours, theirs) || ours == &as_redis(theirs);
+        let quotes_nul = words.iter().any(|word| word.contains(&0));
+        return is_same_text(ours, theirs)
+            || ours == &as_redis(theirs)
+            // A script sees the text up to the NUL.
+            || (quotes_nul && theirs.starts_with(ours));
     }
     let name = upper(words, 0);
     match name.as_str() {
-        "TTL" | "EXPIRETIME" => is_near(russet, peer, TTL_APART_MS / 1_000),
-        "PTTL" | "PEXPIRETIME" => is_near(russet, peer, TTL_APART_MS),
         // Each server has its own hash order.
         "KEYS" | "HKEYS" | "HVALS" => sorted(russet) == sorted(peer),
         "SCAN" => is_same_page(words, russet, peer),
         "HGETALL" => pairs(russet).is_some() && pairs(russet) == pairs(peer),
         "HSCAN" => is_same_page(&words[1..], russet, peer),
         "HRANDFIELD" => is_same_choice(russet, peer),
-        "HTTL" | "HEXPIRETIME" => are_near(russet, peer, TTL_APART_MS / 1_000),
-        "HPTTL" | "HPEXPIRETIME" => are_near(russet, peer, TTL_APART_MS),
         "SSCAN" | "ZSCAN" => is_same_page(&words[1..], russet, peer),
-        "SMEMBERS" | "SINTER" | "SUNION" | "SDIFF" => sorted(russet) == sorted(peer),
+        "SMEMBERS" | "SINTER" | "SUNION" | "SDIFF" | "SPOP" => sorted(russet) == sorted(peer),
         "SRANDMEMBER" => is_same_sample(russet, peer),
         "ZRANDMEMBER" => match (russet, peer) {
             (Reply::Array(ours), Reply::Array(theirs)) => ours.len() == theirs.len(),
@@ -39,11 +98,12 @@ pub fn is_same(words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
         "MEMORY" => matches!((russet, peer), (Reply::Int(_), Reply::Int(_))),
         "XPENDING" => is_same_pending(russet, peer),
         "XINFO" => is_same_but_moments(russet, peer),
-        // DIFFERS: `+` is the last entry that is there, as in Redis; Valkey looks behind the last
-        // ID that was given out.
-        "XREAD" => words.iter().any(|word| word == b"+"),
         "COMMAND" => has_odd_count(words) && russet.is_error(),
         "SORT" | "SORT_RO" => is_same_sort(words, russet, peer),
+        "CONFIG" if upper(words, 1) == "GET" => {
+            pairs(russet).is_some() && pairs(russet) == pairs(peer)
+        }
+        "CLIENT" => is_same_client(&upper(words, 1), russet, peer),
         "PUBSUB" if upper(words, 1).ends_with("CHANNELS") => sorted(russet) == sorted(peer),
         _ => false,
     }
@@ -52,21 +112,6 @@ pub fn is_same(words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
 /// DIFFERS: where an error names the server, it says Redis, as scripts expect to read.
 fn as_redis(text: &[u8]) -> Vec<u8> {
     String::from_utf8_lossy(text).replace("Valkey", "Redis").into_bytes()
-}
-
-/// A reply to EXEC: each part by the rules of the call that was queued.
-pub fn is_same_exec(queued: &[Vec<Vec<u8>>], russet: &Reply, peer: &Reply) -> bool {
-    match (russet, peer) {
-        (Reply::Array(ours), Reply::Array(theirs)) => {
-            ours.len() == theirs.len()
-                && ours.len() == queued.len()
-                && queued
-                    .iter()
-                    .zip(ours.iter().zip(theirs))
-                    .all(|(words, (a, b))| is_same(words, a, b))
-        }
-        _ => russet == peer,
-    }
 }
 
 /// DIFFERS: an error that quotes the request shows it to its end; peers end at a NUL.
@@ -93,7 +138,7 @@ fn is_same_pending(russet: &Reply, peer: &Reply) -> bool {
 
 /// XINFO STREAM FULL tells when things happened. DIFFERS: a block whose entries are all gone is
 /// gone; peers may keep it as long as its last entry was deleted by name.
-fn is_same_but_moments(russet: &Reply, peer: &Reply) -> bool {
+pub fn is_same_but_moments(russet: &Reply, peer: &Reply) -> bool {
     const MOMENT_MS_MIN: i64 = 1_000_000_000_000;
     match (russet, peer) {
         (Reply::Array(ours), Reply::Array(theirs)) => {
@@ -200,20 +245,50 @@ fn is_same_page(words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
     !is_whole || sorted(our_keys) == sorted(their_keys)
 }
 
-/// The order of a set without a sort is each server's own affair, and so is that of elements whose
-/// texts to order by are equal. With LIMIT it decides which of them are shown. DIFFERS: peers
-/// compare texts up to a NUL, so that more of them are equal.
+/// A sort that is left out shows a set in each server's own order, and with LIMIT that decides what
+/// is shown. DIFFERS: peers compare texts up to a NUL, so that more of them are equal.
 fn is_same_sort(words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
-    let has = |name: &str| (2..words.len()).any(|at| upper(words, at) == name);
+    let at = |name: &str| (2..words.len()).find(|at| upper(words, *at) == name);
     let (Reply::Array(ours), Reply::Array(theirs)) = (russet, peer) else { return false };
-    let is_part = has("LIMIT") && ours.len() == theirs.len();
+    let is_left_out = at("BY").and_then(|at| words.get(at + 1)).is_some_and(|p| !p.contains(&b'*'));
     let has_nul = ours.iter().any(|item| item.text().is_some_and(|text| text.contains(&0)));
-    (has("BY") || (has("ALPHA") && has_nul)) && (is_part || sorted(russet) == sorted(peer))
+    let may_differ = (is_left_out && !is_ordered(&words[1])) || (at("ALPHA").is_some() && has_nul);
+    let is_part = at("LIMIT").is_some() && ours.len() == theirs.len();
+    may_differ && (is_part || sorted(russet) == sorted(peer))
+}
+
+/// What CLIENT INFO and LIST tell of a connection, but for addresses, numbers and sizes.
+fn is_same_client(what: &str, russet: &Reply, peer: &Reply) -> bool {
+    let text = |reply: &Reply| reply.text().map(|text| String::from_utf8_lossy(text).into_owned());
+    match (what, text(russet), text(peer)) {
+        ("INFO" | "LIST", Some(ours), Some(theirs)) => told_of(&ours) == told_of(&theirs),
+        // Of a map or a set the order is each server's own.
+        ("TRACKINGINFO", ..) => format!("{russet:?}").len() == format!("{peer:?}").len(),
+        _ => false,
+    }
+}
+
+/// Each line of CLIENT LIST: the names that both servers have, and the values that a plan decides.
+/// DIFFERS: `cmd` is the last call that ran; peers also tell one that was refused or queued. That a
+/// watched key was changed is found at EXEC; peers tell it at once, by the flag `d` and `watch=0`.
+/// Valkey says `multi=0` of whoever once watched a key, and of a transaction that can't succeed.
+fn told_of(text: &str) -> Vec<Vec<String>> {
+    const DECIDED: &[&str] = &[
+        "name", "capa", "db", "sub", "psub", "ssub", "user", "redir", "resp", "lib-name", "lib-ver",
+    ];
+    // Which thread serves it: only Redis 8 and Russet tell.
+    const OURS: &str = "io-thread";
+    let told = |pair: &str| match pair.split_once('=') {
+        Some((OURS, _)) => None,
+        Some(("flags", flags)) => Some(flags.replace(['d', 'N'], "")),
+        Some((name, _)) if !DECIDED.contains(&name) => Some(name.to_owned()),
+        _ => Some(pair.to_owned()),
+    };
+    text.lines().map(|line| line.split(' ').filter_map(told).collect()).collect()
 }
 
 fn is_same_object(what: &str, russet: &Reply, peer: &Reply) -> bool {
     match (what, russet, peer) {
-        ("IDLETIME", Reply::Int(a), Reply::Int(b)) => a.abs_diff(*b) <= 20,
         // Peers share small integers and say so by a huge count.
         ("REFCOUNT", Reply::Int(_), Reply::Int(_)) => true,
         ("ENCODING", ours, theirs) => is_same_encoding(ours, theirs),
@@ -252,16 +327,16 @@ mod tests {
     #[test]
     fn order_matters_except_where_there_is_none() {
         let (a, b) = (bulks(&["x", "y"]), bulks(&["y", "x"]));
-        assert!(is_same(&words("KEYS *"), &a, &b));
-        assert!(!is_same(&words("LRANGE k 0 -1"), &a, &b));
-        assert!(!is_same(&words("KEYS *"), &a, &bulks(&["x"])));
+        assert!(Rules::from_now().is_same(&words("KEYS *"), &a, &b));
+        assert!(!Rules::from_now().is_same(&words("LRANGE k 0 -1"), &a, &b));
+        assert!(!Rules::from_now().is_same(&words("KEYS *"), &a, &bulks(&["x"])));
     }
 
     #[test]
     fn a_time_to_live_may_be_near_but_not_missing() {
-        assert!(is_same(&words("TTL k"), &Reply::Int(100), &Reply::Int(99)));
-        assert!(!is_same(&words("TTL k"), &Reply::Int(100), &Reply::Int(-1)));
-        assert!(!is_same(&words("TTL k"), &Reply::Int(100), &Reply::Int(50)));
+        assert!(Rules::from_now().is_same(&words("TTL k"), &Reply::Int(100), &Reply::Int(99)));
+        assert!(!Rules::from_now().is_same(&words("TTL k"), &Reply::Int(100), &Reply::Int(-1)));
+        assert!(!Rules::from_now().is_same(&words("TTL k"), &Reply::Int(100), &Reply::Int(50)));
     }
 
     #[test]
@@ -270,7 +345,7 @@ mod tests {
         let (a, b) = (bulks(&["x", "y"]), bulks(&["y", "x"]));
         let both =
             |first: &Reply, second: &Reply| Reply::Array(vec![first.clone(), second.clone()]);
-        assert!(is_same_exec(&queued, &both(&a, &a), &both(&b, &a)));
-        assert!(!is_same_exec(&queued, &both(&a, &a), &both(&a, &b)));
+        assert!(Rules::from_now().is_same_exec(&queued, &both(&a, &a), &both(&b, &a)));
+        assert!(!Rules::from_now().is_same_exec(&queued, &both(&a, &a), &both(&a, &b)));
     }
 }

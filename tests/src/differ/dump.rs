@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::client::{Client, REPLY_WAIT, Reply, encode};
 
 /// The databases that sequences reach.
-const DATABASES: &[&str] = &["0", "1", "2", "15"];
+pub const DATABASES: &[&str] = &["0", "1", "2", "15"];
 
 /// What is known of one key.
 #[derive(Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub struct Entry {
     pub value: Reply,
     pub ttl_ms: Reply,
     pub encoding: Reply,
+    /// What the value itself does not show: deadlines of a hash's fields, groups of a stream.
+    pub beside: Reply,
 }
 
 /// By database and key.
@@ -39,17 +41,32 @@ pub fn read(client: &mut Client) -> Result<Dump, String> {
             };
             let requests: [&[&[u8]]; 3] = [read, &[b"PTTL", key], &[b"OBJECT", b"ENCODING", key]];
             let [mut value, ttl_ms, encoding] = pipelined(client, requests)?;
+            let mut beside = Reply::Null;
             if kind.text() == Some(b"hash") {
                 value = in_order(value);
+                beside = field_deadlines(client, key, &value)?;
+            }
+            if kind.text() == Some(b"stream") {
+                beside = call(client, &[b"XINFO", b"STREAM", key, b"FULL", b"COUNT", b"0"])?;
             }
             if let (Some(b"set"), Reply::Array(members)) = (kind.text(), &mut value) {
                 members.sort_by(|a, b| a.text().cmp(&b.text()));
             }
-            let entry = Entry { kind, value, ttl_ms, encoding };
+            let entry = Entry { kind, value, ttl_ms, encoding, beside };
             dump.insert(((*database).to_owned(), key.to_vec()), entry);
         }
     }
     Ok(dump)
+}
+
+/// HPTTL of all fields, in the order of these pairs.
+fn field_deadlines(client: &mut Client, key: &[u8], pairs: &Reply) -> Result<Reply, String> {
+    let Reply::Array(items) = pairs else { return Ok(Reply::Null) };
+    let fields: Vec<&[u8]> = items.chunks(2).filter_map(|pair| pair[0].text()).collect();
+    let count = fields.len().to_string();
+    let mut words: Vec<&[u8]> = vec![b"HPTTL", key, b"FIELDS", count.as_bytes()];
+    words.extend(fields);
+    call(client, &words)
 }
 
 /// The pairs of a hash, sorted: a hash table has its own order.

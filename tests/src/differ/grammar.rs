@@ -8,7 +8,7 @@ use russet_catalog::Command;
 use russet_catalog::arg::{Arg, ArgKind};
 use russet_catalog::spec::{Flags, Group};
 
-use super::values;
+use super::{ordered, values};
 use crate::client::{Client, Reply};
 
 /// Not for random calls: they end, silence or redirect the connection, tell of the machine, or have
@@ -30,8 +30,6 @@ const LEFT_OUT: &[&str] = &[
     "discard",
     "watch",
     "unwatch",
-    // Takes what chance says, and leaves the two sides with different data.
-    "spop",
     "object|help",
     // It takes seconds, and the other has a reply too many for a word that it does not know.
     "pfselftest",
@@ -41,11 +39,6 @@ const LEFT_OUT: &[&str] = &[
     "xinfo|help",
     // Nothing but moments.
     "xinfo|consumers",
-    // See `cuts_mixed_lex`.
-    "zlexcount",
-    "zrangebylex",
-    "zrevrangebylex",
-    "zremrangebylex",
 ];
 
 /// A command that both sides have, and those of its option words that the peer has too.
@@ -145,12 +138,11 @@ fn collect_tokens(docs: &Reply, tokens: &mut HashSet<String>) {
 impl Verb {
     fn call(&self, random: &mut Random) -> Vec<Vec<u8>> {
         loop {
-            let words = self.draw(random);
+            let mut words = self.draw(random);
+            ordered::fix(random, &mut words);
             let is_odd = leaves_expired(&words)
                 || draws_without_end(&words)
                 || stores_twice(&words)
-                || stores_any_order(&words)
-                || cuts_mixed_lex(&words)
                 || silences_peer(&words);
             if !is_odd {
                 return words;
@@ -247,8 +239,18 @@ impl Verb {
             ArgKind::Key(_) if self.command.spec().group == Group::HyperLogLog => {
                 words.push(values::counter_key(random));
             }
+            // Where members have different scores, the order is not one of text, and what a peer
+            // finds depends on how it stores the set.
+            ArgKind::Key(_) if self.reads_by_text() => {
+                words.push(ordered::lex_key(random));
+            }
             _ => words.push(values::word(random, arg)),
         }
+    }
+
+    fn reads_by_text(&self) -> bool {
+        let name = self.command.spec().full_name;
+        name == "zlexcount" || name.ends_with("bylex")
     }
 
     fn has(&self, arg: &Arg) -> bool {
@@ -301,25 +303,12 @@ fn draws_without_end(words: &[Vec<u8>]) -> bool {
         && words.get(2).is_some_and(|word| number(word).is_ok_and(|count| count < DRAWS_MIN))
 }
 
-/// A range by text: these sequences give members different scores, and then the order is not one
-/// of text, and what a peer finds depends on how it stores the set. The wire files look at such
-/// ranges.
-fn cuts_mixed_lex(words: &[Vec<u8>]) -> bool {
-    words.iter().any(|word| word.eq_ignore_ascii_case(b"BYLEX"))
-}
-
 /// GEORADIUS with STORE, ANY and what can't go with it: Valkey 9.1.2 stops answering.
 fn silences_peer(words: &[Vec<u8>]) -> bool {
     let has = |name: &str| words.iter().any(|word| word.eq_ignore_ascii_case(name.as_bytes()));
     words.first().is_some_and(|name| name.to_ascii_uppercase().starts_with(b"GEORADIUS"))
         && has("ANY")
         && (has("STORE") || has("STOREDIST"))
-}
-
-/// SORT that stores elements whose order is not fixed: see `compare`.
-fn stores_any_order(words: &[Vec<u8>]) -> bool {
-    let has = |name: &str| words.iter().any(|word| word.eq_ignore_ascii_case(name.as_bytes()));
-    has("SORT") && has("STORE") && has("BY") && has("ALPHA")
 }
 
 fn cased(random: &mut Random, name: &str) -> Vec<u8> {

@@ -5,7 +5,7 @@ use russet_catalog::lookup;
 use russet_catalog::spec::Flags;
 
 use super::grammar::Grammar;
-use super::values;
+use super::{ordered, settings, values};
 use crate::client::Resp;
 
 /// How many connections a plan may use.
@@ -36,6 +36,21 @@ impl Step {
     pub fn may_block(&self) -> bool {
         let command = self.words.first().and_then(|name| lookup(name));
         command.is_some_and(|command| command.spec().flags.has(Flags::BLOCKING))
+    }
+
+    /// Whether the sides must be made equal after this call: it draws members, or it lets a key
+    /// expire at once.
+    pub fn needs_care(&self) -> bool {
+        let is_soon = |pair: &[Vec<u8>]| pair[0].eq_ignore_ascii_case(b"PX") && pair[1] == b"1";
+        (self.is_named("SPOP") && self.words.get(2).is_none_or(|count| count.len() < 3))
+            || (self.is_named("PEXPIRE") && self.words.get(2).is_some_and(|ms| ms == b"1"))
+            || ((self.is_named("SET") || self.is_named("GETEX"))
+                && self.words.windows(2).any(is_soon))
+    }
+
+    /// Whether this call, or one that was queued for it, may count keys whose time is over.
+    pub fn counts_keys(&self) -> bool {
+        self.is_named("DBSIZE") || self.is_named("EXEC")
     }
 
     fn is_named(&self, name: &str) -> bool {
@@ -117,7 +132,8 @@ fn pipeline(grammar: &Grammar, random: &mut Random) -> Vec<Step> {
             2 if random.chance(0.3) => vec![b"SELECT".to_vec(), values::database(random)],
             3 if random.chance(0.2) => words(&["RESET"]),
             // What a later call finds should often be of the type it wants.
-            4..=20 => making(random),
+            4..=17 => making(random),
+            18..=20 => settings::call(random),
             21..=24 => {
                 let mut words = words(&[["GETKEYS", "GETKEYSANDFLAGS"][random.index(2)]]);
                 words.insert(0, b"COMMAND".to_vec());
@@ -137,6 +153,9 @@ fn pipeline(grammar: &Grammar, random: &mut Random) -> Vec<Step> {
 
 /// A call that makes a value of some type, or adds to one.
 fn making(random: &mut Random) -> Vec<Vec<u8>> {
+    if random.chance(0.25) {
+        return ordered::making(random);
+    }
     const VERBS: [&str; 8] = ["SET", "SET", "RPUSH", "RPUSH", "SADD", "HSET", "ZADD", "XADD"];
     let known: Vec<&str> =
         VERBS.into_iter().filter(|verb| lookup(verb.as_bytes()).is_some()).collect();
@@ -158,6 +177,18 @@ fn making(random: &mut Random) -> Vec<Vec<u8>> {
     words
 }
 
+/// A call that one connection may make on its own only; see [`Step::needs_care`].
+fn drawn_or_expiring(random: &mut Random) -> Vec<Vec<u8>> {
+    let key = values::key(random);
+    match random.index(6) {
+        0 => vec![b"SPOP".to_vec(), key],
+        1..=2 => vec![b"SPOP".to_vec(), key, (1 + random.index(3)).to_string().into_bytes()],
+        3 => vec![b"PEXPIRE".to_vec(), key, b"1".to_vec()],
+        4 => vec![b"SET".to_vec(), key, values::text(random), b"PX".to_vec(), b"1".to_vec()],
+        _ => vec![b"GETEX".to_vec(), key, b"PX".to_vec(), b"1".to_vec()],
+    }
+}
+
 fn crossed(grammar: &Grammar, random: &mut Random) -> Vec<Step> {
     let mut steps = Vec::new();
     for _ in 0..60 {
@@ -176,6 +207,9 @@ fn crossed(grammar: &Grammar, random: &mut Random) -> Vec<Step> {
             }
             60..=64 => vec![b"DEL".to_vec(), values::key(random)],
             65..=66 => vec![b"SELECT".to_vec(), values::database(random)],
+            69..=71 => drawn_or_expiring(random),
+            72..=74 => settings::call(random),
+            75..=78 => making(random),
             67..=68 => {
                 let mut words = words(&["CLIENT", "UNBLOCK"]);
                 words.push(format!("@id{}", random.index(CONNECTIONS)).into_bytes());
@@ -193,7 +227,8 @@ fn crossed(grammar: &Grammar, random: &mut Random) -> Vec<Step> {
 
 fn scripted(grammar: &Grammar, random: &mut Random) -> Vec<Step> {
     let words = |random: &mut Random| match random.index(100) {
-        0..=19 => making(random),
+        0..=17 => making(random),
+        18..=19 => settings::call(random),
         20..=29 => grammar.blocking(random),
         30 => words(&[["MULTI", "EXEC", "WATCH", "RESET"][random.index(4)]]),
         31 => vec![b"SELECT".to_vec(), values::database(random)],

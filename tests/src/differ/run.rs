@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use super::compare::{is_same, is_same_encoding, is_same_exec};
+use super::compare::{Rules, is_same_but_moments, is_same_encoding};
 use super::dump::{self, Dump, call};
 use super::plan::{CONNECTIONS, Mode, Plan, Step};
-use super::script;
+use super::{reconcile, script, settings};
 use crate::client::{Client, REPLY_WAIT, ReadError, Reply, Resp, encode};
 
 /// How long one server may take to do what the other has done already.
@@ -28,15 +28,25 @@ pub struct Pair {
 }
 
 /// One server during one plan.
-struct Side {
-    control: Client,
-    connections: Vec<Client>,
+pub(super) struct Side {
+    pub(super) control: Client,
+    pub(super) connections: Vec<Client>,
     ids: Vec<i64>,
+}
+
+/// Both servers during one plan.
+pub(super) struct Sides {
+    pub(super) russet: Side,
+    pub(super) peer: Side,
+    pub(super) rules: Rules,
 }
 
 /// What a connection has queued since MULTI.
 #[derive(Default)]
-struct Queue(Vec<Vec<Vec<u8>>>);
+struct Queue {
+    is_open: bool,
+    calls: Vec<Vec<Vec<u8>>>,
+}
 
 impl Pair {
     pub fn new(russet: SocketAddr, peer: SocketAddr) -> Pair {
@@ -49,18 +59,21 @@ impl Pair {
 
     /// Runs the plan on empty servers. An error is a server that can't be talked to.
     pub fn run(&mut self, plan: &Plan) -> Result<Option<Difference>, String> {
-        let mut russet = Side::open(self.russet, plan.resp).map_err(|e| format!("russet: {e}"))?;
-        let mut peer = Side::open(self.peer, plan.resp).map_err(|e| format!("peer: {e}"))?;
+        let russet = Side::open(self.russet, plan.resp).map_err(|e| format!("russet: {e}"))?;
+        let peer = Side::open(self.peer, plan.resp).map_err(|e| format!("peer: {e}"))?;
+        let mut sides = Sides { russet, peer, rules: Rules::from_now() };
         let found = match plan.mode {
-            Mode::Pipeline => pipelined(&mut russet, &mut peer, &plan.steps),
-            Mode::Crossed => crossed(&mut russet, &mut peer, &plan.steps),
-            Mode::PubSub => published(&mut russet, &mut peer, &plan.steps),
-            Mode::Scripted => scripted(&mut russet, &mut peer, &plan.steps),
+            Mode::Pipeline => pipelined(&mut sides, &plan.steps),
+            Mode::Crossed => crossed(&mut sides, &plan.steps),
+            Mode::PubSub => published(&mut sides, &plan.steps),
+            Mode::Scripted => scripted(&mut sides, &plan.steps),
         };
         if let Some(difference) = found? {
             return Ok(Some(difference));
         }
-        Ok(data_differs(&dump::read(&mut russet.control)?, &dump::read(&mut peer.control)?))
+        let russet = dump::read(&mut sides.russet.control)?;
+        let peer = dump::read(&mut sides.peer.control)?;
+        Ok(data_differs(&sides.rules, &russet, &peer))
     }
 }
 
@@ -74,6 +87,12 @@ impl Side {
             std::thread::yield_now();
         }
         call(&mut control, &[b"FLUSHALL"])?;
+        let directives = settings::DIRECTIVES.iter().flat_map(|(name, value)| [*name, *value]);
+        let words: Vec<&[u8]> =
+            ["CONFIG", "SET"].into_iter().chain(directives).map(str::as_bytes).collect();
+        if let Reply::Error(text) = call(&mut control, &words)? {
+            return Err(format!("CONFIG SET: {}", text.escape_ascii()));
+        }
         let mut side = Side { control, connections: Vec::new(), ids: Vec::new() };
         for _ in 0..CONNECTIONS {
             let mut client = connect()?;
@@ -99,13 +118,17 @@ impl Side {
         step.words.iter().map(|word| named(word).unwrap_or_else(|| word.clone())).collect()
     }
 
-    fn send(&mut self, step: &Step) -> Result<(), String> {
+    pub(super) fn send(&mut self, step: &Step) -> Result<(), String> {
         let words = self.words(step);
         self.connections[step.connection].send(&words).map_err(|error| error.to_string())
     }
 
     /// The next reply of a connection, or None after silence.
-    fn reply(&mut self, connection: usize, wait: Duration) -> Result<Option<Reply>, String> {
+    pub(super) fn reply(
+        &mut self,
+        connection: usize,
+        wait: Duration,
+    ) -> Result<Option<Reply>, String> {
         match self.connections[connection].read(wait) {
             Ok(reply) => Ok(Some(reply)),
             Err(ReadError::TimedOut) => Ok(None),
@@ -128,28 +151,29 @@ fn blocked(control: &mut Client) -> Result<usize, String> {
 
 impl Queue {
     /// Takes note of what the reply did to the transaction; whether the replies agree.
-    fn agrees(&mut self, words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
+    fn agrees(&mut self, rules: &Rules, words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
         let name = words.first().map(|word| word.to_ascii_uppercase()).unwrap_or_default();
         if peer.text() == Some(b"QUEUED") {
-            self.0.push(words.to_vec());
+            self.calls.push(words.to_vec());
         }
         match name.as_slice() {
-            b"EXEC" => is_same_exec(&std::mem::take(&mut self.0), russet, peer),
+            b"EXEC" => {
+                self.is_open = false;
+                rules.is_same_exec(&std::mem::take(&mut self.calls), russet, peer)
+            }
             b"MULTI" | b"DISCARD" | b"RESET" if !peer.is_error() => {
-                self.0.clear();
+                self.is_open = name == b"MULTI";
+                self.calls.clear();
                 russet == peer
             }
-            _ => is_same(words, russet, peer),
+            _ => rules.is_same(words, russet, peer),
         }
     }
 }
 
 /// Everything in one write on one connection.
-fn pipelined(
-    russet: &mut Side,
-    peer: &mut Side,
-    steps: &[Step],
-) -> Result<Option<Difference>, String> {
+fn pipelined(sides: &mut Sides, steps: &[Step]) -> Result<Option<Difference>, String> {
+    let Sides { russet, peer, rules } = sides;
     let mut queue = Queue::default();
     for side in [&mut *russet, &mut *peer] {
         let bytes: Vec<u8> = steps.iter().flat_map(|step| encode(&side.words(step))).collect();
@@ -162,7 +186,7 @@ fn pipelined(
             Ok(None) => return Ok(Some(told(step, &"silence", &theirs))),
             Err(error) => return Ok(Some(told(step, &error, &theirs))),
         };
-        if !queue.agrees(&step.words, &ours, &theirs) {
+        if !queue.agrees(rules, &step.words, &ours, &theirs) {
             return Ok(Some(told(step, &ours, &theirs)));
         }
     }
@@ -170,11 +194,8 @@ fn pipelined(
 }
 
 /// A few calls at a time, each few in one script.
-fn scripted(
-    russet: &mut Side,
-    peer: &mut Side,
-    steps: &[Step],
-) -> Result<Option<Difference>, String> {
+fn scripted(sides: &mut Sides, steps: &[Step]) -> Result<Option<Difference>, String> {
+    let Sides { russet, peer, rules } = sides;
     for calls in script::cut(steps) {
         let eval = Step { connection: 0, words: script::eval(calls) };
         russet.send(&eval)?;
@@ -183,7 +204,7 @@ fn scripted(
         let ours = russet.reply(0, REPLY_WAIT)?;
         let queued: Vec<_> = calls.iter().map(|step| step.words.clone()).collect();
         match ours {
-            Some(ours) if is_same_exec(&queued, &ours, &theirs) => {}
+            Some(ours) if rules.is_same_exec(&queued, &ours, &theirs) => {}
             Some(ours) => return Ok(Some(told(&eval, &ours, &theirs))),
             None => return Ok(Some(told(&eval, &"silence", &theirs))),
         }
@@ -192,35 +213,44 @@ fn scripted(
 }
 
 /// One call at a time. The peer tells who is blocked; Russet must come to the same.
-fn crossed(
-    russet: &mut Side,
-    peer: &mut Side,
-    steps: &[Step],
-) -> Result<Option<Difference>, String> {
+fn crossed(sides: &mut Sides, steps: &[Step]) -> Result<Option<Difference>, String> {
     let mut queues: Vec<Queue> = (0..CONNECTIONS).map(|_| Queue::default()).collect();
     let mut pending: Vec<Option<Step>> = vec![None; CONNECTIONS];
     for step in steps {
-        if pending[step.connection].is_some() {
+        let is_queueing = queues[step.connection].is_open;
+        // What expires soon, or is drawn, can't be put off until EXEC.
+        if pending[step.connection].is_some() || (is_queueing && step.needs_care()) {
             continue;
         }
-        russet.send(step)?;
-        peer.send(step)?;
+        if step.counts_keys() {
+            reconcile::purge(&mut sides.russet)?;
+            reconcile::purge(&mut sides.peer)?;
+        }
+        sides.russet.send(step)?;
+        sides.peer.send(step)?;
         pending[step.connection] = Some(step.clone());
         let mut answered = Vec::new();
-        for (connection, theirs) in settle(peer, &pending)? {
+        for (connection, theirs) in settle(&mut sides.peer, &pending)? {
             let Some(asked) = pending[connection].take() else { continue };
-            match russet.reply(connection, AGREE_WAIT) {
+            match sides.russet.reply(connection, AGREE_WAIT) {
                 Ok(Some(ours)) => answered.push((asked, ours, theirs)),
                 Ok(None) => return Ok(Some(told(&asked, &"silence", &theirs))),
                 Err(error) => return Ok(Some(told(&asked, &error, &theirs))),
             }
         }
         for (asked, ours, theirs) in answered {
-            if !queues[asked.connection].agrees(&asked.words, &ours, &theirs) {
+            let is_same = match asked.needs_care() {
+                true => reconcile::after(sides, &asked, &ours, &theirs)?,
+                false => {
+                    let queue = &mut queues[asked.connection];
+                    queue.agrees(&sides.rules, &asked.words, &ours, &theirs)
+                }
+            };
+            if !is_same {
                 return Ok(Some(told(&asked, &ours, &theirs)));
             }
         }
-        if let Some(difference) = still_blocked(russet, &pending, step)? {
+        if let Some(difference) = still_blocked(&mut sides.russet, &pending, step)? {
             return Ok(Some(difference));
         }
     }
@@ -292,11 +322,8 @@ fn still_blocked(
 }
 
 /// One call at a time; then every connection is pinged, and what came before the pong compared.
-fn published(
-    russet: &mut Side,
-    peer: &mut Side,
-    steps: &[Step],
-) -> Result<Option<Difference>, String> {
+fn published(sides: &mut Sides, steps: &[Step]) -> Result<Option<Difference>, String> {
+    let Sides { russet, peer, rules } = sides;
     for (number, step) in steps.iter().enumerate() {
         russet.send(step)?;
         peer.send(step)?;
@@ -320,7 +347,7 @@ fn published(
                 ours.insert(0, first.clone());
             }
             let agree = match (&ours[..], &theirs[..]) {
-                ([a], [b]) if is_own && is_same(&step.words, a, b) => true,
+                ([a], [b]) if is_own && rules.is_same(&step.words, a, b) => true,
                 _ => normal(&step.words, &ours) == normal(&step.words, &theirs),
             };
             if !agree {
@@ -362,15 +389,17 @@ fn normal(words: &[Vec<u8>], replies: &[Reply]) -> Vec<Reply> {
     replies
 }
 
-fn data_differs(russet: &Dump, peer: &Dump) -> Option<Difference> {
+fn data_differs(rules: &Rules, russet: &Dump, peer: &Dump) -> Option<Difference> {
     let keys: std::collections::BTreeSet<_> = russet.keys().chain(peer.keys()).collect();
     for key in keys {
         let is_same = match (russet.get(key), peer.get(key)) {
             (Some(ours), Some(theirs)) => {
                 ours.kind == theirs.kind
                     && ours.value == theirs.value
-                    && is_same(&[b"PTTL".to_vec()], &ours.ttl_ms, &theirs.ttl_ms)
+                    && rules.is_same(&[b"PTTL".to_vec()], &ours.ttl_ms, &theirs.ttl_ms)
                     && is_same_encoding(&ours.encoding, &theirs.encoding)
+                    && (rules.is_same(&[b"HPTTL".to_vec()], &ours.beside, &theirs.beside)
+                        || is_same_but_moments(&ours.beside, &theirs.beside))
             }
             _ => false,
         };

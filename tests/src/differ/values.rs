@@ -1,12 +1,12 @@
 //! Plausible words for each kind of argument: few enough to collide, with the edges among them.
 //!
-//! Nothing here lets a key expire while a sequence runs, and nothing makes a string of more than
-//! some kilobytes.
+//! Nothing here lets a key expire while a sequence runs (but see `plan::drawn_or_expiring`), and
+//! nothing makes a string of more than some kilobytes.
 
 use russet_base::random::Random;
 use russet_catalog::arg::{Arg, ArgKind};
 
-const KEYS: &[&[u8]] = &[b"k1", b"k2", b"k3", b"{t}a", b"{t}b", b"x{t}", b"bin\0\r\n\xff"];
+pub const KEYS: &[&[u8]] = &[b"k1", b"k2", b"k3", b"{t}a", b"{t}b", b"x{t}", b"bin\0\r\n\xff"];
 
 const TEXTS: &[&[u8]] = &[
     b"",

@@ -1,9 +1,13 @@
-//! Which commands the wire files exercise.
+//! Which commands, and which of their options, the wire files exercise.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use russet_catalog::Command;
+use russet_catalog::arg::Arg;
+
 use super::file::WireFile;
+use super::shapes::resolve_words;
 
 /// The commands that no file sends. Names are lower case, a subcommand as `parent|name`; a
 /// container counts as sent when any of its subcommands is.
@@ -22,4 +26,33 @@ pub fn commands_missing<'a>(
         }
     }
     Ok(names.filter(|name| !sent.contains(*name)).collect())
+}
+
+/// The options that no file sends with their command, as `command TOKEN`.
+pub fn options_missing(files: &[PathBuf]) -> Result<Vec<String>, String> {
+    let mut missing = BTreeSet::new();
+    for command in Command::ALL {
+        tokens(command.spec().args, &mut |token| {
+            missing.insert((command.full_name(), token.to_uppercase()));
+        });
+    }
+    for path in files {
+        for words in WireFile::read(path)?.commands_sent() {
+            let bytes: Vec<Vec<u8>> = words.iter().map(|word| word.clone().into_bytes()).collect();
+            let Some(command) = resolve_words(&bytes) else { continue };
+            for word in words {
+                missing.remove(&(command.full_name(), word));
+            }
+        }
+    }
+    Ok(missing.into_iter().map(|(name, token)| format!("{name} {token}")).collect())
+}
+
+fn tokens(args: &[Arg], found: &mut impl FnMut(&'static str)) {
+    for arg in args {
+        if let Some(token) = arg.token {
+            found(token);
+        }
+        tokens(arg.parts, found);
+    }
 }

@@ -6,8 +6,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use russet_catalog::Command;
+use russet_catalog::spec::Shape;
+
 use super::expect::{self, Saved};
 use super::file::{Case, Step, Verb, WireFile, version_numbers};
+use super::shapes::{Awaited, fits, shape_of};
 use super::spelling;
 use super::words::{expand, quote, split};
 use crate::client::{Client, ReadError, Reply, Resp};
@@ -59,6 +63,8 @@ pub struct Report {
     pub run: usize,
     pub skipped: usize,
     pub failures: Vec<Failure>,
+    /// What RESP3 replies of Russet looked like.
+    pub shapes: Vec<(Command, Shape)>,
 }
 
 /// The first thing that went wrong in a case.
@@ -133,6 +139,7 @@ pub fn run_file_observed(
         match Talk::begin(endpoint, resp, case.bare) {
             Ok(mut talk) => {
                 let outcome = talk.run(case);
+                report.shapes.append(&mut talk.shapes);
                 let observed = observe(case).map_err(|got| Wrong {
                     line: 0,
                     sent: String::new(),
@@ -191,6 +198,7 @@ struct Connection {
     switching: Option<Resp>,
     last_sent: String,
     awaits_reply: bool,
+    awaited: Awaited,
 }
 
 /// One case under way: its connections, saved values and changed configuration.
@@ -202,6 +210,7 @@ pub struct Talk<'a> {
     connections: BTreeMap<char, Connection>,
     saved: HashMap<String, Vec<u8>>,
     config_before: Vec<(String, Vec<u8>)>,
+    shapes: Vec<(Command, Shape)>,
 }
 
 impl<'a> Talk<'a> {
@@ -214,8 +223,8 @@ impl<'a> Talk<'a> {
             Ok(other) => return Err(format!("FLUSHALL: {}", expect::print(&other))),
             Err(error) => return Err(format!("FLUSHALL: {error}")),
         }
-        let (connections, saved, config_before) = Default::default();
-        Ok(Talk { endpoint, resp, bare, control, connections, saved, config_before })
+        let (connections, saved, config_before, shapes) = Default::default();
+        Ok(Talk { endpoint, resp, bare, control, connections, saved, config_before, shapes })
     }
 
     fn run(&mut self, case: &Case) -> Result<(), Wrong> {
@@ -357,6 +366,7 @@ impl<'a> Talk<'a> {
         let connection = self.open(name)?;
         connection.last_sent = text.to_owned();
         connection.awaits_reply = true;
+        connection.awaited.sent(&words);
         let is = |word: &Vec<u8>, name: &str| word.eq_ignore_ascii_case(name.as_bytes());
         if is(&words[0], "HELLO") && words.len() > 1 {
             connection.switching = match words[1].as_slice() {
@@ -374,6 +384,7 @@ impl<'a> Talk<'a> {
         let filled = expand(bytes, &mut |value| self.value(value))?;
         let connection = self.open(name)?;
         connection.last_sent = quote(bytes);
+        connection.awaited.lose();
         match connection.client.send_raw(&filled) {
             // The server may have refused it after the first part; its answer says why.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -388,8 +399,17 @@ impl<'a> Talk<'a> {
         let reply = connection.client.read(wait).map_err(|error| error.to_string())?;
         let reply = if is_redis { spelling::of_redis(reply) } else { reply };
         connection.awaits_reply = false;
+        let answered = connection.awaited.answered(&reply).filter(|_| connection.resp == Resp::V3);
         if let Some(resp) = connection.switching.take().filter(|_| !reply.is_error()) {
             connection.resp = resp;
+        }
+        if let (Some(command), Kind::Russet) = (answered, self.endpoint.kind) {
+            let shape = command.spec().reply;
+            if !fits(shape, &reply) {
+                let (reply, name) = (expect::print(&reply), command.full_name());
+                return Err(format!("{reply}, but the catalog says {shape:?} of {name}"));
+            }
+            self.shapes.extend(shape_of(&reply).map(|shape| (command, shape)));
         }
         Ok(reply)
     }
@@ -422,8 +442,8 @@ impl<'a> Talk<'a> {
             }
             let resp = if self.bare { Resp::V2 } else { self.resp };
             let last_sent = String::new();
-            let fresh =
-                Connection { client, resp, switching: None, last_sent, awaits_reply: false };
+            let (switching, awaits_reply, awaited) = Default::default();
+            let fresh = Connection { client, resp, switching, last_sent, awaits_reply, awaited };
             self.connections.insert(name, fresh);
         }
         self.connections.get_mut(&name).ok_or_else(|| "no such connection".to_owned())
