@@ -112,8 +112,7 @@ impl Pause {
         let now = node.clock.now();
         let Some((kind, _)) = self.state() else { return false };
         let would_hold = match kind {
-            // DIFFERS: CLIENT itself gets through, or nobody could end the pause.
-            PauseKind::All => command.parent() != Some(Command::Client),
+            PauseKind::All => !may_end_pause(command),
             PauseKind::Write => {
                 reaches_replicas(node, command, args)
                     || transactions::any_queued(session, command, &|queued, args| {
@@ -140,6 +139,13 @@ impl Pause {
         }
         true
     }
+}
+
+/// DIFFERS: CLIENT itself gets through, or nobody could end the pause; and what client libraries
+/// send before it on a new connection.
+fn may_end_pause(command: Command) -> bool {
+    command.parent() == Some(Command::Client)
+        || matches!(command, Command::Hello | Command::Auth | Command::Select)
 }
 
 /// A pause of writes holds all that a replica would hear of, and scripts that may write.
