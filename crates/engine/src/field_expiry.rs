@@ -17,7 +17,7 @@ use crate::keys::{Keys, Use};
 use crate::keyspace::Place;
 use crate::shard::Shard;
 use crate::store::raw::table::{EntryMut, Gone, NewValue, View};
-use crate::types::hash::stored::{self, Pair, Purged};
+use crate::types::hash::stored::{self, Pair, Purged, Reclaimed};
 use crate::types::hash::{HashEntry, HashLimits, Lease};
 use crate::value::{Object, WrongType};
 use russet_base::clock::UnixMillis;
@@ -209,10 +209,22 @@ impl Keys<'_> {
         let reclaimed = hash.reclaimed();
         let after = stored::bound_of(&entry.value());
         self.reschedule(key, (before, after));
-        if reclaimed > 0 {
-            self.count_expired_fields(key, reclaimed);
+        if !reclaimed.names.is_empty() || reclaimed.rest > 0 {
+            self.note_reclaimed(key, &reclaimed);
         }
         Ok(Some(result))
+    }
+
+    /// Counts and records hidden fields that an edit has removed, or leaves nothing but them. The
+    /// record comes before that of the call, so that it finds them gone, too.
+    #[cold]
+    fn note_reclaimed(&mut self, key: &[u8], Reclaimed { names, rest }: &Reclaimed) {
+        self.count_expired_fields(key, names.len() + rest);
+        let db = self.db;
+        self.effects.records.for_everyone(|records| match rest {
+            0 => records.push_list(db, &[b"HDEL", key], names),
+            _ => records.push(db, [b"DEL", key]),
+        });
     }
 
     /// Puts a new hash of these pairs under a key; how many fields it has.

@@ -140,7 +140,10 @@ fn a_string_that_a_failed_bitfield_makes_is_told() {
         rest.split(|c: char| !c.is_ascii_digit()).next().map(str::to_owned)
     };
     for (line, after) in failing.into_iter().zip(["1", "2"]) {
-        check(&mut desk, &[("WATCH k", "+OK"), (line, "[nil]"), ("MULTI", "+OK"), ("EXEC", "nil")]);
+        check(
+            &mut desk,
+            &[("WATCH k", "+OK"), (line, "[nil]"), ("MULTI", "+OK"), ("EXEC", "nil-array")],
+        );
         assert_eq!(changes(&mut desk).as_deref(), Some(after), "{line}");
     }
     // Nothing was made by this one.

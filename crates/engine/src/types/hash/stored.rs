@@ -55,7 +55,7 @@ pub(crate) fn bound_of_object(object: &Object) -> Option<i64> {
 }
 
 /// Whether a value is a hash all of whose fields are over at `now_ms`.
-pub(crate) fn is_over(view: &View<'_, Object>, now_ms: i64) -> bool {
+pub fn is_over(view: &View<'_, Object>, now_ms: i64) -> bool {
     match (bound_of(view), of_view(*view)) {
         (Some(bound), Some(hash)) if bound <= now_ms => hash.is_over(now_ms),
         _ => false,
@@ -93,6 +93,15 @@ pub(crate) fn purge(entry: &mut EntryMut<'_, Object>, now_ms: i64, budget: usize
     Purged { fields: before - left, is_empty: left == 0, is_news: before > left }
 }
 
+/// Hidden fields that an edit has come across.
+#[derive(Debug, Default)]
+pub(crate) struct Reclaimed {
+    /// Those that were removed because they were to be edited.
+    pub names: Vec<Box<[u8]>>,
+    /// Those that go with the hash, for nothing else is left of it; else 0.
+    pub rest: usize,
+}
+
 /// A hash in its entry, to be changed. One that is left empty is for the caller to remove.
 pub struct HashEntry<'e, 't> {
     entry: &'e mut EntryMut<'t, Object>,
@@ -100,8 +109,8 @@ pub struct HashEntry<'e, 't> {
     hasher: KeyHasher,
     /// Fields that expire at this moment or before are not there for whoever edits.
     now_ms: i64,
-    /// Those that went because they were to be edited.
-    reclaimed: usize,
+    /// The names of those that went because they were to be edited.
+    reclaimed: Vec<Box<[u8]>>,
 }
 
 impl<'e, 't> HashEntry<'e, 't> {
@@ -111,7 +120,9 @@ impl<'e, 't> HashEntry<'e, 't> {
         (limits, hasher): (HashLimits, KeyHasher),
     ) -> Result<Self, WrongType> {
         match of_view(entry.value()) {
-            Some(_) => Ok(HashEntry { entry, limits, hasher, now_ms: i64::MIN, reclaimed: 0 }),
+            Some(_) => {
+                Ok(HashEntry { entry, limits, hasher, now_ms: i64::MIN, reclaimed: Vec::new() })
+            }
             None => Err(WrongType),
         }
     }
@@ -132,20 +143,23 @@ impl<'e, 't> HashEntry<'e, 't> {
         of_view(self.entry.value()).expect("it was a hash when this was made, and stays one")
     }
 
-    /// How many hidden fields are gone, or will be with the hash if nothing else is left of it.
+    /// What has become of hidden fields.
     #[inline]
-    pub(crate) fn reclaimed(&self) -> usize {
+    pub(crate) fn reclaimed(self) -> Reclaimed {
         let view = self.view();
         let is_rest_hidden = view.hides_some() && view.is_empty();
-        self.reclaimed + if is_rest_hidden { view.stored_len() } else { 0 }
+        let rest = if is_rest_hidden { view.stored_len() } else { 0 };
+        Reclaimed { names: self.reclaimed, rest }
     }
 
     /// Removes a field that is only hidden: what is done with its name begins anew.
     #[inline]
     fn remove_hidden(&mut self, name: Element<'_>) {
         let now_ms = self.now_ms;
-        if let Some(Object::Hash(hash)) = self.entry.object_mut() {
-            self.reclaimed += usize::from(hash.remove_over(name, now_ms));
+        if let Some(Object::Hash(hash)) = self.entry.object_mut()
+            && hash.remove_over(name, now_ms)
+        {
+            self.reclaimed.push(name.with_bytes(|text| Box::from(text)));
         }
     }
 
