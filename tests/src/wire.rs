@@ -3,8 +3,10 @@
 pub mod coverage;
 pub mod expect;
 pub mod file;
+pub mod known;
 pub mod record;
 pub mod run;
+mod spelling;
 pub mod words;
 
 pub use file::{Case, WireFile};

@@ -19,6 +19,10 @@ struct Pair {
     count: usize,
     /// Commands that have changed something.
     recorded: BTreeSet<String>,
+    /// A connection from before any case, so that no password stands in its way.
+    observer: Client,
+    /// Cases whose configuration lets nobody look: the next look is at what they did, too.
+    postponed: usize,
 }
 
 fn texts(reply: &Reply) -> Vec<Vec<u8>> {
@@ -39,37 +43,45 @@ impl Pair {
     fn start(directives: &[&str]) -> Self {
         let directives = [&["--enable-debug-command", "yes"], directives].concat();
         let server = || Server::start(Kind::Russet, &directives).unwrap();
-        let pair =
-            Pair { recorder: server(), replayer: server(), count: 0, recorded: BTreeSet::new() };
-        let mut client = Client::connect(pair.recorder.address()).unwrap();
-        assert_eq!(
-            client.call(&["DEBUG", "RECORD", "START"]).unwrap(),
-            Reply::Status(b"OK".into())
-        );
+        let (recorder, replayer) = (server(), server());
+        let mut observer = Client::connect(recorder.address()).unwrap();
+        let started = observer.call(&["DEBUG", "RECORD", "START"]).unwrap();
+        assert_eq!(started, Reply::Status(b"OK".into()));
+        let recorded = BTreeSet::new();
+        let pair = Pair { recorder, replayer, count: 0, recorded, observer, postponed: 0 };
         let mut client = Client::connect(pair.replayer.address()).unwrap();
         client.call(&["DEBUG", "SET-ACTIVE-EXPIRE", "0"]).unwrap();
         pair
     }
 
+    /// What the recorder holds at a moment, and what it has recorded up to it.
+    fn look(&mut self) -> Result<(String, Reply), String> {
+        let fail = |error| format!("{error}");
+        let observer = &mut self.observer;
+        observer.call(&["CLIENT", "UNPAUSE"]).map_err(fail)?;
+        let time = observer.call(&["TIME"]).map_err(fail)?;
+        let parts: Vec<i64> = texts(&time)
+            .iter()
+            .map(|text| String::from_utf8_lossy(text).parse().unwrap_or(0))
+            .collect();
+        let [seconds, micros] = parts[..] else { return Err(print(&time)) };
+        let now = (seconds * 1000 + micros / 1000).to_string();
+        observer.call(&["MULTI"]).map_err(fail)?;
+        observer.call(&["DEBUG", "DIGEST", "FULL", &now]).map_err(fail)?;
+        observer.call(&["DEBUG", "RECORD", "TAKE"]).map_err(fail)?;
+        observer.call(&["DEBUG", "RECORD", "COMMANDS"]).map_err(fail)?;
+        Ok((now, observer.call(&["EXEC"]).map_err(fail)?))
+    }
+
     /// Does again what was recorded since the last time, and compares.
     fn catch_up(&mut self) -> Result<(), String> {
         let fail = |error| format!("{error}");
-        let mut recorder = Client::connect(self.recorder.address()).map_err(|e| e.to_string())?;
+        let Ok((now, outcome)) = self.look() else {
+            self.postponed += 1;
+            self.observer = Client::connect(self.recorder.address()).map_err(|e| e.to_string())?;
+            return Ok(());
+        };
         let mut replayer = Client::connect(self.replayer.address()).map_err(|e| e.to_string())?;
-        recorder.call(&["CLIENT", "UNPAUSE"]).map_err(fail)?;
-        let Reply::Array(time) = recorder.call(&["TIME"]).map_err(fail)? else {
-            return Err("no time".to_owned());
-        };
-        let part = |at: usize| -> i64 {
-            let text = String::from_utf8_lossy(time[at].text().unwrap_or_default()).into_owned();
-            text.parse().unwrap_or(0)
-        };
-        let now = (part(0) * 1000 + part(1) / 1000).to_string();
-        recorder.call(&["MULTI"]).map_err(fail)?;
-        recorder.call(&["DEBUG", "DIGEST", "FULL", &now]).map_err(fail)?;
-        recorder.call(&["DEBUG", "RECORD", "TAKE"]).map_err(fail)?;
-        recorder.call(&["DEBUG", "RECORD", "COMMANDS"]).map_err(fail)?;
-        let outcome = recorder.call(&["EXEC"]).map_err(fail)?;
         let Reply::Array(parts) = &outcome else { return Err(print(&outcome)) };
         let [digest, Reply::Array(records), commands] = &parts[..] else {
             return Err(print(&outcome));
@@ -120,6 +132,7 @@ fn what_wire_files_do_can_be_done_again() {
         }
     }
     assert!(failures.is_empty(), "{failures}");
+    assert!(pair.postponed < 20, "{} cases could not be looked at", pair.postponed);
     assert!(pair.count > 1000, "only {} records", pair.count);
     let is_to_be_seen = |command: &&Command| {
         command.spec().recorded != Recorded::Never && !EXCUSED.contains(&command.full_name())

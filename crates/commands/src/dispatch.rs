@@ -373,6 +373,9 @@ pub(crate) fn plan_keys(
         *shards = keyspace.all_shards();
         return;
     }
+    if let Some(shard) = code.and_then(Code::own_shard) {
+        shards.insert(shard);
+    }
     let _refused_by_the_handler = key_positions(command, args, &mut |key| {
         let bytes = args.at(key.index);
         let place = keyspace.place(bytes);

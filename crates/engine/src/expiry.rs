@@ -62,3 +62,42 @@ impl Keys<'_> {
         has_more
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::raw::lock::Wake;
+    use crate::store::shard_set::ShardSet;
+    use russet_base::hash::KeyHasher;
+    use std::sync::Arc;
+
+    struct Nobody;
+
+    impl Wake for Nobody {
+        fn wake(&self) {}
+    }
+
+    /// Housekeeping leaves a busy shard for the next time. Would it reserve one, as calls do that
+    /// have waited for long, then clients who come meanwhile would wait for it.
+    #[test]
+    fn housekeeping_never_reserves() {
+        const NOW: UnixMillis = UnixMillis(1_000_000);
+        const BUDGET: usize = 16;
+        let (keyspace, shard) = (Keyspace::new(4, 2, KeyHasher::with_seed(1)), 2);
+        let mut only = ShardSet::EMPTY;
+        only.insert(shard);
+        let busy = keyspace.try_lock(&only).ok().expect("nobody else is there");
+        let bystander = keyspace.wait(Arc::new(Nobody));
+        let mut effects = Effects::default();
+        for _ in 0..100 {
+            assert!(keyspace.expire_shard(shard, &mut effects, (NOW, BUDGET)).is_none());
+            assert!(!keyspace.expire_once(shard, NOW, BUDGET));
+            assert!(keyspace.sweep_listeners(shard), "someone may wait there");
+            keyspace.sample_lifetimes(shard, NOW);
+            assert_eq!(bystander.reservations(), 0);
+        }
+        drop(busy);
+        assert!(keyspace.try_lock(&only).is_ok(), "who comes by takes it");
+        assert!(keyspace.expire_shard(shard, &mut effects, (NOW, BUDGET)).is_some());
+    }
+}

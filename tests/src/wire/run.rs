@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::expect::{self, Saved};
 use super::file::{Case, Step, Verb, WireFile, version_numbers};
+use super::spelling;
 use super::words::{expand, quote, split};
 use crate::client::{Client, ReadError, Reply, Resp};
 use crate::server::Kind;
@@ -382,8 +383,10 @@ impl<'a> Talk<'a> {
     }
 
     pub fn read(&mut self, name: char, wait: Duration) -> Result<Reply, String> {
+        let is_redis = self.endpoint.kind == Kind::Redis;
         let connection = self.open(name)?;
         let reply = connection.client.read(wait).map_err(|error| error.to_string())?;
+        let reply = if is_redis { spelling::of_redis(reply) } else { reply };
         connection.awaits_reply = false;
         if let Some(resp) = connection.switching.take().filter(|_| !reply.is_error()) {
             connection.resp = resp;

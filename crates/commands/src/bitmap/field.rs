@@ -114,10 +114,11 @@ fn write(ctx: &mut Ctx, key: &[u8], steps: &Steps, len: usize) -> Outcome {
             (changes, true)
         }
     };
-    // DIFFERS: a string that was only made or made longer has changed, too; Redis tells nobody.
-    if changes > 0 || has_grown {
-        ctx.keys.wrote(key, Event::string("setbit"));
-        ctx.keys.effects.dirty += changes.saturating_sub(1);
+    // DIFFERS: a string that was made or has grown has changed, even if every operation failed;
+    // peers count and tell nothing then.
+    let changes = changes.max(u64::from(has_grown));
+    if changes > 0 {
+        ctx.keys.wrote_many(key, Event::string("setbit"), changes);
     }
     DONE
 }

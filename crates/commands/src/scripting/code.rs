@@ -33,6 +33,15 @@ impl Code {
         }
     }
 
+    /// A shard that the call needs beside those of its keys: that of a library which keeps something
+    /// from call to call, so that its calls run one after the other.
+    pub fn own_shard(&self) -> Option<usize> {
+        match self {
+            Code::Script(_) => None,
+            Code::Function(function) => function.library.own.as_ref().map(|own| own.shard),
+        }
+    }
+
     /// Whether it does not say that it only reads.
     pub fn may_write(&self) -> bool {
         let flags = match self {

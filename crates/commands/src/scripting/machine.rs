@@ -118,10 +118,15 @@ impl Lua {
         if !self.libraries.contains_key(&library.number) {
             let roots = load::register(self, &library.chunk)?;
             let roots = roots.into_iter().map(|function| function.root).collect();
-            self.libraries.insert(library.number, roots);
+            self.add_library(library.number, roots);
         }
         let root = self.libraries.get(&library.number).and_then(|roots| roots.get(index));
         Ok(root.map_or(Value::Nil, |root| self.state.kept(*root)))
+    }
+
+    /// The functions of a library that was run here.
+    pub fn add_library(&mut self, number: u64, functions: Vec<RootId>) {
+        self.libraries.insert(number, functions);
     }
 
     /// Loads a library's code, which sees little of its globals until `finish_library`.

@@ -95,7 +95,7 @@ pub struct Cells<P, H = KeyHasher> {
     hasher: H,
     len: usize,
     /// For each slot the number of its cell.
-    directory: Vec<u32>,
+    directory: Box<[u32]>,
     depth: u32,
     /// Cells that have a slot of their own: without any the directory could be half as long.
     deepest: u32,
@@ -149,7 +149,7 @@ impl<P: Payload, H: HashElement> Cells<P, H> {
 
     /// Bytes on the heap.
     pub fn memory_bytes(&self) -> usize {
-        self.directory.capacity() * size_of::<u32>() + self.pool.memory_bytes()
+        self.directory.len() * size_of::<u32>() + self.pool.memory_bytes()
     }
 
     #[inline]

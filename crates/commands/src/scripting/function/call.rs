@@ -32,7 +32,10 @@ fn call(ctx: &mut Ctx, args: Args, is_read_only: bool) -> Outcome {
         compile_micros: 0,
         stats: &function.stats,
     };
-    on_machine(ctx, true, |ctx, machine| run(ctx, &mut machine.lua, &request))
+    match &found.library.own {
+        Some(own) => own.run(ctx, |ctx, lua| run(ctx, lua, &request)),
+        None => on_machine(ctx, true, |ctx, machine| run(ctx, &mut machine.lua, &request)),
+    }
 }
 
 fn words(args: Args, may_run: bool) -> Result<Words, Refusal> {

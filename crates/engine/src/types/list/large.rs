@@ -27,9 +27,9 @@ pub struct LargeList {
     /// The entries of each chunk: a chunk has at most `CHUNK_BYTES / 2`.
     counts: VecDeque<u16>,
     size: Extent,
-    /// The buffer of the last chunk that emptied, for the next one: a list that breathes across the
-    /// border of a chunk, or a queue, then allocates nothing.
-    spare: Option<Box<[u8]>>,
+    /// The buffer of the last whole chunk that emptied, for the next one: a list that breathes
+    /// across the border of a chunk, or a queue, then allocates nothing.
+    spare: Option<Box<[u8; CHUNK_BYTES]>>,
     /// What OBJECT ENCODING says. It has a memory: see `limits.rs`.
     is_quicklist: bool,
 }
@@ -123,7 +123,7 @@ impl LargeList {
     pub fn memory_bytes(&self) -> usize {
         self.chunks.capacity() * size_of::<Chunk>()
             + self.counts.capacity() * size_of::<u16>()
-            + self.spare.as_ref().map_or(0, |buffer| buffer.len())
+            + self.spare.as_ref().map_or(0, |_| CHUNK_BYTES)
             + self.chunks.iter().map(Chunk::memory_bytes).sum::<usize>()
     }
 
@@ -172,13 +172,16 @@ impl LargeList {
     /// Starts a new end chunk with `entry`.
     fn push_chunk(&mut self, end: End, entry: &Entry<'_>) {
         let bytes = entry.bytes();
-        let buffer = if bytes > CHUNK_BYTES / 2 {
+        let buffer: Box<[u8]> = if bytes > CHUNK_BYTES / 2 {
             vec![0; bytes].into()
         } else {
             // A chunk of a long list is made whole at once; that of a short one grows.
             let first = self.size.bytes / NEW_CHUNK_SHARE;
             let wanted = fit_bytes(first.clamp(bytes, CHUNK_BYTES));
-            self.spare.take().unwrap_or_else(|| vec![0; wanted].into())
+            match self.spare.take() {
+                Some(spare) => spare,
+                None => vec![0; wanted].into(),
+            }
         };
         let spare = if end == End::Front { Spare::Front } else { Spare::Back };
         let mut chunk = Chunk::new(buffer, spare);
@@ -243,10 +246,10 @@ impl LargeList {
         }
         self.counts.remove(at);
         if let Some(chunk) = self.chunks.remove(at)
-            && (CHUNK_BYTES / 2..=CHUNK_BYTES).contains(&chunk.memory_bytes())
             && !self.chunks.is_empty()
+            && let Ok(buffer) = chunk.into_buffer().try_into()
         {
-            self.spare = Some(chunk.into_buffer());
+            self.spare = Some(buffer);
         }
     }
 
