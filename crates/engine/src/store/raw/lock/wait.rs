@@ -90,8 +90,13 @@ impl Table {
 }
 
 /// All reservations. RESERVED is set and cleared under this lock only.
-#[derive(Default)]
 pub(super) struct Reservations(Mutex<Table>);
+
+impl Default for Reservations {
+    fn default() -> Self {
+        Reservations(Mutex::new(Table::default()))
+    }
+}
 
 impl Reservations {
     fn table(&self) -> sync::MutexGuard<'_, Table> {
@@ -135,12 +140,12 @@ pub struct Wait<T> {
 #[cfg(test)]
 impl<T> Wait<T> {
     pub fn has_reserved(&self) -> bool {
-        self.has_reserved
+        self.ticket.is_some()
     }
 
     /// How many waiters have reserved shards, this one included.
     pub fn reservations(&self) -> usize {
-        self.locks.reservations.list().len()
+        self.locks.reservations.table().by_age.len()
     }
 }
 
