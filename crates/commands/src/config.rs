@@ -5,7 +5,9 @@
 
 mod amounts;
 mod change;
+mod check;
 mod directive;
+mod effect;
 mod error;
 mod events;
 mod include;
@@ -19,10 +21,11 @@ mod value;
 
 pub use amounts::{BufferLimit, ClientClass, SavePoint};
 pub use change::Origin;
+pub use check::{CheckReport, CheckedLine, Verdict};
 pub use directive::Directive;
 pub use error::{ConfigError, Fault, Place};
 pub use events::EventFlags;
-pub use spec::{Change, Kind, Spec, TextCheck};
+pub use spec::{Change, Effect, Kind, Spec, TextCheck};
 pub use startup::Startup;
 pub use store::Config;
 

@@ -88,6 +88,9 @@ pub struct Session {
     pub(crate) pending: Option<Arc<Pending>>,
     /// QUIT, a protocol error, or CLIENT KILL of itself: close when the replies are written.
     pub is_closing: bool,
+    /// Close without sending anything more: it spoke HTTP, or asked for more than its hard limit
+    /// allows.
+    pub is_cut_off: bool,
 }
 
 impl Session {
@@ -112,7 +115,14 @@ impl Session {
             hold: Hold::None,
             pending: None,
             is_closing: false,
+            is_cut_off: false,
         }
+    }
+
+    /// Ends the connection at once: replies that are not sent yet never are.
+    pub fn cut_off(&mut self) {
+        self.is_closing = true;
+        self.is_cut_off = true;
     }
 
     pub fn id(&self) -> u64 {

@@ -2,6 +2,7 @@
 //! The server: event loops, listening sockets, the process. What commands do is in
 //! `russet-commands`; how values are stored is in `russet-engine`.
 
+mod cpu;
 mod daemon;
 pub mod event_loop;
 mod host;

@@ -24,9 +24,11 @@ const GRACE: Duration = Duration::from_secs(10);
 
 const USAGE: &str = "\
 Usage: russet [file] [--name value ...]
+       russet --check-config file
 
   file             a redis.conf-style file, or - for standard input
   --name value     any directive of such a file, e.g. --port 7000 --dir /var/lib/russet
+  --check-config   says what each line of the file does, and starts nothing
   --help, -h       this text
   --version, -v    the version
 
@@ -37,6 +39,10 @@ Without arguments it listens on 127.0.0.1:6379.
 pub fn main(args: Vec<OsString>) -> ExitCode {
     let config = match Startup::parse(&args) {
         Ok(Startup::Run(config)) => *config,
+        Ok(Startup::Check(report)) => {
+            print!("{report}");
+            return if report.is_accepted() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        }
         Ok(Startup::Help) => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;
@@ -183,7 +189,8 @@ fn announce(log: &Log, node: &Node, threads: usize, dir: &str) {
     log.say(Level::Notice, &format!("{threads} event-loop threads, {shards} shards"));
     let place =
         std::env::current_dir().map_or_else(|_| dir.to_owned(), |p| p.display().to_string());
-    log.say(Level::Notice, &format!("Data goes to {place}"));
+    log.say(Level::Notice, &format!("Working directory {place}"));
+    node.config.start_warnings().iter().for_each(|line| log.say(Level::Warning, line));
 }
 
 fn catch_signals(stop: mpsc::Sender<()>) -> std::io::Result<()> {

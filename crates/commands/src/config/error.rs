@@ -48,6 +48,8 @@ pub enum Fault {
         allowed: String,
     },
     UnbalancedQuotes,
+    /// `--check-config` with none, or with more than one.
+    NotOneFile,
     StrayArgument {
         argument: String,
     },
@@ -94,6 +96,16 @@ impl ConfigError {
     }
 }
 
+impl ConfigError {
+    /// What is wrong, without the place.
+    pub(super) fn reason(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string can't fail.
+        let _ = self.fault.describe(&mut text, "");
+        text.replace(['\n', '\r'], " ")
+    }
+}
+
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dashes = match &self.place {
@@ -133,6 +145,7 @@ impl Fault {
                 write!(f, ": {reason} (allowed: {allowed})")
             }
             Fault::UnbalancedQuotes => f.write_str("unbalanced quotes"),
+            Fault::NotOneFile => f.write_str("--check-config takes one file"),
             Fault::StrayArgument { argument } => {
                 write!(f, "unexpected argument '{argument}': options start with '--'")
             }

@@ -127,6 +127,31 @@ fn a_failed_bitfield_makes_its_string() {
     );
 }
 
+/// A BITFIELD whose every operation failed made a string, or a longer one of it, and told nobody:
+/// no event, no change that is counted, and a transaction that watched the key ran.
+#[test]
+fn a_string_that_a_failed_bitfield_makes_is_told() {
+    let mut desk = Desk::new();
+    let failing =
+        ["BITFIELD k OVERFLOW FAIL SET u1 20 5", "BITFIELD k OVERFLOW FAIL INCRBY u2 40 9"];
+    let changes = |desk: &mut Desk| {
+        let info = desk.say("INFO persistence");
+        let (_, rest) = info.split_once("rdb_changes_since_last_save:").expect("a line of INFO");
+        rest.split(|c: char| !c.is_ascii_digit()).next().map(str::to_owned)
+    };
+    for (line, after) in failing.into_iter().zip(["1", "2"]) {
+        check(
+            &mut desk,
+            &[("WATCH k", "+OK"), (line, "[nil]"), ("MULTI", "+OK"), ("EXEC", "nil-array")],
+        );
+        assert_eq!(changes(&mut desk).as_deref(), Some(after), "{line}");
+    }
+    // Nothing was made by this one.
+    let line = "BITFIELD k OVERFLOW FAIL INCRBY u2 8 9";
+    check(&mut desk, &[("WATCH k", "+OK"), (line, "[nil]"), ("MULTI", "+OK"), ("EXEC", "[]")]);
+    assert_eq!(changes(&mut desk).as_deref(), Some("2"));
+}
+
 #[test]
 fn sources_of_bitop_may_be_the_target_and_repeat() {
     let mut desk = Desk::new();
