@@ -189,6 +189,11 @@ impl OwnedArgs {
         self.buffer.extend_from_slice(word);
     }
 
+    /// Adds a long argument without copying it.
+    pub fn push_shared(&mut self, bytes: SharedBytes) {
+        self.spans.push(self.shared.push(bytes));
+    }
+
     /// Forgets all words and keeps the room.
     pub fn clear(&mut self) {
         self.buffer.clear();
