@@ -1,11 +1,10 @@
 #![forbid(unsafe_code)]
-//! The server: event loops, listening sockets, the process. What commands do is in
-//! `russet-commands`; how values are stored is in `russet-engine`.
+//! The server: event loops, listening sockets, the process around an embedded engine. What commands
+//! do is in `russet-commands`; how values are stored is in `russet-engine`.
 
 mod daemon;
 pub mod event_loop;
 mod host;
-mod housekeeping;
 mod listen;
 mod log;
 mod open_files;
