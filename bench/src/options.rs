@@ -21,6 +21,7 @@ Sections (all of them when none is named):
   expiry       a million keys with one deadline
   removal      a set of five million members and as many keys, removed at once
   engine       the engine in this process, one thread against two
+  embedded     single calls of a client of the embedded engine
 
 Options:
   --quick                small sizes and few rounds: does it work, not how fast it is
@@ -58,10 +59,11 @@ pub enum Section {
     Expiry,
     Removal,
     Engine,
+    Embedded,
 }
 
 impl Section {
-    pub const ALL: [Section; 9] = [
+    pub const ALL: [Section; 10] = [
         Section::Throughput,
         Section::Memory,
         Section::Isolation,
@@ -71,6 +73,7 @@ impl Section {
         Section::Expiry,
         Section::Removal,
         Section::Engine,
+        Section::Embedded,
     ];
 
     fn parse(name: &str) -> Option<Section> {
