@@ -15,8 +15,9 @@ use russet_base::{Clock, Random};
 use russet_engine::access::CounterPace;
 use russet_engine::event::{EventClasses, Notice};
 use russet_engine::keyspace::Keyspace;
-use std::sync::Arc;
+use russet_engine::record::{RecordListener, Records};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, RwLock};
 
 /// What only the process around the commands can tell or do.
 pub trait Host: Send + Sync {
@@ -100,6 +101,8 @@ pub struct Node {
     pub scripts: Scripts,
     pub once: OnceStats,
     pub http_guard: HttpGuard,
+    /// Who gets what calls have changed.
+    listener: RwLock<Option<Arc<dyn RecordListener>>>,
     pub clock: Arc<dyn Clock>,
     pub host: Box<dyn Host>,
     pub run_id: String,
@@ -155,6 +158,7 @@ impl Node {
             scripts: Scripts::default(),
             once: OnceStats::default(),
             http_guard: HttpGuard::default(),
+            listener: RwLock::default(),
             clock,
             host,
             run_id: random.run_id(),
@@ -270,6 +274,24 @@ impl Node {
     pub fn used_memory_bytes(&self, allocator: AllocatorReport) -> u64 {
         let of_machines = self.scripts.memory().machines();
         (allocator.allocated_bytes + self.keyspace.pooled_bytes()).saturating_sub(of_machines)
+    }
+
+    /// From now on this one gets what calls have changed; None: nobody does. Every shard must be
+    /// held, so that no call is half-way.
+    pub fn set_record_listener(&self, listener: Option<Arc<dyn RecordListener>>) {
+        self.keyspace.set_recording(listener.is_some());
+        *self.listener.write().unwrap_or_else(|poison| poison.into_inner()) = listener;
+    }
+
+    /// Hands over the records of a call, or of several that happened as one.
+    #[cold]
+    pub(crate) fn pass_on(&self, records: &mut Records) {
+        let listener = self.listener.read().unwrap_or_else(|poison| poison.into_inner());
+        if let Some(listener) = &*listener {
+            listener.unit(records.all());
+        }
+        drop(listener);
+        records.clear();
     }
 
     /// Publishes what happened to keys, as `notify-keyspace-events` asks.

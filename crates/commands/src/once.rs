@@ -6,12 +6,14 @@
 //! the next time.
 
 use crate::config::Directive;
-use crate::ctx::{Ctx, DONE, Flow, Outcome};
+use crate::ctx::{Ctx, DONE, Outcome};
 use crate::dispatch::plan_keys;
 use crate::error::Refusal;
-use crate::handlers;
+use crate::invoke::{Origin, invoke};
 use crate::node::Node;
+use crate::scripting::code::{self, Code};
 use crate::session::Session;
+use crate::tally::Timing;
 use crate::transactions;
 use russet_base::hash::KeyHasher;
 use russet_base::text::eq_ignore_case;
@@ -187,11 +189,12 @@ fn homes(keys: &mut Keys, session: &Session, request: &Request) -> Homes {
 /// The shards of the command and of its record.
 pub(crate) fn plan(
     (node, worker): (&Node, usize),
-    session: &Session,
+    session: &mut Session,
     args: Args,
     places: &mut Vec<(usize, Place)>,
-) -> ShardSet {
-    let Ok(request) = Request::parse(args) else { return ShardSet::EMPTY };
+) -> (ShardSet, Option<Code>) {
+    let Ok(request) = Request::parse(args) else { return (ShardSet::EMPTY, None) };
+    let mut code = None;
     let mark = node.keyspace.place(request.id);
     let mut shards = ShardSet::one(mark.shard as usize);
     places.push((request.id.as_ptr() as usize, mark));
@@ -199,7 +202,11 @@ pub(crate) fn plan(
         Command::Exec => {
             shards = shards.union(&transactions::plan((node, worker), session, places));
         }
-        command => plan_keys((node, worker), command, request.args, &mut shards, places),
+        command => {
+            code = code::find(node, worker, command, request.args);
+            let call = (command, request.args);
+            plan_keys(&node.keyspace, call, code.as_ref(), (&mut shards, places));
+        }
     }
     // Where a command's places were planned, the shard of its first key is among them.
     if (places.len() == 1 || request.command == Command::Exec)
@@ -207,7 +214,7 @@ pub(crate) fn plan(
     {
         shards.insert(node.keyspace.place(key).shard as usize);
     }
-    shards
+    (shards, code)
 }
 
 /// The places of the id and of the key, for a call that may run together with others: its command
@@ -309,13 +316,7 @@ fn run(ctx: &mut Ctx, request: &Request, (homes, digest): (Homes, u128)) -> Outc
     let Some(start) = ctx.reply.wire().map(|out| out.len()) else {
         return run_apart(ctx, request, (homes, digest));
     };
-    let may_block = std::mem::replace(&mut ctx.may_block, false);
-    ctx.command = request.command;
-    let outcome = run_inner(ctx, request);
-    (ctx.command, ctx.may_block) = (Command::Once, may_block);
-    if let Some(flow) = outcome {
-        return Ok(flow);
-    }
+    run_inner(ctx, request);
     let has_changed = ctx.keys.effects.dirty != dirty;
     let Ctx { keys, reply, node, .. } = ctx;
     if let Some(out) = reply.wire() {
@@ -338,28 +339,29 @@ fn run_apart(ctx: &mut Ctx, request: &Request, (homes, digest): (Homes, u128)) -
         session: ctx.session,
         node: ctx.node,
         stats: ctx.stats,
-        command: request.command,
+        tally: ctx.tally,
+        timing: ctx.timing,
+        origin: ctx.origin,
+        command: ctx.command,
+        code: ctx.code.take(),
         may_block: false,
     };
-    if let Some(flow) = run_inner(&mut inner, request) {
-        return Ok(flow);
-    }
+    run_inner(&mut inner, request);
     if ctx.keys.effects.dirty != dirty || is_answer(request.command, &bytes) {
         store((ctx.keys, ctx.node), (db, request), homes, (digest, &bytes));
     }
     replay(ctx.reply, &bytes)
 }
 
-/// Runs the command itself; what else is to be done if it could not run now.
-fn run_inner(ctx: &mut Ctx, request: &Request) -> Option<Flow> {
-    match handlers::of(request.command)(ctx, request.args) {
-        Ok(Flow::Done) => {}
-        Ok(Flow::Replan) => return Some(Flow::Replan),
-        Ok(Flow::Block(_)) => unreachable!("no handler blocks when it may not"),
-        Err(refusal) => crate::dispatch::fail(ctx, &refusal),
-    }
-    ctx.stats.count_call(request.command, 0);
-    None
+/// Runs the command itself, as a part of ONCE.
+fn run_inner(ctx: &mut Ctx, request: &Request) {
+    let outer = (ctx.command, ctx.origin, ctx.timing, ctx.may_block);
+    ctx.command = request.command;
+    ctx.origin = Origin::Once;
+    ctx.timing = Timing::WithCaller;
+    ctx.may_block = false;
+    invoke(ctx, request.args);
+    (ctx.command, ctx.origin, ctx.timing, ctx.may_block) = outer;
 }
 
 /// An error that changed nothing is no answer yet: the same request may succeed later. Nor is a

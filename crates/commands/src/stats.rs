@@ -96,17 +96,8 @@ impl CallCounts {
         self.calls == 0
     }
 
-    /// Takes over what another has, in order.
-    #[inline]
-    pub fn absorb(&mut self, other: &mut CallCounts) {
-        if other.calls > 0 {
-            self.calls += std::mem::take(&mut other.calls);
-            self.runs.append(&mut other.runs);
-        }
-    }
-
     /// Counts them all as having taken equal shares of the time, and forgets them.
-    pub fn settle(&mut self, stats: &WorkerStats, micros: u64) {
+    pub fn finish(&mut self, stats: &WorkerStats, micros: u64) {
         let calls = std::mem::take(&mut self.calls);
         let Some(share) = micros.checked_div(calls) else { return };
         let mut rest = micros % calls;

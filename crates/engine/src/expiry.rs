@@ -2,7 +2,6 @@
 //! effects are those of any other change: the shard stays locked until they are published, so that
 //! an `expired` event comes before that of the write that follows.
 
-use crate::event::Event;
 use crate::field_expiry::bound_of_gone;
 use crate::keys::{Effects, Keys, ReadyKey};
 use crate::keyspace::Keyspace;
@@ -50,7 +49,7 @@ impl Keys<'_> {
                 if waiting.is_awaited(db, key) {
                     effects.ready.push(ReadyKey { db, key: key.into() });
                 }
-                effects.notice(db, key, Event::EXPIRED);
+                effects.expired(db, key);
                 if let Some(object) = value.into_object() {
                     keyspace.reclaimer().reclaim(object);
                 }

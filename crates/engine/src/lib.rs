@@ -12,6 +12,7 @@ pub mod keyspace;
 mod lifetime;
 pub mod once;
 pub mod reclaim;
+pub mod record;
 pub mod shard;
 pub mod store;
 pub mod types;

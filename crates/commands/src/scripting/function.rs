@@ -65,11 +65,6 @@ impl Libraries {
         self.functions.get(&name.to_ascii_lowercase()).cloned()
     }
 
-    /// Whether there is such a function, and it may reach keys that its caller does not name.
-    pub fn is_wide(&self, name: &[u8]) -> bool {
-        self.function(name).is_some_and(|(library, index)| library.functions[index].is_wide)
-    }
-
     pub fn has(&self, name: &[u8]) -> bool {
         self.by_name.contains_key(name)
     }

@@ -7,11 +7,10 @@ use super::run::Request;
 use super::running::Run;
 use super::sink::LuaSink;
 use crate::config::Directive;
-use crate::ctx::{Ctx, Flow};
-use crate::dispatch::note_call;
-use crate::handlers;
+use crate::ctx::Ctx;
+use crate::invoke::{Origin, invoke};
 use crate::node::Node;
-use crate::pause::may_replicate;
+use crate::tally::Timing;
 use russet_base::OwnedArgs;
 use russet_base::float::format_f64;
 use russet_base::told::{bytes_of, told};
@@ -145,35 +144,19 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
             session: ctx.session,
             node: ctx.node,
             stats: ctx.stats,
+            tally: ctx.tally,
+            // Else its time is part of the script's only.
+            timing: if ctx.node.slowlog.is_precise() { Timing::Alone } else { Timing::WithCaller },
+            origin: Origin::Script,
             command,
+            code: None,
             may_block: false,
         };
-        // Else its time is part of the script's only.
-        let is_timed = ctx.node.slowlog.is_precise();
-        let started_micros = if is_timed { ctx.node.clock.monotonic_micros() } else { 0 };
-        let outcome = handlers::of(command)(&mut inner, args);
+        invoke(&mut inner, args);
         ctx.stats.processed.add(1);
         let commands = &ctx.session.card.commands;
         commands.store(commands.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        if is_timed {
-            let micros = ctx.node.clock.monotonic_micros().saturating_sub(started_micros);
-            note_call(ctx.node, ctx.stats, ctx.session, (command, args), micros);
-        } else {
-            ctx.stats.count_call(command, 0);
-        }
-        if ctx.node.monitors.is_on() {
-            ctx.node.monitors.feed(ctx.node, ctx.session, command, args);
-        }
-        let answer = match outcome {
-            Ok(Flow::Done) => sink.finish()?,
-            Ok(_) => unreachable!("no handler blocks when it may not"),
-            Err(refusal) => Err(refusal.wire().into_owned()),
-        };
-        if let Err(text) = &answer {
-            ctx.stats.of(command).failed.add(1);
-            ctx.node.stats.count_error(text);
-        }
-        Ok(answer)
+        sink.finish()
     }
 
     fn count_rejected(&self, text: &str) {
@@ -202,8 +185,7 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
             return Err("ERR This Redis command is not allowed from script".to_owned());
         }
         // COMPAT: what goes to replicas is refused where writes are.
-        let is_write = spec.flags.has(Flags::WRITE) || may_replicate(command);
-        if is_write && self.request.is_read_only {
+        if spec.reaches_replicas() && self.request.is_read_only {
             let text = "ERR Write commands are not allowed from read-only scripts.";
             return Err(text.to_owned());
         }

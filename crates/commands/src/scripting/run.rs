@@ -1,15 +1,15 @@
 //! One run, of a script or a function, from its words to its reply.
 
-use super::cache::{RunStats, RunTotals, Script};
+use super::cache::{RunStats, RunTotals};
+use super::code::Code;
 use super::compiling::killed_text;
 use super::eval::{Words, show};
-use super::function::Library;
 use super::host::RunHost;
 use super::machine::{Lua, Machine};
 use super::reply;
 use super::running::Run;
 use crate::config::Directive;
-use crate::ctx::{Ctx, DONE, Flow, Outcome};
+use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use crate::node::Node;
 use russet_base::told::told;
@@ -23,17 +23,9 @@ pub const WORDS_SHOWN_MAX: usize = 32;
 /// Room for the arguments of commands that an interpreter keeps between runs.
 const ARGS_KEPT_BYTES_MAX: usize = 4096;
 
-/// What runs.
-#[derive(Clone, Copy)]
-pub enum Code<'a> {
-    Script(&'a Script),
-    /// A library and which of its functions.
-    Function(&'a Library, usize),
-}
-
 /// All that a run is.
 pub struct Request<'a> {
-    pub code: Code<'a>,
+    pub code: &'a Code,
     /// The digest of the script, or the name of the function.
     pub name: &'a [u8],
     pub words: Words<'a>,
@@ -46,7 +38,7 @@ pub struct Request<'a> {
 
 impl Request<'_> {
     pub fn is_function(&self) -> bool {
-        matches!(self.code, Code::Function(..))
+        matches!(self.code, Code::Function(_))
     }
 
     /// What others see of the run once it is slow.
@@ -84,9 +76,7 @@ pub fn on_machine(
 }
 
 pub fn run(ctx: &mut Ctx, lua: &mut Lua, request: &Request) -> Outcome {
-    if request.is_wide && !ctx.keys.holds_all() {
-        return Ok(Flow::Replan);
-    }
+    debug_assert!(!request.is_wide || ctx.keys.holds_all(), "its shards were planned by its code");
     show(ctx, request.words.all);
     let (node, stats) = (ctx.node, ctx.stats);
     let runs = if request.is_wide { &stats.wide_runs } else { &stats.narrow_runs };
@@ -131,8 +121,8 @@ fn call(lua: &mut Lua, request: &Request, host: &mut RunHost) -> Result<Value, F
             lua.set_words(words.keys, words.rest)?;
             lua.state.call(host, function, &[])?
         }
-        Code::Function(library, index) => {
-            let function = lua.library_function(library, index)?;
+        Code::Function(function) => {
+            let function = lua.library_function(&function.library, function.index)?;
             let args = [lua.words(words.keys)?, lua.words(words.rest)?];
             lua.state.call(host, function, &args)?
         }
