@@ -2,9 +2,9 @@
 //! caller owns, on one thread and on two.
 
 use crate::failure::Result;
-use crate::figures;
 use crate::options::Options;
 use crate::report::{Table, cost, goal};
+use crate::{cpu, figures};
 use russet_base::Random;
 use russet_embedded::{Client, Engine, Options as EngineOptions};
 use std::sync::Barrier;
@@ -29,7 +29,6 @@ const VALUE: [u8; 32] = [b'x'; 32];
 enum Work {
     Get,
     Set,
-    /// GET with the reply as bytes, and in a pipeline of 16.
     Pipeline,
 }
 
@@ -54,27 +53,35 @@ impl Work {
 pub fn run(options: &Options) -> Result<Table> {
     let mut table = Table::new(
         "Embedded engine",
-        ["call", "keys", "µs on one thread", "goal", "two threads over one", "goal on two"],
+        [
+            "call",
+            "keys",
+            "CPU µs on one thread",
+            "goal",
+            "CPU µs on two",
+            "two threads over one",
+            "goal on two",
+        ],
     );
     for keys in KEYS {
         let engine = Engine::open(EngineOptions::new()).map_err(failed)?;
         fill(&mut engine.client(), keys);
         for work in [Work::Get, Work::Set, Work::Pipeline] {
-            let (mut micros, mut ratios) = (Vec::new(), Vec::new());
+            let (mut one, mut two) = (Vec::new(), Vec::new());
             for _ in 0..options.rounds {
-                let one = measure(&engine, (work, keys), 1, options.time_per_round);
-                let two = measure(&engine, (work, keys), 2, options.time_per_round);
-                micros.push(1e6 / one);
-                ratios.push(two / one);
+                one.push(measure(&engine, (work, keys), 1, options.time_per_round));
+                two.push(measure(&engine, (work, keys), 2, options.time_per_round));
             }
-            let micros = figures::median(&micros);
-            let ratio = figures::median(&ratios).unwrap_or(f64::NAN);
+            let ratios = one.iter().zip(&two).map(|(one, two)| two.per_s / one.per_s);
+            let ratio = median(ratios).unwrap_or(f64::NAN);
+            let micros = median(one.iter().map(|round| round.cpu_us));
             let verdict = if ratio >= SPEED_UP_MIN { "met" } else { "MISSED" };
             table.row(vec![
                 work.name().to_owned(),
                 keys.to_string(),
                 cost(micros),
                 goal(work.micros_max(keys), micros),
+                cost(median(two.iter().map(|round| round.cpu_us))),
                 format!("{ratio:.2}"),
                 format!("≥ {SPEED_UP_MIN} {verdict}"),
             ]);
@@ -112,13 +119,25 @@ fn get(client: &mut Client, key: &str) {
     assert_eq!(value.map(|value| value.len()), Some(VALUE.len()));
 }
 
-/// Calls per second of so many threads at once.
-fn measure(engine: &Engine, (work, keys): (Work, u64), threads: usize, time: Duration) -> f64 {
+/// What one round came to.
+struct Round {
+    per_s: f64,
+    /// Of the threads that call, for each call: what it costs, whoever else uses the machine.
+    cpu_us: f64,
+}
+
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    figures::median(&values.collect::<Vec<_>>())
+}
+
+/// Calls of so many threads at once.
+fn measure(engine: &Engine, (work, keys): (Work, u64), threads: usize, time: Duration) -> Round {
+    let cpu_ns = AtomicU64::new(0);
     let (calls, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
     let start = Barrier::new(threads + 1);
     thread::scope(|scope| {
         for at in 0..threads {
-            let (calls, is_over, start) = (&calls, &is_over, &start);
+            let (calls, cpu_ns, is_over, start) = (&calls, &cpu_ns, &is_over, &start);
             let mut client = engine.client();
             scope.spawn(move || {
                 let mut random = Random::from_seed(at as u64);
@@ -126,17 +145,21 @@ fn measure(engine: &Engine, (work, keys): (Work, u64), threads: usize, time: Dur
                     (0..KEYS_READY).map(|_| key_name(random.below(keys))).collect();
                 let mut batches = ready.chunks(CALLS_PER_LOOK).cycle();
                 start.wait();
+                let before = cpu::own_thread().unwrap_or_default();
                 while let (Some(batch), false) = (batches.next(), is_over.load(Ordering::Relaxed)) {
                     run_batch(&mut client, work, batch);
                     calls.fetch_add(batch.len() as u64, Ordering::Relaxed);
                 }
+                let cpu = cpu::own_thread().unwrap_or_default().saturating_sub(before);
+                cpu_ns.fetch_add(cpu.as_nanos() as u64, Ordering::Relaxed);
             });
         }
         start.wait();
         thread::sleep(time);
         is_over.store(true, Ordering::Relaxed);
     });
-    calls.into_inner() as f64 / time.as_secs_f64()
+    let (calls, cpu_ns) = (calls.into_inner() as f64, cpu_ns.into_inner() as f64);
+    Round { per_s: calls / time.as_secs_f64(), cpu_us: cpu_ns / calls / 1e3 }
 }
 
 fn run_batch(client: &mut Client, work: Work, keys: &[String]) {

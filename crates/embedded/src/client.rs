@@ -320,8 +320,8 @@ impl Client {
     /// Goes on with the call; whether all its replies are there.
     pub(crate) fn advance(&mut self) -> Result<bool, Error> {
         self.check_presence()?;
-        let bulk_bytes_max = self.core.node.config.int(Directive::ProtoMaxBulkLen) as usize;
-        self.link.requests.check(bulk_bytes_max)?;
+        let config = &self.core.node.config;
+        self.link.requests.check(|| config.int(Directive::ProtoMaxBulkLen) as usize)?;
         let now = self.with_worker(Link::advance);
         now.ok_or_else(|| self.lose())
     }

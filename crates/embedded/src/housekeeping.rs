@@ -44,6 +44,7 @@ fn visit(core: &Core, worker: &mut Worker) {
     expire_once(&node.keyspace, now);
     node.pause.tick(&node.keyspace, now);
     worker.tend();
+    node.keyspace.prepare_memory();
     node.tick();
     let micros = node.clock.monotonic_micros().saturating_sub(started);
     node.stats.housekeeping_micros.fetch_add(micros, Ordering::Relaxed);

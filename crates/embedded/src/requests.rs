@@ -86,12 +86,13 @@ impl Requests {
         self.longest_bytes = self.longest_bytes.max(other.longest_bytes);
     }
 
-    /// Whether it can be run, where no argument may be longer than this.
+    /// Whether it can be run, where no argument may be longer than this. Short ones never are: the
+    /// least that `proto-max-bulk-len` can be is more.
     #[inline]
-    pub fn check(&self, arg_bytes_max: usize) -> Result<(), Error> {
+    pub fn check(&self, arg_bytes_max: impl FnOnce() -> usize) -> Result<(), Error> {
         match &self.fault {
             Some(fault) => Err(fault.clone()),
-            None if self.longest_bytes > arg_bytes_max => {
+            None if self.longest_bytes > 0 && self.longest_bytes > arg_bytes_max() => {
                 Err(Error::Request("an argument is longer than proto-max-bulk-len"))
             }
             None => Ok(()),

@@ -339,26 +339,6 @@ fn shutdown_closes_the_engine() {
     assert_eq!(engine.client().call(["PING"]), Err(Error::Closed));
 }
 
-fn threads() -> usize {
-    std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
-}
-
-/// An engine leaves no thread behind. The threads of other tests come and go meanwhile: they are
-/// fewer than these engines would leave.
-#[test]
-fn engines_that_are_closed_leave_no_threads() {
-    const ENGINES: usize = 200;
-    let before = threads();
-    for _ in 0..ENGINES {
-        let engine = Engine::open(Options::new().shards(2).unwrap()).unwrap();
-        let mut client = engine.client();
-        client.call(["SET", "k", "v"]).unwrap();
-        drop(engine);
-        drop(client);
-    }
-    assert!(threads() < before + ENGINES, "{before} threads before, {} now", threads());
-}
-
 /// Keys expire though nobody asks for them.
 #[test]
 fn housekeeping_expires_keys() {
