@@ -8,7 +8,7 @@ pub mod run;
 pub mod words;
 
 pub use file::{Case, WireFile};
-pub use run::{Endpoint, Failure, Report, run_file};
+pub use run::{Endpoint, Failure, Report, run_file, run_file_observed};
 
 use std::path::{Path, PathBuf};
 

@@ -194,6 +194,10 @@ impl OwnedArgs {
         self.spans.push(self.shared.push(bytes));
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
     /// Forgets all words and keeps the room.
     pub fn clear(&mut self) {
         self.buffer.clear();

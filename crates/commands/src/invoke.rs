@@ -46,7 +46,8 @@ pub(crate) fn invoke(ctx: &mut Ctx, args: Args) -> Invoked {
         Timing::Alone => ctx.tally.start(ctx.node, ctx.stats),
         Timing::WithBatch | Timing::WithCaller => 0,
     };
-    let dirty = ctx.keys.effects.dirty;
+    let effects = &ctx.keys.effects;
+    let before = Before { dirty: effects.dirty, records: effects.records.len() };
     let outcome = match refusal_of(ctx.session, ctx.command) {
         None => handlers::of(ctx.command)(ctx, args),
         Some(refusal) => Err(refusal),
@@ -63,7 +64,7 @@ pub(crate) fn invoke(ctx: &mut Ctx, args: Args) -> Invoked {
         }
     };
     if ctx.keys.is_recording() {
-        record(ctx, args, dirty);
+        record(ctx, args, before);
     }
     if ctx.node.monitors.is_on() && ctx.is_shown() {
         ctx.node.monitors.feed(ctx.node, ctx.session, ctx.command, args);
@@ -106,19 +107,28 @@ fn count(ctx: &mut Ctx, args: Args, started: u64) {
     }
 }
 
+/// What the effects were before a call.
+#[derive(Clone, Copy)]
+struct Before {
+    dirty: u64,
+    records: usize,
+}
+
 /// Records what a call has changed, unless its handler has done so itself.
 #[cold]
-fn record(ctx: &mut Ctx, args: Args, dirty_before: u64) {
+fn record(ctx: &mut Ctx, args: Args, before: Before) {
     let db = ctx.keys.db;
-    let has_changed = ctx.keys.effects.dirty != dirty_before;
+    let effects = &mut *ctx.keys.effects;
+    let has_changed = effects.dirty != before.dirty;
     match ctx.command.spec().recorded {
         Recorded::Verbatim if has_changed => {
-            ctx.keys.effects.records.push_owned(db, OwnedArgs::from(args));
+            effects.records.push_owned(db, OwnedArgs::from(args));
         }
-        Recorded::ReplicasOnly => {
-            ctx.keys.effects.records.push_for_replicas(db, OwnedArgs::from(args));
-        }
+        Recorded::ReplicasOnly => effects.records.push_for_replicas(db, OwnedArgs::from(args)),
         Recorded::Verbatim | Recorded::Rewritten | Recorded::Never => {}
+    }
+    if effects.records.len() > before.records {
+        ctx.stats.of(ctx.command).recorded.add(1);
     }
 }
 

@@ -9,6 +9,7 @@ use crate::once::OnceStats;
 use crate::pause::Pause;
 use crate::pubsub::hub::{Hub, Space};
 use crate::scripting::Scripts;
+use crate::server::debug::Gathered;
 use crate::slowlog::{CostLog, LogKind};
 use crate::stats::Stats;
 use russet_base::{Clock, Random};
@@ -17,7 +18,7 @@ use russet_engine::event::{EventClasses, Notice};
 use russet_engine::keyspace::Keyspace;
 use russet_engine::record::{RecordListener, Records};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 /// What only the process around the commands can tell or do.
 pub trait Host: Send + Sync {
@@ -103,6 +104,8 @@ pub struct Node {
     pub http_guard: HttpGuard,
     /// Who gets what calls have changed.
     listener: RwLock<Option<Arc<dyn RecordListener>>>,
+    /// DEBUG RECORD.
+    gathered: Mutex<Option<Arc<Gathered>>>,
     pub clock: Arc<dyn Clock>,
     pub host: Box<dyn Host>,
     pub run_id: String,
@@ -159,6 +162,7 @@ impl Node {
             once: OnceStats::default(),
             http_guard: HttpGuard::default(),
             listener: RwLock::default(),
+            gathered: Mutex::default(),
             clock,
             host,
             run_id: random.run_id(),
@@ -281,6 +285,11 @@ impl Node {
     pub fn set_record_listener(&self, listener: Option<Arc<dyn RecordListener>>) {
         self.keyspace.set_recording(listener.is_some());
         *self.listener.write().unwrap_or_else(|poison| poison.into_inner()) = listener;
+    }
+
+    /// What DEBUG RECORD has gathered.
+    pub(crate) fn gathered(&self) -> MutexGuard<'_, Option<Arc<Gathered>>> {
+        self.gathered.lock().unwrap_or_else(|poison| poison.into_inner())
     }
 
     /// Hands over the records of a call, or of several that happened as one.

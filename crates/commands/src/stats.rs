@@ -52,12 +52,14 @@ pub struct CommandCounters {
     pub micros: Counter,
     pub rejected: Counter,
     pub failed: Counter,
+    /// Calls that changed something, while records were gathered.
+    pub recorded: Counter,
     pub histogram: [Counter; HISTOGRAM_BUCKETS],
 }
 
 impl CommandCounters {
     fn reset(&self) {
-        [&self.calls, &self.micros, &self.rejected, &self.failed]
+        [&self.calls, &self.micros, &self.rejected, &self.failed, &self.recorded]
             .into_iter()
             .chain(&self.histogram)
             .for_each(Counter::reset);

@@ -74,7 +74,7 @@ impl Effects {
     /// A key is gone because its time was over: its event, and its record.
     pub(crate) fn expired(&mut self, db: usize, key: &[u8]) {
         self.notice(db, key, Event::EXPIRED);
-        self.records.push(db, [b"DEL", key]);
+        self.records.for_everyone(|records| records.push(db, [b"DEL", key]));
     }
 
     #[inline]

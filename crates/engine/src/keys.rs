@@ -459,6 +459,13 @@ impl<'a> Keys<'a> {
         self.notice(key, event);
     }
 
+    /// As [`Keys::wrote`], for a call that counts as several changes.
+    #[inline]
+    pub fn wrote_many(&mut self, key: &[u8], event: Event, changes: u64) {
+        self.effects.dirty += changes;
+        self.wrote_too(key, event);
+    }
+
     /// As [`Keys::wrote`], for a key that went because its deadline was set in the past.
     pub fn wrote_expired(&mut self, key: &[u8]) {
         let place = self.place(key);
@@ -510,6 +517,15 @@ impl<'a> Keys<'a> {
         if self.effects.records.is_on() {
             self.effects.records.push(self.db, args);
         }
+    }
+
+    /// As [`Keys::record`], for a command that ends with a list of any length.
+    pub fn record_list<A: AsRef<[u8]>>(
+        &mut self,
+        head: &[&[u8]],
+        list: impl IntoIterator<Item = A>,
+    ) {
+        self.effects.records.push_list(self.db, head, list);
     }
 
     /// Whether anybody listens to records: if not, none need be made.

@@ -10,6 +10,8 @@ use russet_base::shared::shrink_beyond;
 
 /// Records that a worker keeps room for between calls.
 const RECORDS_KEPT_MAX: usize = 64;
+/// Bytes after which a list of arguments goes on in a further command.
+const LIST_BYTES_MAX: usize = 1 << 20;
 
 /// Who gets a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -78,6 +80,43 @@ impl Records {
         }
     }
 
+    /// Adds `head` followed by a list of arguments, if anybody listens: as several commands, each
+    /// with its part of the list, if the list is long. Nothing without a list.
+    pub fn push_list<A: AsRef<[u8]>>(
+        &mut self,
+        db: usize,
+        head: &[&[u8]],
+        list: impl IntoIterator<Item = A>,
+    ) {
+        if !self.is_on {
+            return;
+        }
+        let (mut args, mut bytes) = (OwnedArgs::default(), 0);
+        for arg in list {
+            let arg = arg.as_ref();
+            if bytes >= LIST_BYTES_MAX {
+                self.push_owned(db, std::mem::take(&mut args));
+                bytes = 0;
+            }
+            if args.is_empty() {
+                head.iter().for_each(|part| args.push(part));
+            }
+            args.push(arg);
+            bytes += arg.len();
+        }
+        if !args.is_empty() {
+            self.push_owned(db, args);
+        }
+    }
+
+    /// Runs `action` with everyone as the destination, whatever a script has asked for: what goes
+    /// because its time is over is not the script's change.
+    pub(crate) fn for_everyone(&mut self, action: impl FnOnce(&mut Self)) {
+        let asked = std::mem::take(&mut self.destination);
+        action(self);
+        self.destination = asked;
+    }
+
     /// Adds a command that only replicas are to get: a published message.
     pub fn push_for_replicas(&mut self, db: usize, args: OwnedArgs) {
         let destination = match self.destination {
@@ -137,6 +176,36 @@ mod tests {
         }
         records.clear();
         assert_eq!(records.destination, Destination::Everyone);
+    }
+
+    #[test]
+    fn a_long_list_goes_on_in_a_further_command() {
+        let mut records = Records::default();
+        let third = vec![b'x'; LIST_BYTES_MAX / 2];
+        records.push_list(0, &[b"RPUSH", b"l"], [&third]);
+        assert!(records.is_empty(), "nobody listens");
+        records.set_on(true);
+        records.push_list(0, &[b"RPUSH", b"l"], [[0u8; 0]; 0]);
+        assert!(records.is_empty(), "there is nothing to push");
+        records.push_list(3, &[b"RPUSH", b"l"], [&third[..], &third, b"last"]);
+        let lens: Vec<usize> =
+            records.all().iter().map(|record| record.args.as_args().len()).collect();
+        assert_eq!(lens, [4, 3]);
+        let last = &records.all()[1];
+        let args: Vec<&[u8]> = last.args.as_args().iter().collect();
+        assert_eq!((last.db, args), (3, vec![&b"RPUSH"[..], b"l", b"last"]));
+    }
+
+    /// A key that expired while a script ran that had asked for no records stayed for ever on the
+    /// replicas.
+    #[test]
+    fn what_expires_during_a_script_is_recorded_for_everyone() {
+        let mut records = Records::default();
+        records.set_on(true);
+        records.destination = Destination::Nobody;
+        records.for_everyone(|records| records.push(0, ["DEL", "k"]));
+        assert_eq!(records.all()[0].destination, Destination::Everyone);
+        assert_eq!(records.destination, Destination::Nobody);
     }
 
     #[test]

@@ -93,6 +93,16 @@ fn cut(text: &str) -> String {
 
 /// Runs every case of the file that the server has, in one protocol.
 pub fn run_file(path: &Path, endpoint: &Endpoint, resp: Resp) -> Report {
+    run_file_observed(path, endpoint, resp, &mut |_| Ok(()))
+}
+
+/// As [`run_file`]. After each case, before what it has done is undone, `observe` may find fault.
+pub fn run_file_observed(
+    path: &Path,
+    endpoint: &Endpoint,
+    resp: Resp,
+    observe: &mut dyn FnMut(&Case) -> Result<(), String>,
+) -> Report {
     let mut report = Report { path: path.to_owned(), ..Report::default() };
     let broken = |got: String| Failure {
         path: path.to_owned(),
@@ -122,8 +132,14 @@ pub fn run_file(path: &Path, endpoint: &Endpoint, resp: Resp) -> Report {
         match Talk::begin(endpoint, resp, case.bare) {
             Ok(mut talk) => {
                 let outcome = talk.run(case);
+                let observed = observe(case).map_err(|got| Wrong {
+                    line: 0,
+                    sent: String::new(),
+                    expected: "nothing for the observer to find".to_owned(),
+                    got,
+                });
                 let undone = talk.end();
-                if let Err(wrong) = outcome.and(undone) {
+                if let Err(wrong) = outcome.and(observed).and(undone) {
                     report.failures.push(wrong.into_failure(path, case, resp));
                 }
             }

@@ -55,7 +55,7 @@ pub(crate) fn bound_of_object(object: &Object) -> Option<i64> {
 }
 
 /// Whether a value is a hash all of whose fields are over at `now_ms`.
-pub(crate) fn is_over(view: &View<'_, Object>, now_ms: i64) -> bool {
+pub fn is_over(view: &View<'_, Object>, now_ms: i64) -> bool {
     match (bound_of(view), of_view(*view)) {
         (Some(bound), Some(hash)) if bound <= now_ms => hash.is_over(now_ms),
         _ => false,

@@ -115,6 +115,17 @@ impl Idempotency {
         self.producers.clear();
     }
 
+    /// Shows every message that is remembered, the oldest of each producer first.
+    pub fn for_each_message(&self, mut visit: impl FnMut(&[u8], &[u8], StreamId)) {
+        for (name, producer) in &self.producers {
+            for message in &producer.order {
+                if let Some(id) = producer.known.get(message) {
+                    visit(name, message, *id);
+                }
+            }
+        }
+    }
+
     pub fn producers_len(&self) -> usize {
         self.producers.len()
     }
