@@ -350,7 +350,11 @@ impl Client {
         worker.begin_batch();
         self.link.client.session.card.last_ms.store(worker.now.0, Ordering::Relaxed);
         let result = action(&mut self.link, &mut worker);
-        worker.end_batch();
+        if self.link.requests.len() == 1 {
+            worker.end_call();
+        } else {
+            worker.end_batch();
+        }
         drop(worker);
         self.link.client.end_turn();
         result

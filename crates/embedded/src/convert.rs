@@ -214,6 +214,13 @@ impl<T: FromValue> FromValue for Option<T> {
 
 impl<T: FromValue> FromValue for Vec<T> {
     fn from_value(value: Value) -> Result<Self, ConversionError> {
+        let value = match value {
+            Value::Bulk(text) => {
+                let fault = ConversionError { wanted: "a list", found: "a string" };
+                return T::list_from_text(text).ok_or(fault);
+            }
+            other => other,
+        };
         match into_elements(value) {
             Ok(elements) => elements.into_iter().map(T::from_value).collect(),
             Err(other) => {
