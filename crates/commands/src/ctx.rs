@@ -8,7 +8,7 @@ use crate::scripting::code::{self, Code};
 use crate::session::Session;
 use crate::stats::WorkerStats;
 use crate::tally::{Tally, Timing};
-use russet_base::Args;
+use russet_base::{Args, OwnedArgs};
 use russet_catalog::Command;
 use russet_engine::keys::Keys;
 use russet_protocol::Sink;
@@ -41,6 +41,15 @@ impl Ctx<'_, '_> {
             return code::find(self.node, self.stats.number, self.command, args);
         }
         planned
+    }
+
+    /// Records the call as it is, if anybody listens: for a handler that records others itself.
+    #[inline]
+    pub fn record_as_is(&mut self, args: Args) {
+        if self.keys.is_recording() {
+            let db = self.keys.db;
+            self.keys.effects.records.push_owned(db, OwnedArgs::from(args));
+        }
     }
 
     /// Whether those who monitor see the call: not if the call that runs it is shown, nor if it

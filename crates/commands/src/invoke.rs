@@ -52,6 +52,7 @@ pub(crate) fn invoke(ctx: &mut Ctx, args: Args) -> Invoked {
         None => handlers::of(ctx.command)(ctx, args),
         Some(refusal) => Err(refusal),
     };
+    let is_refused = outcome.is_err();
     let invoked = match outcome {
         Ok(Flow::Done) => Invoked::Done,
         Ok(Flow::Block(request)) => {
@@ -64,7 +65,7 @@ pub(crate) fn invoke(ctx: &mut Ctx, args: Args) -> Invoked {
         }
     };
     if ctx.keys.is_recording() {
-        record(ctx, args, before);
+        record(ctx, args, (before, is_refused));
     }
     if ctx.node.monitors.is_on() && ctx.is_shown() {
         ctx.node.monitors.feed(ctx.node, ctx.session, ctx.command, args);
@@ -116,7 +117,7 @@ struct Before {
 
 /// Records what a call has changed, unless its handler has done so itself.
 #[cold]
-fn record(ctx: &mut Ctx, args: Args, before: Before) {
+fn record(ctx: &mut Ctx, args: Args, (before, is_refused): (Before, bool)) {
     let db = ctx.keys.db;
     let effects = &mut *ctx.keys.effects;
     let has_changed = effects.dirty != before.dirty;
@@ -124,8 +125,10 @@ fn record(ctx: &mut Ctx, args: Args, before: Before) {
         Recorded::Verbatim if has_changed => {
             effects.records.push_owned(db, OwnedArgs::from(args));
         }
-        Recorded::ReplicasOnly => effects.records.push_for_replicas(db, OwnedArgs::from(args)),
-        Recorded::Verbatim | Recorded::Rewritten | Recorded::Never => {}
+        Recorded::ReplicasOnly if !is_refused => {
+            effects.records.push_for_replicas(db, OwnedArgs::from(args));
+        }
+        Recorded::Verbatim | Recorded::ReplicasOnly | Recorded::Rewritten | Recorded::Never => {}
     }
     if effects.records.len() > before.records {
         ctx.stats.of(ctx.command).recorded.add(1);

@@ -77,6 +77,15 @@ impl Effects {
         self.records.for_everyone(|records| records.push(db, [b"DEL", key]));
     }
 
+    /// Fields of a hash are gone because their time was over: their record, or that of the whole
+    /// key if it went with them.
+    pub(crate) fn expired_fields(&mut self, db: usize, key: &[u8], names: Option<&[Box<[u8]>]>) {
+        self.records.for_everyone(|records| match names {
+            Some(names) => records.push_list(db, &[b"HDEL", key], names),
+            None => records.push(db, [b"DEL", key]),
+        });
+    }
+
     #[inline]
     pub(crate) fn notice(&mut self, db: usize, key: &[u8], event: Event) {
         if self.wanted.has_any(event.class) {

@@ -463,7 +463,8 @@ impl<'a> Keys<'a> {
     #[inline]
     pub fn wrote_many(&mut self, key: &[u8], event: Event, changes: u64) {
         self.effects.dirty += changes;
-        self.wrote_too(key, event);
+        self.touch(key);
+        self.notice(key, event);
     }
 
     /// As [`Keys::wrote`], for a key that went because its deadline was set in the past.

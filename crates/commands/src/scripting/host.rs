@@ -16,6 +16,7 @@ use russet_base::float::format_f64;
 use russet_base::told::{bytes_of, told};
 use russet_catalog::spec::Flags;
 use russet_catalog::{Command, Unknown, has_keys, keys as key_positions, resolve};
+use russet_engine::record::Destination;
 use russet_engine::types::element::IntText;
 use russet_protocol::Resp;
 use russet_scripting::number::to_integer;
@@ -301,6 +302,28 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
         call.give_none()
     }
 
+    /// Who gets the records of what the script changes from here on.
+    fn set_repl(&mut self, call: &mut Call<'_>) -> Outcome {
+        if call.arg_count() != 1 {
+            return Err(raise(call, "ERR redis.set_repl() requires one argument."));
+        }
+        let destination = match call.arg(1) {
+            Value::Number(0.0) => Destination::Nobody,
+            Value::Number(1.0) => Destination::LogOnly,
+            Value::Number(2.0) => Destination::ReplicasOnly,
+            Value::Number(3.0) => Destination::Everyone,
+            _ => {
+                return Err(raise(
+                    call,
+                    "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or \
+                     REPL_NONE.",
+                ));
+            }
+        };
+        self.ctx.keys.effects.records.destination = destination;
+        call.give_none()
+    }
+
     fn acl_check(&mut self, call: &mut Call<'_>) -> Outcome {
         if let Err(text) = self.read_words(call) {
             return Err(raise(call, text));
@@ -348,7 +371,7 @@ impl Host for RunHost<'_, '_, '_> {
             Some(Api::Log) => self.log(call),
             Some(Api::SetResp) => self.set_resp(call),
             Some(Api::ReplicateCommands) => call.give(true),
-            Some(Api::SetRepl) => set_repl(call),
+            Some(Api::SetRepl) => self.set_repl(call),
             Some(Api::Breakpoint) => call.give(false),
             Some(Api::Debug) => call.give_none(),
             Some(Api::AclCheckCmd) => self.acl_check(call),
@@ -444,20 +467,6 @@ fn with_code(text: &[u8]) -> Vec<u8> {
     match text.contains(&b' ') {
         true => text.to_vec(),
         false => [b"ERR ", text].concat(),
-    }
-}
-
-/// What a script wants to be replicated: nothing depends on it, but nonsense is refused.
-fn set_repl(call: &mut Call<'_>) -> Outcome {
-    if call.arg_count() != 1 {
-        return Err(raise(call, "ERR redis.set_repl() requires one argument."));
-    }
-    match call.arg(1) {
-        Value::Number(0.0 | 1.0 | 2.0 | 3.0) => call.give_none(),
-        _ => Err(raise(
-            call,
-            "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.",
-        )),
     }
 }
 

@@ -84,6 +84,7 @@ pub fn run(ctx: &mut Ctx, lua: &mut Lua, request: &Request) -> Outcome {
     let db = ctx.session.db;
     let started_micros = node.clock.monotonic_micros();
     ctx.session.is_in_script = true;
+    let destination = ctx.keys.effects.records.destination;
     let counts_from = started_micros.saturating_sub(request.compile_micros);
     let mut host = RunHost::new(ctx, request, (counts_from, std::mem::take(&mut lua.words)));
     let result = call(lua, request, &mut host);
@@ -92,6 +93,8 @@ pub fn run(ctx: &mut Ctx, lua: &mut Lua, request: &Request) -> Outcome {
     lua.words.clear();
     lua.words.shrink_beyond(ARGS_KEPT_BYTES_MAX);
     ctx.session.is_in_script = false;
+    // What the script has asked for with `redis.set_repl` ends with it.
+    ctx.keys.effects.records.destination = destination;
     restore_db(ctx, db);
     let micros = node.clock.monotonic_micros().saturating_sub(started_micros);
     let errors = u64::from(result.is_err());

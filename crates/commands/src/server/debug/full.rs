@@ -82,7 +82,7 @@ impl Signature {
                 zset(&mut bytes, ZsetRef::Packed(packed));
             }
             View::Object(Object::Zset(large)) => zset(&mut bytes, ZsetRef::Large(large)),
-            _ if type_of(entry) == Type::Stream => stream(&mut bytes, entry),
+            _ if type_of(entry) == Type::Stream => stream(&mut bytes, entry, now_ms),
             _ => {
                 if let Ok(hash) = hash::stored::hash(entry) {
                     fields(&mut bytes, hash.hiding(now_ms));
@@ -150,7 +150,7 @@ fn fields(bytes: &mut Vec<u8>, hash: HashRef<'_>) {
     sum.0.iter().for_each(|word| part(bytes, &word.to_le_bytes()));
 }
 
-fn stream(bytes: &mut Vec<u8>, entry: &EntryRef<'_, Object>) {
+fn stream(bytes: &mut Vec<u8>, entry: &EntryRef<'_, Object>, now_ms: i64) {
     let Ok(stream) = streams::stored::stream(entry) else { return };
     stream.visit(IdRange::ALL, Order::Forward, |entry| {
         part(bytes, entry.id.text().as_bytes());
@@ -170,7 +170,7 @@ fn stream(bytes: &mut Vec<u8>, entry: &EntryRef<'_, Object>) {
     }
     if let Some(known) = stream.idempotency() {
         [known.duration_s, known.messages_max].iter().for_each(|n| part(bytes, &n.to_le_bytes()));
-        known.for_each_message(|producer, message, id| {
+        known.for_each_message(now_ms, |producer, message, id| {
             part(bytes, producer);
             part(bytes, message);
             part(bytes, id.text().as_bytes());

@@ -223,8 +223,13 @@ impl LargeHash {
         over.map(|(_, count)| *count as usize).sum()
     }
 
-    /// Removes up to `budget` fields that are over at `now_ms`; how many that were.
-    pub(super) fn purge(&mut self, now_ms: i64, budget: usize) -> usize {
+    /// Removes up to `budget` fields that are over at `now_ms`, and shows their names; how many
+    /// that were.
+    pub(super) fn purge(
+        &mut self,
+        (now_ms, budget): (i64, usize),
+        visit: &mut dyn FnMut(Element<'_>),
+    ) -> usize {
         let mut purged = 0;
         while purged < budget
             && let Some(deadlines) = &mut self.deadlines
@@ -233,7 +238,7 @@ impl LargeHash {
         {
             let at_ms = due.at_ms();
             let is_due = |payload: &[u8]| read_deadline(payload).0 == Some(at_ms);
-            let is_removed = self.cells.remove_due(due.position, is_due);
+            let is_removed = self.cells.remove_due(due.position, is_due, visit);
             debug_assert!(is_removed, "each deadline of the index is a field's");
             deadlines.remove(due);
             if deadlines.len == 0 {
