@@ -286,10 +286,7 @@ fn hashes_record_what_they_came_to() {
 #[test]
 fn hincrbyfloat_records_the_deadline_that_stays() {
     Desk::new().check_records(&[
-        (
-            "HSETEX h EX 10 FIELDS 1 a 1",
-            "HSET h a 1 | HPEXPIREAT h 1700000010000 FIELDS 1 a",
-        ),
+        ("HSETEX h EX 10 FIELDS 1 a 1", "HSET h a 1 | HPEXPIREAT h 1700000010000 FIELDS 1 a"),
         ("HINCRBYFLOAT h a 0.5", "HSET h a 1.5 | HPEXPIREAT h 1700000010000 FIELDS 1 a"),
     ]);
 }
@@ -307,9 +304,9 @@ fn expired_fields_are_recorded() {
         assert!(names.contains(&&*recorded), "{recorded}");
         desk.check_records(&[("HLEN h", "")]);
     }
-    for setup in ["HSETEX h PX 5 FIELDS 1 a 1".to_owned(), {
-        format!("HSETEX h PX 5 FIELDS 2000{large}")
-    }] {
+    for setup in
+        ["HSETEX h PX 5 FIELDS 1 a 1".to_owned(), { format!("HSETEX h PX 5 FIELDS 2000{large}") }]
+    {
         let mut desk = desk_with(&[&setup]);
         desk.clock.advance_ms(5);
         desk.check_records(&[("HGET h a", "DEL h"), ("EXISTS h", "")]);
@@ -328,6 +325,7 @@ fn fields_that_housekeeping_removes_are_recorded() {
         }
     });
     assert_eq!(recorded, ["HDEL h a"]);
+}
 
 /// A hash of `fields` fields of which all but `live0` and `live1` end at one moment, at that moment.
 fn desk_with_backlog(fields: usize) -> Desk {

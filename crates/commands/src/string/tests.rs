@@ -198,10 +198,7 @@ fn strings_record_what_they_came_to() {
         ("MSET a 1 b 2", "MSET a 1 b 2"),
         ("MSETNX a 1 c 2", ""),
         ("MSETNX c 1 d 2", "MSETNX c 1 d 2"),
-        (
-            "MSETEX 2 a 1 b 2 XX EX 10",
-            "SET a 1 PXAT 1700000010000 | SET b 2 PXAT 1700000010000",
-        ),
+        ("MSETEX 2 a 1 b 2 XX EX 10", "SET a 1 PXAT 1700000010000 | SET b 2 PXAT 1700000010000"),
         ("MSETEX 2 a 1 b 2 KEEPTTL", "SET a 1 KEEPTTL | SET b 2 KEEPTTL"),
         ("MSETEX 2 a 1 e 2 NX", ""),
         ("MSETEX 2 a 1 e 2 PXAT 1", "DEL a"),
