@@ -100,6 +100,14 @@ impl Worker {
         self.now = self.tally.now();
     }
 
+    /// As [`Worker::end_batch`], where the batch was one call; see [`Tally::end_call`].
+    pub fn end_call(&mut self) {
+        self.count_effects();
+        self.shrink_buffers();
+        self.tally.end_call(&self.node, &self.stats);
+        self.now = self.tally.now();
+    }
+
     /// Gives back what a call of many keys, or with many effects, has made the buffers grow by.
     #[inline]
     fn shrink_buffers(&mut self) {

@@ -2,13 +2,14 @@
 
 use crate::cpu::CpuMeter;
 use crate::event_loop::Fleet;
+use crate::idle_pages::IdlePages;
 use crate::listen::{self, Doors};
 use crate::log::{Level, Log};
 use crate::open_files::OpenFiles;
 use crate::service::RussetService;
 use russet_commands::config::Directive;
 use russet_commands::node::{AllocatorReport, Host, Node, ProcessReport};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use tikv_jemalloc_ctl::{Access, AsName, arenas, epoch, stats, stats_print, version};
 
@@ -26,6 +27,7 @@ pub struct Process {
     pub log: OnceLock<Arc<Log>>,
     pub doors: Doors,
     pub cpu: CpuMeter,
+    pub idle_pages: Mutex<IdlePages>,
 }
 
 pub struct ProcessHost(pub Arc<Process>);
@@ -109,6 +111,13 @@ impl Host for ProcessHost {
         purge_arenas();
     }
 
+    fn tick(&self) {
+        let mut pages = self.0.idle_pages.lock().unwrap_or_else(|poison| poison.into_inner());
+        if pages.turn(idle_bytes) {
+            purge_arenas();
+        }
+    }
+
     fn allocator_text(&self) -> String {
         let mut text = Vec::new();
         let _written = stats_print::stats_print(&mut text, stats_print::Options::default());
@@ -135,7 +144,7 @@ impl Host for ProcessHost {
 }
 
 /// Bytes of pages that the allocator keeps for later, in all its arenas.
-pub fn idle_bytes() -> u64 {
+fn idle_bytes() -> u64 {
     let _advanced = epoch::advance();
     let read = |name: &[u8]| Access::<usize>::read(name.name()).unwrap_or(0);
     read(ALL_DIRTY_PAGES) as u64 * read(PAGE_SIZE) as u64

@@ -19,6 +19,8 @@ pub enum Place {
     },
     /// An option of the command line.
     Option,
+    /// A call of the program that the engine is embedded in.
+    Program,
 }
 
 /// Why the server can't start with this configuration. Displays as one line.
@@ -114,6 +116,7 @@ impl fmt::Display for ConfigError {
                 ""
             }
             Place::Option => "--",
+            Place::Program => "",
         };
         let mut text = String::new();
         self.fault.describe(&mut text, dashes)?;

@@ -21,6 +21,7 @@ const INCLUDE_DEPTH_MAX: usize = 16;
 const FILES_MAX: usize = 1000;
 
 /// Settings being gathered: a later one replaces an earlier one, or adds to it.
+#[derive(Clone, Debug)]
 pub(super) struct Loader {
     values: Vec<Value>,
     /// The first `save` replaces the default, each further one adds a point.

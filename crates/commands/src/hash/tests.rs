@@ -325,6 +325,7 @@ fn fields_that_housekeeping_removes_are_recorded() {
         }
     });
     assert_eq!(recorded, ["HDEL h a"]);
+}
 
 /// A hash of `fields` fields of which all but `live0` and `live1` end at one moment, at that moment.
 fn desk_with_backlog(fields: usize) -> Desk {
