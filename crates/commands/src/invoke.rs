@@ -12,7 +12,7 @@ use crate::tally::{Timing, note_call};
 use russet_base::{Args, OwnedArgs};
 use russet_catalog::Command;
 use russet_catalog::spec::{Flags, Recorded};
-use russet_engine::keys::Keys;
+use russet_engine::keys::{Effects, Keys};
 use russet_protocol::Sink;
 
 /// Who has a call run.
@@ -46,8 +46,7 @@ pub(crate) fn invoke(ctx: &mut Ctx, args: Args) -> Invoked {
         Timing::Alone => ctx.tally.start(ctx.node, ctx.stats),
         Timing::WithBatch | Timing::WithCaller => 0,
     };
-    let effects = &ctx.keys.effects;
-    let before = Before { dirty: effects.dirty, records: effects.records.len() };
+    let before = ctx.keys.is_recording().then(|| Before::of(ctx.keys.effects));
     let outcome = match refusal_of(ctx.session, ctx.command) {
         None => handlers::of(ctx.command)(ctx, args),
         Some(refusal) => Err(refusal),
@@ -64,7 +63,7 @@ pub(crate) fn invoke(ctx: &mut Ctx, args: Args) -> Invoked {
             Invoked::Done
         }
     };
-    if ctx.keys.is_recording() {
+    if let Some(before) = before {
         record(ctx, args, (before, is_refused));
     }
     if ctx.node.monitors.is_on() && ctx.is_shown() {
@@ -113,6 +112,12 @@ fn count(ctx: &mut Ctx, args: Args, started: u64) {
 struct Before {
     dirty: u64,
     records: usize,
+}
+
+impl Before {
+    fn of(effects: &Effects) -> Self {
+        Before { dirty: effects.dirty, records: effects.records.len() }
+    }
 }
 
 /// Records what a call has changed, unless its handler has done so itself.
