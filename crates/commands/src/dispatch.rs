@@ -301,7 +301,7 @@ impl Worker {
                 timing,
                 origin,
                 command,
-                code,
+                code: code.as_ref(),
                 may_block: true,
             };
             let invoked = invoke(&mut ctx, args);

@@ -221,7 +221,7 @@ pub fn unwatch(ctx: &mut Ctx, _args: Args) -> Outcome {
 }
 
 pub fn exec(ctx: &mut Ctx, _args: Args) -> Outcome {
-    let Some(mut transaction) = ctx.session.transaction.take() else {
+    let Some(transaction) = ctx.session.transaction.take() else {
         return Err(Refusal::text("ERR EXEC without MULTI"));
     };
     let is_touched = is_touched(ctx);
@@ -236,11 +236,10 @@ pub fn exec(ctx: &mut Ctx, _args: Args) -> Outcome {
     // To others, and to CLIENT INFO among its commands, it is a transaction until it has ended.
     let queued = &ctx.session.card.queued;
     queued.store(transaction.queued.len() as i64, Ordering::Relaxed);
-    let Transaction { queued, words, .. } = &mut *transaction;
-    let calls = queued.iter_mut().map(|queued| {
-        let code = queued.code.take();
-        (queued.command, args_of(words, queued), code)
-    });
+    let calls = transaction
+        .queued
+        .iter()
+        .map(|queued| (queued.command, args_of(&transaction.words, queued), queued.code.as_ref()));
     run_queued(ctx, calls);
     ctx.session.card.queued.store(-1, Ordering::Relaxed);
     ctx.session.spare_transaction = transaction.emptied();
@@ -250,21 +249,31 @@ pub fn exec(ctx: &mut Ctx, _args: Args) -> Outcome {
 /// Runs the commands of a transaction one after the other, and answers with all their replies.
 pub(crate) fn run_queued<'a>(
     ctx: &mut Ctx,
-    calls: impl ExactSizeIterator<Item = (Command, Args<'a>, Option<Code>)>,
+    calls: impl ExactSizeIterator<Item = (Command, Args<'a>, Option<&'a Code>)>,
 ) {
-    let outer = (ctx.command, ctx.origin, ctx.timing, ctx.may_block);
     ctx.reply.array(calls.len());
     ctx.stats.processed.add(calls.len() as u64);
-    ctx.may_block = false;
-    ctx.origin = Origin::Transaction;
+    let is_timed_with_batch = ctx.timing == Timing::WithBatch;
+    let mut inner = Ctx {
+        keys: ctx.keys,
+        reply: ctx.reply,
+        session: ctx.session,
+        node: ctx.node,
+        stats: ctx.stats,
+        tally: ctx.tally,
+        timing: ctx.timing,
+        origin: Origin::Transaction,
+        command: ctx.command,
+        code: None,
+        may_block: false,
+    };
     for (command, args, code) in calls {
-        (ctx.command, ctx.code) = (command, code);
-        if outer.2 != Timing::WithBatch {
-            ctx.timing = Timing::of(ctx.node, command);
+        (inner.command, inner.code) = (command, code);
+        if !is_timed_with_batch {
+            inner.timing = Timing::of(inner.node, command);
         }
-        invoke(ctx, args);
+        invoke(&mut inner, args);
     }
-    (ctx.command, ctx.origin, ctx.timing, ctx.may_block) = outer;
 }
 
 /// Whether a watched key was changed, or is gone because its time was over.

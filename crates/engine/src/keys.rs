@@ -45,20 +45,10 @@ pub struct KnownKey<'a> {
     pub place: Place,
 }
 
-/// Whether two keys are the same: short as they are, a call to compare them would cost more.
+/// Whether two keys are the same. As a rule they are the same argument of the same call.
 #[inline(always)]
 fn is_same(one: &[u8], other: &[u8]) -> bool {
-    const WORD: usize = size_of::<u64>();
-    if one.len() != other.len() {
-        return false;
-    }
-    let (words, rest) = one.as_chunks::<WORD>();
-    let (other_words, other_rest) = other.as_chunks::<WORD>();
-    let is_same_word = |(one, other): (&[u8; WORD], &[u8; WORD])| {
-        u64::from_ne_bytes(*one) == u64::from_ne_bytes(*other)
-    };
-    words.iter().zip(other_words).all(is_same_word)
-        && rest.iter().zip(other_rest).all(|(one, other)| one == other)
+    std::ptr::eq(one, other) || one == other
 }
 
 /// A short key that a script's call was checked for, so that its handler need not hash it again.
@@ -134,6 +124,8 @@ pub struct Keys<'a> {
     /// The keys of the call, as planning has found them; those before `next_known` were asked for.
     known: &'a [KnownKey<'a>],
     next_known: usize,
+    /// The one that was asked for last.
+    asked: Option<&'a KnownKey<'a>>,
     /// The key that was looked at last, if it is none of those.
     last: LastKey,
     pub effects: &'a mut Effects,
@@ -160,6 +152,7 @@ impl<'a> Keys<'a> {
             is_silent: false,
             known: &[],
             next_known: 0,
+            asked: None,
             last: LastKey::NONE,
             effects,
         }
@@ -210,6 +203,7 @@ impl<'a> Keys<'a> {
     #[inline]
     pub fn skip_to(&mut self, known: usize) {
         self.next_known = known;
+        self.asked = None;
     }
 
     /// How much work a command on a key may be, without looking closely: what is weighed may be
@@ -244,22 +238,23 @@ impl<'a> Keys<'a> {
     /// that order, most of them several times in a row.
     #[inline]
     pub(crate) fn place(&mut self, key: &[u8]) -> Place {
-        let asked = self.next_known;
-        if let Some(known) = self.known.get(asked.wrapping_sub(1))
+        if let Some(known) = self.asked
             && is_same(known.key, key)
         {
             return known.place;
         }
-        if let Some(known) = self.known.get(asked)
+        if let Some(known) = self.known.get(self.next_known)
             && is_same(known.key, key)
         {
             self.next_known += 1;
+            self.asked = Some(known);
             return known.place;
         }
         self.other_place(key)
     }
 
     /// Where a key is that planning has not found.
+    #[inline(never)]
     fn other_place(&mut self, key: &[u8]) -> Place {
         self.last.place(key).unwrap_or_else(|| self.keyspace.place(key))
     }
