@@ -315,8 +315,8 @@ fn lock_all_or_none<'a, T>(
     None
 }
 
-/// Takes a reservation that is no longer in the table off its shards. Who may take one of them now and
-/// would not hear of it otherwise.
+/// Takes a reservation that is no longer in the table off its shards. Who may take one of them now
+/// and would not hear of it otherwise.
 fn clear_reserved<T>(locks: &Locks<T>, table: &Table, shards: &ShardSet) -> Vec<Waiter> {
     let mut wakes = Vec::new();
     for index in shards.iter() {
