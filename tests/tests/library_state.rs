@@ -96,7 +96,8 @@ fn life() -> Vec<(Vec<String>, &'static str)> {
     let mut step = |call: &[&str], wanted| {
         steps.push((call.iter().map(|arg| (*arg).to_owned()).collect(), wanted));
     };
-    let count = library("count", "local n = 0", "n = n + 1 if args[1] then error('x') end return n");
+    let count =
+        library("count", "local n = 0", "n = n + 1 if args[1] then error('x') end return n");
     let other = library("other", "local n = 40", "n = n + 1 return n");
     step(&["FUNCTION", "LOAD", &count], "count");
     step(&["FUNCTION", "LOAD", &other], "other");

@@ -16,14 +16,14 @@ pub use edit::{delete, flush, kill, load as load_command};
 pub use list::{list, stats};
 
 use super::cache::RunStats;
-use super::shebang::ScriptFlags;
 use super::machine::Lua;
 use super::run::memory_max;
+use super::shebang::ScriptFlags;
 use crate::ctx::{Ctx, Outcome};
 use russet_scripting::Chunk;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// One function of a library.
 #[derive(Debug)]
