@@ -217,20 +217,20 @@ impl Heap {
         added.map_err(|refusal| self.fault_of(refusal))
     }
 
-    /// As `intern`, during set-up: the string becomes permanent when the set-up is settled.
+    /// As `intern`, during set-up: the string becomes permanent at the end of the set-up.
     pub(crate) fn intern_late(&mut self, bytes: &[u8]) -> Result<StrRef, Fault> {
         let added = self.strings.intern_late(&mut self.memory, bytes);
         added.map_err(|refusal| self.fault_of(refusal))
     }
 
     /// All that is there now outlives the runs to come.
-    pub(crate) fn settle(&mut self) {
-        self.strings.settle();
-        self.tables.settle();
-        self.functions.settle();
-        self.natives.settle();
-        self.cells.settle();
-        self.threads.settle();
+    pub(crate) fn make_permanent(&mut self) {
+        self.strings.make_permanent();
+        self.tables.make_permanent();
+        self.functions.make_permanent();
+        self.natives.make_permanent();
+        self.cells.make_permanent();
+        self.threads.make_permanent();
         self.count_permanent();
     }
 

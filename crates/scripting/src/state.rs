@@ -141,7 +141,7 @@ impl State {
     pub fn new(config: Config) -> Self {
         let mut heap = Heap::new(config.seed, config.memory_bytes_max);
         let globals = heap.table(0, GLOBALS_ROOM).unwrap_or_default();
-        heap.settle();
+        heap.make_permanent();
         let mut events = [StrRef::default(); EVENTS];
         for (event, name) in events.iter_mut().zip(EVENT_NAMES) {
             *event = heap.intern(name.as_bytes()).unwrap_or_default();
@@ -229,8 +229,8 @@ impl State {
     /// Makes all that was set up permanent, and the globals and kept tables, with all tables that
     /// they reach, read-only.
     pub fn freeze(&mut self) {
-        self.heap.settle();
-        self.protos.settle();
+        self.heap.make_permanent();
+        self.protos.make_permanent();
         self.publish_memory();
         let mut todo = vec![self.globals];
         todo.extend(self.heap.string_meta);
@@ -292,7 +292,7 @@ impl State {
         });
         if is_permanent {
             // Also what a refused chunk left behind, which the next collection finds.
-            self.heap.settle();
+            self.heap.make_permanent();
         }
         made
     }

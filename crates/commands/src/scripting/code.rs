@@ -33,8 +33,8 @@ impl Code {
         }
     }
 
-    /// A shard that the call needs beside those of its keys: that of a library which keeps something
-    /// from call to call, so that its calls run one after the other.
+    /// A shard that the call needs beside those of its keys: that of a library which keeps
+    /// something from call to call, so that its calls run one after the other.
     pub fn own_shard(&self) -> Option<usize> {
         match self {
             Code::Script(_) => None,

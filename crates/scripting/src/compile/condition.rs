@@ -35,23 +35,23 @@ impl Compiler<'_> {
         Ok(jumps)
     }
 
-    /// A chain of `and` and `or`, from its first part on. Either is settled by a left side of one
+    /// A chain of `and` and `or`, from its first part on. Either is decided by a left side of one
     /// truth: the other goes on to the right side.
     fn jump_chain(&mut self, expr: &Expr, wanted: bool) -> Outcome<Vec<usize>> {
         let (mut first, mut first_wanted) = (expr, wanted);
         let mut links = Vec::new();
         loop {
-            let (pair, settles) = match first {
+            let (pair, decides) = match first {
                 Expr::And(pair) => (pair, false),
                 Expr::Or(pair) => (pair, true),
                 _ => break,
             };
-            links.push((pair, first_wanted, settles));
-            (first, first_wanted) = (&pair.0, settles);
+            links.push((pair, first_wanted, decides));
+            (first, first_wanted) = (&pair.0, decides);
         }
         let mut jumps = self.jump_when(first, first_wanted)?;
-        while let Some((pair, wanted, settles)) = links.pop() {
-            if wanted == settles {
+        while let Some((pair, wanted, decides)) = links.pop() {
+            if wanted == decides {
                 jumps.extend(self.jump_when(&pair.1, wanted)?);
             } else {
                 let past = std::mem::replace(&mut jumps, self.jump_when(&pair.1, wanted)?);

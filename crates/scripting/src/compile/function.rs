@@ -294,7 +294,7 @@ impl<'t> Compiler<'t> {
                 _ => Some((NameKind::Field, b"?".as_slice().into())),
             },
             Expr::Paren(inner) => self.describe(inner),
-            // A side that is settled in the source leaves no trace in the code.
+            // A side that is decided in the source leaves no trace in the code.
             Expr::Or(pair) if matches!(pair.0, Expr::Nil | Expr::False) => self.describe(&pair.1),
             Expr::And(pair) if matches!(pair.0, Expr::True | Expr::Number(_) | Expr::Str(_)) => {
                 self.describe(&pair.1)

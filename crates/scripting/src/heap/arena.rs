@@ -79,7 +79,7 @@ impl<T: Default> Arena<T> {
         self.slots.len() - self.permanent
     }
 
-    pub fn settle(&mut self) {
+    pub fn make_permanent(&mut self) {
         self.free_permanent.append(&mut self.free);
         self.permanent = self.slots.len();
     }

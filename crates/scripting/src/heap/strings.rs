@@ -233,7 +233,7 @@ impl Strings {
         Ok(string)
     }
 
-    /// As `intern`, before the set-up is settled.
+    /// As `intern`, before the end of the set-up.
     pub(crate) fn intern_late(
         &mut self,
         memory: &mut Memory,
@@ -269,7 +269,7 @@ impl Strings {
     }
 
     /// All that is there now outlives the runs to come.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn make_permanent(&mut self) {
         self.free_permanent.append(&mut self.free);
         self.permanent = self.slots.len();
         self.permanent_bytes = self.buffer.len();

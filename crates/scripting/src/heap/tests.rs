@@ -91,7 +91,7 @@ fn check_border(heap: &Heap, table: crate::value::TableRef, model: &BTreeMap<Key
 fn what_is_freed_is_given_back() {
     let mut heap = Heap::new(0, 1 << 20);
     let before = heap.used_bytes();
-    heap.settle();
+    heap.make_permanent();
     let table = heap.table(100, 100).unwrap();
     for index in 0..500 {
         heap.set_index(table, index, Value::Number(1.0)).unwrap();

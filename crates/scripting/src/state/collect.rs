@@ -107,7 +107,7 @@ impl State {
         clear_weak_entries(&mut self.heap, &marker);
         let mut freed =
             self.protos.sweep(marker.protos.first, &marker.protos.set, |code| code.size_bytes);
-        bury_dead_keys(&mut self.heap, &marker);
+        clear_dead_keys(&mut self.heap, &marker);
         let Heap { tables, functions, natives, cells, threads, strings, memory, .. } =
             &mut self.heap;
         freed += tables
@@ -163,8 +163,8 @@ fn clear_weak_entries(heap: &mut Heap, marker: &Marker) {
 
 /// An entry that was set to nil keeps its key, for a traversal that may stand there. Once the key
 /// is garbage its handle may come to name something else, so it must not be compared any more.
-fn bury_dead_keys(heap: &mut Heap, marker: &Marker) {
-    // A cell is no key, but stands for one that was buried before.
+fn clear_dead_keys(heap: &mut Heap, marker: &Marker) {
+    // A cell is no key, but stands for one that was cleared before.
     let is_live = |key: Value| matches!(key, Value::Cell(_)) || marker.is_live(key);
     let from = marker.tables.first;
     let remembered = heap.remembered.tables.iter().map(|table| table.index());
