@@ -118,12 +118,18 @@ fn digest(ctx: &mut Ctx) -> Outcome {
             if held.iter().all(|shard| keys.shard(*shard).table(db).is_empty()) {
                 return;
             }
-            digest.mix_database(db);
+            // A database counts by its first key that is not over: others may lie in the table.
+            let mut is_mixed = false;
             for shard in held {
                 keys.expire_fields_of(shard);
                 let mut cursor = Cursor::START;
                 loop {
-                    cursor = keys.scan(shard, cursor, &mut |entry| digest.add_entry(&entry));
+                    cursor = keys.scan(shard, cursor, &mut |entry| {
+                        if !std::mem::replace(&mut is_mixed, true) {
+                            digest.mix_database(db);
+                        }
+                        digest.add_entry(&entry);
+                    });
                     if cursor.is_end() {
                         break;
                     }
