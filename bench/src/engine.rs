@@ -2,20 +2,18 @@
 //! commands are GET, half SET; or all are one script that names its key. They run through the same
 //! dispatch as a client's.
 
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::options::Options;
 use crate::report::Table;
 use crate::workloads::scripts;
 use crate::{cpu, figures};
-use russet_base::hash::KeyHasher;
-use russet_base::{OwnedArgs, Random, SystemClock};
+use russet_base::{OwnedArgs, Random};
 use russet_commands::clients::ClientCard;
-use russet_commands::config::{Config, Directive};
 use russet_commands::dispatch::{Progress, Worker};
 use russet_commands::mail::NoMailbox;
-use russet_commands::node::{AllocatorReport, Host, Node};
+use russet_commands::node::Node;
 use russet_commands::session::Session;
-use russet_engine::keyspace::Keyspace;
+use russet_embedded::{Engine, Options as EngineOptions};
 use russet_protocol::{Resp, RespWriter};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
@@ -32,29 +30,10 @@ const BATCH: usize = 16;
 const ROUNDS: usize = 5;
 const ROUND: Duration = Duration::from_secs(1);
 
-struct NoHost;
-
-impl Host for NoHost {
-    fn allocator(&self) -> AllocatorReport {
-        AllocatorReport::default()
-    }
-
-    fn shut_down(&self) {}
-
-    fn directive_changed(&self, _directive: Directive) -> std::result::Result<(), String> {
-        Ok(())
-    }
-
-    fn threads(&self) -> usize {
-        2
-    }
-}
-
 pub fn run(_options: &Options) -> Result<Table> {
-    let keyspace =
-        Keyspace::new(SHARDS, 16, KeyHasher::with_seed(Random::from_entropy().next_u64()));
-    let clock = Arc::new(SystemClock::new());
-    let node = Arc::new(Node::new(Config::default(), keyspace, clock, Box::new(NoHost)));
+    let engine = Engine::open(EngineOptions::new());
+    let engine = engine.map_err(|error| Failure::Usage(error.to_string()))?;
+    let node = engine.node().clone();
     fill(&node);
     let mut table = Table::new(
         "Engine in process",

@@ -5,6 +5,7 @@
 mod client;
 mod compare;
 mod cpu;
+mod embedded;
 mod engine;
 mod expiry;
 mod failure;
@@ -77,6 +78,7 @@ fn run(options: &Options) -> Result<()> {
             Section::Expiry => expiry::run(options, &field)?,
             Section::Removal => removal::run(options, &field)?,
             Section::Engine => engine::run(options)?,
+            Section::Embedded => embedded::run(options)?,
         };
         println!("{table}");
         text.push_str(&format!("\n{table}"));

@@ -22,6 +22,7 @@ Sections (all of them when none is named):
   expiry       a million keys with one deadline
   removal      a set of five million members and as many keys, removed at once
   engine       the engine in this process, one thread against two
+  embedded     single calls of a client of the embedded engine
 
 compare measures two builds of Russet against each other, and nothing else: <before> and <after>
 are commits, which are built, or paths of binaries. 9 rounds, and the workloads of every day.
@@ -66,10 +67,11 @@ pub enum Section {
     Expiry,
     Removal,
     Engine,
+    Embedded,
 }
 
 impl Section {
-    pub const ALL: [Section; 9] = [
+    pub const ALL: [Section; 10] = [
         Section::Throughput,
         Section::Memory,
         Section::Isolation,
@@ -79,6 +81,7 @@ impl Section {
         Section::Expiry,
         Section::Removal,
         Section::Engine,
+        Section::Embedded,
     ];
 
     fn parse(name: &str) -> Option<Section> {

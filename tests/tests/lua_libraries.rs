@@ -8,7 +8,7 @@
 use russet_base::Random;
 use russet_scripting::limits::MEMORY_BYTES_MAX;
 use russet_scripting::state::Config;
-use russet_scripting::{Host, NoHost, State, Tick, Value, compile, libs};
+use russet_scripting::{Host, NoHost, State, Tick, Value, compile, library};
 use russet_tests::client::{Client, Reply};
 use russet_tests::lua::corpus::{Part, files, parse, print};
 use russet_tests::lua::{Family, SHOW};
@@ -75,7 +75,7 @@ fn ours(state: &mut State, chunks: &[Vec<u8>]) -> Vec<String> {
 
 fn new_state(memory_bytes_max: usize) -> State {
     let mut state = State::new(Config { memory_bytes_max, ..Config::default() });
-    libs::open(&mut state).expect("an empty state has room for the libraries");
+    library::open(&mut state).expect("an empty state has room for the libraries");
     state.freeze();
     state
 }

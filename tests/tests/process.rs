@@ -31,6 +31,29 @@ fn the_time_of_the_threads_that_run_commands_is_told() {
     }
 }
 
+/// The figures were hundredths of a second, so that a server which had answered some commands had
+/// used none.
+#[test]
+fn the_time_of_a_few_commands_is_told() {
+    let server = Server::start(Kind::Russet, &[]).unwrap();
+    let mut client = Client::connect(server.address()).unwrap();
+    let mut shown = || -> f64 {
+        let figures = ["user", "sys"].map(|kind| {
+            let figure = info(&mut client, "cpu", &format!("used_cpu_{kind}_main_thread"));
+            assert_eq!(figure.split_once('.').map(|(_, decimals)| decimals.len()), Some(6));
+            figure.parse::<f64>().unwrap()
+        });
+        figures.iter().sum()
+    };
+    let first = shown();
+    assert!(first > 0.0, "the thread has taken a client in, and that took time");
+    let hundredths = |seconds: f64| seconds * 100.0;
+    let all = [(); 30].map(|()| shown());
+    let is_fine = all.iter().any(|seconds| (hundredths(*seconds).fract() - 0.5).abs() < 0.49);
+    assert!(is_fine, "{all:?} are hundredths of a second");
+    assert!(all.is_sorted(), "{all:?} go back");
+}
+
 /// Sets the limit of open files of a running process: `soft:` or `soft:hard`.
 fn limit_open_files(server: &Server, limits: &str) {
     let limit = format!("--nofile={limits}");

@@ -121,3 +121,57 @@ fn more_clients_than_allowed_are_told_so() {
     assert_eq!(said, Reply::Error(b"ERR max number of clients reached".to_vec()));
     assert!(refused.is_closed(END_WAIT));
 }
+
+/// `maxmemory` and `save` were accepted in silence, and neither was obeyed; a hundred others too.
+#[test]
+fn a_start_says_which_directives_it_does_not_obey() {
+    let loud = ["--save", "60 1", "--maxmemory", "100mb", "--hz", "20"];
+    let server = Server::start(Kind::Russet, &loud).unwrap();
+    let said = |part: &str| server.lines_before_ready().iter().filter(|l| l.contains(part)).count();
+    assert_eq!(said("# save '60 1' has no effect in this version of Russet: no snapshot"), 1);
+    assert_eq!(said("# maxmemory '104857600' has no effect in this version of Russet: no "), 1);
+    assert_eq!(said("# No effect in this version of Russet: hz"), 1);
+    // CONFIG SET says it for the first time only.
+    let mut client = Client::connect(server.address()).unwrap();
+    for _ in 0..2 {
+        for set in [["dynamic-hz", "no"], ["hz", "10"], ["maxmemory", "1gb"], ["io-threads", "2"]] {
+            let _refused_or_ok = client.call(&["CONFIG", "SET", set[0], set[1]]).unwrap();
+        }
+    }
+    client.call(&["CONFIG", "SET", "activerehashing", "no"]).unwrap();
+    let lines: Vec<String> = std::iter::from_fn(|| server.next_line(END_WAIT))
+        .take_while(|line| !line.contains("activerehashing has no effect"))
+        .filter(|line| line.contains("no effect"))
+        .collect();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].ends_with("# dynamic-hz has no effect in this version of Russet"));
+}
+
+#[test]
+fn a_start_that_keeps_its_promises_is_silent() {
+    let quiet = ["--save", "", "--maxmemory", "0", "--appendonly", "no", "--timeout", "0"];
+    let server = Server::start(Kind::Russet, &quiet).unwrap();
+    let lines = server.lines_before_ready();
+    assert!(!lines.iter().any(|line| line.contains("effect")), "{lines:?}");
+}
+
+/// A file for Redis was either refused at its first bad line or taken, and nobody could see what
+/// of it would hold.
+#[test]
+fn a_file_is_checked_without_a_start() {
+    // For its directory.
+    let server = Server::start(Kind::Russet, &[]).unwrap();
+    let file = server.dir().join("check.conf");
+    let path = file.to_str().unwrap();
+    std::fs::write(&file, "port 7000\nlogfile never.log\npidfile never.pid\nhz 10\n").unwrap();
+    let output = run_russet(&["--check-config", path]).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(text(&output).contains(&format!("{path}:4: without effect: hz 10\n")));
+    assert!(text(&output).ends_with("\n3 effective, 1 without effect, 0 refused\n"));
+    assert!(!std::path::Path::new("never.log").exists());
+    std::fs::write(&file, "port 7000\nappendonly yes\nhz 10\n").unwrap();
+    let output = run_russet(&["--check-config", path]).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains(&format!("{path}:2: refused: appendonly yes (")));
+    refused(&["--check-config"], &["--check-config takes one file"]);
+}

@@ -189,6 +189,11 @@ impl OwnedArgs {
         self.buffer.extend_from_slice(word);
     }
 
+    /// Adds a long argument without copying it.
+    pub fn push_shared(&mut self, bytes: SharedBytes) {
+        self.spans.push(self.shared.push(bytes));
+    }
+
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }

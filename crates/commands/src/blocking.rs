@@ -214,7 +214,6 @@ fn parked(waiter: &Waiter) -> &Parked {
 /// Serves those who wait for keys that the command touched, in the same critical section.
 pub(crate) fn serve_ready(keys: &mut Keys) {
     let own_db = keys.db;
-    keys.forget_places();
     keys.effects.dedup_ready();
     let mut at = 0;
     // Serving a move feeds a further key, which joins the end of the list.

@@ -17,6 +17,7 @@ use crate::node::Node;
 use crate::pubsub;
 use crate::session::{Gate, ReplyMode, Session};
 use crate::together::Ran;
+use crate::transactions;
 use russet_base::{Args, UnixMillis};
 use russet_engine::keyspace::KeyspaceWait;
 use russet_protocol::{Output, RespWriter};
@@ -291,11 +292,22 @@ impl Client {
         }
     }
 
-    /// The client is gone: nobody serves, watches or publishes for it any more.
-    pub fn disconnect(&mut self, node: &Node) {
+    /// Ends its wait without an answer: whoever called is no longer interested, but the client goes
+    /// on. A command that has not run will not; the reply of one that has is dropped.
+    pub fn cancel(&mut self) {
         if let Hold::Keys(state) = std::mem::take(&mut self.session.hold) {
             blocking::claim(&state.waiter);
         }
+    }
+
+    /// Gives up a transaction that is open, and what it watches.
+    pub fn discard(&mut self) {
+        transactions::discard_state(&mut self.session);
+    }
+
+    /// The client is gone: nobody serves, watches or publishes for it any more.
+    pub fn disconnect(&mut self, node: &Node) {
+        self.cancel();
         connection::disconnect(node, &mut self.session);
     }
 }

@@ -5,12 +5,15 @@
 
 mod amounts;
 mod change;
+mod check;
 mod directive;
+mod effect;
 mod error;
 mod events;
 mod include;
 mod load;
 mod rewrite;
+mod settings;
 mod spec;
 mod startup;
 mod store;
@@ -19,10 +22,12 @@ mod value;
 
 pub use amounts::{BufferLimit, ClientClass, SavePoint};
 pub use change::Origin;
+pub use check::{CheckReport, CheckedLine, Verdict};
 pub use directive::Directive;
 pub use error::{ConfigError, Fault, Place};
 pub use events::EventFlags;
-pub use spec::{Change, Kind, Spec, TextCheck};
+pub use settings::Settings;
+pub use spec::{Change, Effect, Kind, Spec, TextCheck};
 pub use startup::Startup;
 pub use store::Config;
 

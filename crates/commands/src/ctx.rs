@@ -26,7 +26,7 @@ pub struct Ctx<'c, 'k> {
     pub origin: Origin,
     pub command: Command,
     /// What it runs, if it runs code: found when its shards were chosen.
-    pub code: Option<Code>,
+    pub code: Option<&'c Code>,
     /// False inside EXEC and scripts, where a command that would block answers as if its time were
     /// over at once.
     pub may_block: bool,
@@ -36,7 +36,7 @@ impl Ctx<'_, '_> {
     /// The code that the call runs. A transaction may load or replace code that it then runs: what
     /// was not there when its shards were chosen is looked for now, for then it holds all of them.
     pub fn take_code(&mut self, args: Args) -> Option<Code> {
-        let planned = self.code.take();
+        let planned = self.code.take().cloned();
         if planned.is_none() && self.keys.holds_all() {
             return code::find(self.node, self.stats.number, self.command, args);
         }

@@ -13,7 +13,7 @@ use crate::node::Node;
 use crate::once;
 use crate::scripting::code::{self, Code};
 use crate::scripting::{BUSY_FUNCTION, BUSY_SCRIPT};
-use crate::session::Session;
+use crate::session::{LookedUp, Session};
 use crate::stats::WorkerStats;
 use crate::tally::{Tally, Timing, note_call};
 use crate::together::Reach;
@@ -21,20 +21,22 @@ use crate::transactions;
 use russet_base::told::told;
 use russet_base::{Args, UnixMillis};
 use russet_catalog::spec::Flags;
-use russet_catalog::{Command, Unknown, keys as key_positions, resolve};
-use russet_engine::keys::Effects;
+use russet_catalog::{Command, Unknown, is_first_word_only_key, keys as key_positions, resolve};
+use russet_engine::keys::{Effects, KnownKey};
 use russet_engine::keyspace::{Keyspace, KeyspaceWait, Place};
 use russet_engine::shard::Shard;
 use russet_engine::store::raw::lock::Locked;
 use russet_engine::store::shard_set::ShardSet;
 use russet_protocol::Sink;
+use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Longer calls fetch their keys themselves, all at once.
 const EXPECTED_WORDS_MAX: usize = 32;
-/// Places of keys that a worker keeps room for between calls.
-const PLACES_KEPT_MAX: usize = 1024;
+
+/// The keys of a call, few as a rule.
+pub(crate) type KnownKeys<'a> = SmallVec<[KnownKey<'a>; 4]>;
 
 /// How far a command came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +57,6 @@ pub struct Worker {
     pub now: UnixMillis,
     /// What the call under way needs: kept, for a set is large to make and to move.
     shards: ShardSet,
-    pub(crate) places: Vec<(usize, Place)>,
     /// Databases and places of keys that commands of other connections will touch soon.
     expected: Vec<(usize, Place)>,
     pub(crate) reach: Reach,
@@ -72,7 +73,6 @@ impl Worker {
             stats,
             now,
             shards: ShardSet::EMPTY,
-            places: Vec::new(),
             expected: Vec::new(),
             reach: Reach::default(),
             tally: Tally::default(),
@@ -100,28 +100,39 @@ impl Worker {
         self.now = self.tally.now();
     }
 
+    /// As [`Worker::end_batch`], where the batch was one call; see [`Tally::end_call`].
+    pub fn end_call(&mut self) {
+        self.count_effects();
+        self.shrink_buffers();
+        self.tally.end_call(&self.node, &self.stats);
+        self.now = self.tally.now();
+    }
+
     /// Gives back what a call of many keys, or with many effects, has made the buffers grow by.
     #[inline]
     fn shrink_buffers(&mut self) {
-        if self.places.capacity() > PLACES_KEPT_MAX {
-            self.places = Vec::new();
-        }
         self.effects.shrink();
     }
 
     /// A command that will run soon, though others come first: notes its keys.
-    pub fn expect(&mut self, session: &Session, args: Args) {
+    pub fn expect(&mut self, session: &mut Session, args: Args) {
         let Ok(command) = resolve(args) else { return };
         let spec = command.spec();
         if !spec.arity.allows(args.len()) || args.len() > EXPECTED_WORDS_MAX {
             return;
         }
         let (keyspace, expected) = (&self.node.keyspace, &mut self.expected);
+        let before = expected.len();
         let _no_matter = key_positions(command, args, &mut |key| {
             let place = keyspace.place(args.at(key.index));
             keyspace.prefetch_lock(place);
             expected.push((session.db, place));
         });
+        let place = match expected[before..] {
+            [(_, place)] => Some(place),
+            _ => None,
+        };
+        session.next_call = Some(LookedUp { command, place });
     }
 
     /// Fetches the keys of the commands that are expected.
@@ -180,7 +191,10 @@ impl Worker {
 
     /// Runs one command of a client.
     pub fn run(&mut self, session: &mut Session, args: Args, sink: &mut dyn Sink) -> Progress {
-        let command = match resolve(args) {
+        let looked_up = session.next_call.take();
+        let resolved = looked_up.map_or_else(|| resolve(args), |call| Ok(call.command));
+        debug_assert_eq!(resolved, resolve(args), "what was looked at is what is run");
+        let command = match resolved {
             Ok(command) => command,
             Err(_) if http_guard::is_http(args.at(0)) => {
                 http_guard::close(&self.node, session);
@@ -213,7 +227,8 @@ impl Worker {
                 }
             }
         }
-        self.call(session, (command, args), sink)
+        let place = looked_up.and_then(|call| call.place);
+        self.call(session, (command, args, place), sink)
     }
 
     /// A command that was never started; inside MULTI it dooms the transaction.
@@ -245,7 +260,7 @@ impl Worker {
     fn call(
         &mut self,
         session: &mut Session,
-        (command, args): (Command, Args),
+        (command, args, place): (Command, Args, Option<Place>),
         sink: &mut dyn Sink,
     ) -> Progress {
         let timing = match command {
@@ -256,7 +271,8 @@ impl Worker {
             // It may be INFO, which shows what the fast ones before it have done.
             self.end_batch();
         }
-        let code = self.plan(session, command, args);
+        let mut known = KnownKeys::new();
+        let code = self.plan(session, (command, args, place), &mut known);
         let node = &*self.node;
         let Some(locked) = lock(node, session, &self.shards) else {
             return self.find_busy(session, (command, args), sink);
@@ -270,9 +286,9 @@ impl Worker {
         // A block, for a `drop` would move the locks about before it lets go of them.
         let invoked = {
             let mut keys = node.keyspace.keys(locked, &mut self.effects, (session.db, self.now));
-            keys.know(&self.places);
+            keys.know(&known);
             keys.is_silent = session.is_silent;
-            if self.places.len() > 1 {
+            if known.len() > 1 {
                 keys.prefetch_known();
             }
             let mut ctx = Ctx {
@@ -285,7 +301,7 @@ impl Worker {
                 timing,
                 origin,
                 command,
-                code,
+                code: code.as_ref(),
                 may_block: true,
             };
             let invoked = invoke(&mut ctx, args);
@@ -332,24 +348,33 @@ impl Worker {
         session.card.commands.store(before + commands, Ordering::Relaxed);
     }
 
-    /// Finds the shards that a call needs, and the places of its keys for the handler.
-    fn plan(&mut self, session: &mut Session, command: Command, args: Args) -> Option<Code> {
-        self.places.clear();
+    /// Finds the shards that a call needs, where its keys are, and the code that it runs.
+    fn plan<'a>(
+        &mut self,
+        session: &mut Session,
+        (command, args, place): (Command, Args<'a>, Option<Place>),
+        known: &mut KnownKeys<'a>,
+    ) -> Option<Code> {
+        if let Some(place) = place.filter(|_| is_first_word_only_key(command)) {
+            self.shards = ShardSet::one(usize::from(place.shard));
+            known.push(KnownKey { key: args.at(1), place });
+            return None;
+        }
         let asker = (&*self.node, self.stats.number);
         match command {
             Command::Exec => {
-                self.shards = transactions::plan(asker, session, &mut self.places);
+                self.shards = transactions::plan(asker, session);
                 None
             }
             Command::Once => {
-                let (shards, code) = once::plan(asker, session, args, &mut self.places);
+                let (shards, code) = once::plan(asker, session, args, known);
                 self.shards = shards;
                 code
             }
             _ => {
                 let code = code::find(&self.node, self.stats.number, command, args);
                 self.shards.clear();
-                let found = (&mut self.shards, &mut self.places);
+                let found = (&mut self.shards, known);
                 plan_keys(&self.node.keyspace, (command, args), code.as_ref(), found);
                 code
             }
@@ -359,11 +384,11 @@ impl Worker {
 
 /// Adds the shards of one call's keys. A call whose keys can't be told is refused by its handler
 /// before it touches any.
-pub(crate) fn plan_keys(
+pub(crate) fn plan_keys<'a>(
     keyspace: &Keyspace,
-    (command, args): (Command, Args),
+    (command, args): (Command, Args<'a>),
     code: Option<&Code>,
-    (shards, places): (&mut ShardSet, &mut Vec<(usize, Place)>),
+    (shards, known): (&mut ShardSet, &mut KnownKeys<'a>),
 ) {
     if command.spec().flags.has_any(Flags::ALL_SHARDS.and(Flags::FURTHER_SHARDS)) {
         *shards = std::mem::take(shards).union(&generic::shards_of(keyspace, command, args));
@@ -377,13 +402,10 @@ pub(crate) fn plan_keys(
         shards.insert(shard);
     }
     let _refused_by_the_handler = key_positions(command, args, &mut |key| {
-        let bytes = args.at(key.index);
-        let place = keyspace.place(bytes);
+        let key = args.at(key.index);
+        let place = keyspace.place(key);
         shards.insert(place.shard as usize);
-        // An empty key has no address of its own to be known by.
-        if !bytes.is_empty() {
-            places.push((bytes.as_ptr() as usize, place));
-        }
+        known.push(KnownKey { key, place });
     });
 }
 

@@ -38,9 +38,9 @@ pub(crate) fn is_http(first_arg: &[u8]) -> bool {
     HTTP_ARGS.iter().any(|http| first_arg.eq_ignore_ascii_case(http))
 }
 
-/// Closes the client without a reply.
+/// Closes the client without a reply; as in Redis, those that are not sent yet are lost with it.
 pub(crate) fn close(node: &Node, session: &mut Session) {
-    session.is_closing = true;
+    session.cut_off();
     if node.http_guard.is_warning_due(node.clock.now().0) {
         let address = &session.card.address;
         node.host.log(&format!(

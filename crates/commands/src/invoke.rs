@@ -3,7 +3,7 @@
 //! shards are locked already.
 
 use crate::blocking::{self, BlockedCall};
-use crate::ctx::{Ctx, Flow};
+use crate::ctx::{Ctx, Flow, Outcome};
 use crate::error::Refusal;
 use crate::handlers;
 use crate::node::Node;
@@ -12,7 +12,7 @@ use crate::tally::{Timing, note_call};
 use russet_base::{Args, OwnedArgs};
 use russet_catalog::Command;
 use russet_catalog::spec::{Flags, Recorded};
-use russet_engine::keys::Keys;
+use russet_engine::keys::{Effects, Keys};
 use russet_protocol::Sink;
 
 /// Who has a call run.
@@ -42,18 +42,57 @@ pub enum Invoked {
 /// Runs a call whose shards are locked.
 #[inline]
 pub(crate) fn invoke(ctx: &mut Ctx, args: Args) -> Invoked {
-    let started = match ctx.timing {
-        Timing::Alone => ctx.tally.start(ctx.node, ctx.stats),
-        Timing::WithBatch | Timing::WithCaller => 0,
-    };
-    let effects = &ctx.keys.effects;
-    let before = Before { dirty: effects.dirty, records: effects.records.len() };
+    if ctx.timing == Timing::Alone {
+        return invoke_alone(ctx, args);
+    }
+    let invoked = run(ctx, args);
+    if invoked == Invoked::Done {
+        match ctx.timing {
+            Timing::WithBatch => ctx.tally.add(ctx.command),
+            _ if ctx.origin == Origin::Load => {}
+            _ => ctx.stats.count_call(ctx.command, 0),
+        }
+    }
+    invoked
+}
+
+/// Runs a call and times it by itself. One that waits is counted when it is over.
+fn invoke_alone(ctx: &mut Ctx, args: Args) -> Invoked {
+    let started = ctx.tally.start(ctx.node, ctx.stats);
+    let invoked = run(ctx, args);
+    if invoked == Invoked::Done {
+        let micros = ctx.tally.elapsed_since(ctx.node, started);
+        note_call(ctx.node, ctx.stats, ctx.session, (ctx.command, args), micros);
+    }
+    invoked
+}
+
+/// Checks a call, runs its handler, records and shows it.
+#[inline(always)]
+fn run(ctx: &mut Ctx, args: Args) -> Invoked {
+    let before = Before::of(ctx.keys.effects);
     let outcome = match refusal_of(ctx.session, ctx.command) {
         None => handlers::of(ctx.command)(ctx, args),
         Some(refusal) => Err(refusal),
     };
     let is_refused = outcome.is_err();
     let invoked = match outcome {
+        Ok(Flow::Done) => Invoked::Done,
+        other => conclude(ctx, args, other),
+    };
+    if ctx.keys.is_recording() {
+        record(ctx, args, (before, is_refused));
+    }
+    if ctx.node.monitors.is_on() && ctx.is_shown() {
+        ctx.node.monitors.feed(ctx.node, ctx.session, ctx.command, args);
+    }
+    invoked
+}
+
+/// The client waits, or is refused.
+#[cold]
+fn conclude(ctx: &mut Ctx, args: Args, outcome: Outcome) -> Invoked {
+    match outcome {
         Ok(Flow::Done) => Invoked::Done,
         Ok(Flow::Block(request)) => {
             blocking::wait(ctx, args, *request);
@@ -63,18 +102,7 @@ pub(crate) fn invoke(ctx: &mut Ctx, args: Args) -> Invoked {
             fail(ctx, &refusal);
             Invoked::Done
         }
-    };
-    if ctx.keys.is_recording() {
-        record(ctx, args, (before, is_refused));
     }
-    if ctx.node.monitors.is_on() && ctx.is_shown() {
-        ctx.node.monitors.feed(ctx.node, ctx.session, ctx.command, args);
-    }
-    // A blocked call is counted when it is over.
-    if invoked == Invoked::Done && ctx.origin != Origin::Load {
-        count(ctx, args, started);
-    }
-    invoked
 }
 
 /// What stands in the way of any call, whoever has it run.
@@ -96,23 +124,18 @@ fn fail(ctx: &mut Ctx, refusal: &Refusal) {
     ctx.reply.error(&text);
 }
 
-#[inline]
-fn count(ctx: &mut Ctx, args: Args, started: u64) {
-    match ctx.timing {
-        Timing::WithBatch => ctx.tally.add(ctx.command),
-        Timing::WithCaller => ctx.stats.count_call(ctx.command, 0),
-        Timing::Alone => {
-            let micros = ctx.tally.elapsed_since(ctx.node, started);
-            note_call(ctx.node, ctx.stats, ctx.session, (ctx.command, args), micros);
-        }
-    }
-}
-
 /// What the effects were before a call.
 #[derive(Clone, Copy)]
 struct Before {
     dirty: u64,
     records: usize,
+}
+
+impl Before {
+    #[inline]
+    fn of(effects: &Effects) -> Self {
+        Before { dirty: effects.dirty, records: effects.records.len() }
+    }
 }
 
 /// Records what a call has changed, unless its handler has done so itself.

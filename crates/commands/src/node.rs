@@ -42,6 +42,9 @@ pub trait Host: Send + Sync {
     /// MEMORY PURGE: gives unused pages back to the system.
     fn purge(&self) {}
 
+    /// About ten times in a second, from the housekeeping.
+    fn tick(&self) {}
+
     /// MEMORY MALLOC-STATS: the allocator's own report.
     fn allocator_text(&self) -> String {
         String::new()
@@ -222,6 +225,7 @@ impl Node {
     /// What must be noted about ten times in a second.
     pub fn tick(&self) {
         self.stats.sample(self.clock.monotonic_micros());
+        self.host.tick();
         let turns = self.stats.housekeeping_turns.fetch_add(1, Ordering::Relaxed);
         // Asking the allocator takes time, and so does a look into every shard.
         if turns.is_multiple_of(TICKS_PER_MEMORY_NOTE) {

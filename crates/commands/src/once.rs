@@ -9,7 +9,7 @@ mod kept;
 
 use crate::config::Directive;
 use crate::ctx::{Ctx, DONE, Outcome};
-use crate::dispatch::plan_keys;
+use crate::dispatch::{KnownKeys, plan_keys};
 use crate::error::Refusal;
 use crate::invoke::{Origin, invoke};
 use crate::node::Node;
@@ -24,7 +24,7 @@ use russet_base::told::told;
 use russet_base::{Args, num};
 use russet_catalog::spec::Flags;
 use russet_catalog::{Command, ONCE_WORDS, is_first_word_only_key, keys as key_positions, resolve};
-use russet_engine::keys::Keys;
+use russet_engine::keys::{Keys, KnownKey};
 use russet_engine::keyspace::Place;
 use russet_engine::store::shard_set::ShardSet;
 use russet_protocol::{RespWriter, Sink, decode};
@@ -187,11 +187,11 @@ fn homes(keys: &mut Keys, session: &Session, request: &Request) -> Homes {
 }
 
 /// The shards of the command and of its record.
-pub(crate) fn plan(
+pub(crate) fn plan<'a>(
     (node, worker): (&Node, usize),
     session: &mut Session,
-    args: Args,
-    places: &mut Vec<(usize, Place)>,
+    args: Args<'a>,
+    known: &mut KnownKeys<'a>,
 ) -> (ShardSet, Option<Code>) {
     let Ok(request) = Request::parse(args) else {
         return (kept::shards(&node.keyspace, args), None);
@@ -199,19 +199,19 @@ pub(crate) fn plan(
     let mut code = None;
     let mark = node.keyspace.place(request.id);
     let mut shards = ShardSet::one(mark.shard as usize);
-    places.push((request.id.as_ptr() as usize, mark));
+    known.push(KnownKey { key: request.id, place: mark });
     match request.command {
         Command::Exec => {
-            shards = shards.union(&transactions::plan((node, worker), session, places));
+            shards = shards.union(&transactions::plan((node, worker), session));
         }
         command => {
             code = code::find(node, worker, command, request.args);
             let call = (command, request.args);
-            plan_keys(&node.keyspace, call, code.as_ref(), (&mut shards, places));
+            plan_keys(&node.keyspace, call, code.as_ref(), (&mut shards, known));
         }
     }
     // Where a command's places were planned, the shard of its first key is among them.
-    if (places.len() == 1 || request.command == Command::Exec)
+    if (known.len() == 1 || request.command == Command::Exec)
         && let Some(key) = request.first_key(session)
     {
         shards.insert(node.keyspace.place(key).shard as usize);
@@ -221,25 +221,25 @@ pub(crate) fn plan(
 
 /// The places of the id and of the key, for a call that may run together with others: its command
 /// takes one key, and may itself.
-pub(crate) fn places_together(
+pub(crate) fn keys_in_batch<'a>(
     node: &Node,
-    args: Args,
+    args: Args<'a>,
     is_plain: impl FnOnce(Command, Args) -> bool,
-) -> Option<[(usize, Place); 2]> {
+) -> Option<[KnownKey<'a>; 2]> {
     let request = Request::parse(args).ok()?;
     if !is_first_word_only_key(request.command) || !is_plain(request.command, request.args) {
         return None;
     }
-    let key = Some(request.args.at(1)).filter(|key| !key.is_empty())?;
-    Some([request.id, key].map(|word| (word.as_ptr() as usize, node.keyspace.place(word))))
+    let located = |key| KnownKey { key, place: node.keyspace.place(key) };
+    Some([request.id, request.args.at(1)].map(located))
 }
 
 /// Fetches where a request will be looked for, and where its record goes.
-pub(crate) fn prefetch(keys: &mut Keys, places: &[(usize, Place)]) {
-    if let [(_, id), (_, key)] = places {
-        for shard in [id.shard, key.shard] {
+pub(crate) fn prefetch(keys: &mut Keys, known: &[KnownKey]) {
+    if let [id, key] = known {
+        for shard in [id.place.shard, key.place.shard] {
             let db = keys.db;
-            keys.shard(usize::from(shard)).once.touch(id.hash, db);
+            keys.shard(usize::from(shard)).once.touch(id.place.hash, db);
         }
     }
 }

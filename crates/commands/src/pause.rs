@@ -113,7 +113,8 @@ impl Pause {
         let now = node.clock.now();
         let Some((kind, _)) = self.state() else { return false };
         let would_hold = match kind {
-            // DIFFERS: CLIENT itself gets through, or nobody could end the pause.
+            // DIFFERS: CLIENT itself gets through, or nobody could end the pause, and so does what
+            // client libraries send before it on a new connection.
             PauseKind::All => !command.spec().flags.has(Flags::PASSES_PAUSE),
             PauseKind::Write => {
                 reaches_replicas(node, command, args)

@@ -6,7 +6,8 @@ use crate::clients::{ClientCard, ClientFlags};
 use crate::mail::{Mailbox, Pending, Receipt};
 use crate::pubsub::Subscriptions;
 use crate::transactions::Transaction;
-use russet_engine::keyspace::KeyspaceWait;
+use russet_catalog::Command;
+use russet_engine::keyspace::{KeyspaceWait, Place};
 use russet_engine::watch::WatchFlag;
 use russet_protocol::Resp;
 use std::collections::BTreeSet;
@@ -52,6 +53,15 @@ pub enum ReplyMode {
     SkipThis,
 }
 
+/// What was found out about a request before it is run: while it was read ahead, or while a batch
+/// was planned that it did not become part of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LookedUp {
+    pub command: Command,
+    /// Where its key is, if it has one key only.
+    pub place: Option<Place>,
+}
+
 pub struct Session {
     pub card: Arc<ClientCard>,
     pub mailbox: Arc<dyn Mailbox>,
@@ -70,12 +80,17 @@ pub struct Session {
     pub is_silent: bool,
     /// What runs is a command that a script called.
     pub is_in_script: bool,
+    /// Its next request, if somebody has looked at it already.
+    pub(crate) next_call: Option<LookedUp>,
     /// Why its next command is not run now.
     pub hold: Hold,
     /// What the command under way has asked of other clients: its reply waits for them.
     pub(crate) pending: Option<Arc<Pending>>,
     /// QUIT, a protocol error, or CLIENT KILL of itself: close when the replies are written.
     pub is_closing: bool,
+    /// Close without sending anything more: it spoke HTTP, or asked for more than its hard limit
+    /// allows.
+    pub is_cut_off: bool,
 }
 
 impl Session {
@@ -96,10 +111,18 @@ impl Session {
             subscriptions: Subscriptions::default(),
             is_silent: false,
             is_in_script: false,
+            next_call: None,
             hold: Hold::None,
             pending: None,
             is_closing: false,
+            is_cut_off: false,
         }
+    }
+
+    /// Ends the connection at once: replies that are not sent yet never are.
+    pub fn cut_off(&mut self) {
+        self.is_closing = true;
+        self.is_cut_off = true;
     }
 
     pub fn id(&self) -> u64 {

@@ -44,10 +44,16 @@ pub fn is_precise(node: &Node) -> bool {
     node.slowlog.is_precise() || node.latency.is_on()
 }
 
+/// Of fast calls that come one at a time, every how many-th is timed.
+const CALLS_PER_SAMPLE: u32 = 16;
+
 /// The last reading of the clock, and the fast calls since.
 #[derive(Debug, Default)]
 pub struct Tally {
     batch: CallCounts,
+    /// What the last call took that was timed as one of many, and how many more count as it did.
+    sample_micros: u64,
+    sample_calls_left: u32,
     /// The wall clock in microseconds; if it is set back, a batch seems to take no time.
     read_at: u64,
     is_fresh: bool,
@@ -84,6 +90,23 @@ impl Tally {
             self.read_clock(node);
             self.batch.finish(stats, self.read_at.saturating_sub(started));
         }
+    }
+
+    /// As [`Tally::end_batch`], for a batch of one call. A second reading would be a good part of
+    /// what it takes, so one in many is timed, and counts for those that follow it.
+    #[inline]
+    pub fn end_call(&mut self, node: &Node, stats: &WorkerStats) {
+        if self.batch.is_empty() {
+            return;
+        }
+        if self.sample_calls_left == 0 {
+            let started = self.read_at;
+            self.read_clock(node);
+            self.sample_micros = self.read_at.saturating_sub(started);
+            self.sample_calls_left = CALLS_PER_SAMPLE;
+        }
+        self.sample_calls_left -= 1;
+        self.batch.finish(stats, self.sample_micros);
     }
 
     /// A fast call is over.

@@ -21,12 +21,11 @@ use crate::session::Session;
 use crate::stats::WorkerStats;
 use crate::tally::{Tally, Timing};
 use crate::transactions;
-use plan::{Calls, Part, Plan, Planned, WORDS_BYTES_MAX};
+use plan::{BatchKeys, Calls, Part, Plan, Planned, WORDS_BYTES_MAX};
 use russet_base::Args;
 use russet_catalog::Command;
 use russet_catalog::spec::{Flags, Spec};
-use russet_engine::keys::{Keys, Weight};
-use russet_engine::keyspace::Place;
+use russet_engine::keys::{Keys, KnownKey, Weight};
 use russet_protocol::{RespWriter, Sink, Wire};
 use std::sync::atomic::Ordering;
 
@@ -78,25 +77,28 @@ impl Worker {
         if !may_run_together(node, session) {
             return Ran::default();
         }
-        let mut plan = Plan { node, places: &mut self.places, calls: Calls::new(), is_cut: false };
+        let mut known = BatchKeys::new();
+        let mut plan =
+            Plan { node, known: &mut known, calls: Calls::new(), is_cut: false, next: None };
         plan.take(commands.take(self.reach.0), session.watching.is_empty());
-        let Plan { mut calls, is_cut, .. } = plan;
+        let Plan { mut calls, is_cut, next, .. } = plan;
         if calls.len() < 2 {
+            session.next_call = calls.first().map(|call| call.looked_up(&known)).or(next);
             return Ran::default();
         }
         let none_yet = node.keyspace.lock_none();
         let mut keys = node.keyspace.keys(none_yet, &mut self.effects, (session.db, self.now));
-        keys.know(&self.places);
+        keys.know(&known);
         keys.is_silent = session.is_silent;
+        let planned = calls.len();
         let may_be_long = hold(&mut keys, &mut calls, &mut self.reach);
-        prefetch_once(&mut keys, &calls, &self.places);
+        prefetch_once(&mut keys, &calls, &known);
         let notes_requests = node.large_requests.wants(WORDS_BYTES_MAX as u64);
         let writer = RespWriter::new(out, session.resp);
         let (stats, tally) = (&*self.stats, &mut self.tally);
         let mut stage = Stage { keys, writer, session, node, stats, tally, notes_requests };
-        let places = &self.places;
         let is_small = |stage: &mut Stage, call: &Planned| {
-            !may_be_long || is_small(&mut stage.keys, call.command.spec(), &places[call.places()])
+            !may_be_long || is_small(&mut stage.keys, call.command.spec(), &known[call.keys()])
         };
         let mut ran = 0;
         while let Some(call) = calls.get(ran) {
@@ -115,6 +117,10 @@ impl Worker {
         }
         stage.keys.publish();
         drop(stage);
+        session.next_call = match calls.get(ran) {
+            Some(call) => Some(call.looked_up(&known)),
+            None => next.filter(|_| calls.len() == planned),
+        };
         if let Some(last) = ran.checked_sub(1) {
             let last = calls[last].command;
             session.card.last_command.store(last as u16 + 1, Ordering::Relaxed);
@@ -146,7 +152,7 @@ impl<'k> Stage<'_, 'k> {
     #[inline]
     fn run_whole(&mut self, call: &Planned) {
         let before = self.writer.bytes_len();
-        self.keys.skip_to(call.places().start);
+        self.keys.skip_to(call.keys().start);
         invoke(&mut self.ctx(call.command), call.args);
         self.finish(call, before);
     }
@@ -159,7 +165,7 @@ impl<'k> Stage<'_, 'k> {
         self.tally.add(multi.command);
         queued.iter().for_each(|_| self.writer.status("QUEUED"));
         let before = self.writer.bytes_len();
-        self.keys.skip_to(multi.places().start);
+        self.keys.skip_to(multi.keys().start);
         let calls = queued.iter().map(|call| (call.command, call.args, None));
         transactions::run_queued(&mut self.ctx(exec.command), calls);
         self.tally.add(exec.command);
@@ -203,7 +209,7 @@ impl<'k> Stage<'_, 'k> {
 /// has the keys fetched. Says whether what they hold may be large.
 #[inline]
 fn hold(keys: &mut Keys, calls: &mut Calls, reach: &mut Reach) -> bool {
-    let is_held = |call: &Planned| keys.hold_known_now(call.places());
+    let is_held = |call: &Planned| keys.hold_known_now(call.keys());
     let held = calls.iter().map(is_held).take_while(|is_held| *is_held).count();
     reach.adjust(held < calls.len());
     if held < calls.len() {
@@ -213,17 +219,17 @@ fn hold(keys: &mut Keys, calls: &mut Calls, reach: &mut Reach) -> bool {
         let open = edge.filter(|at| calls[*at].part == Part::Multi);
         calls.truncate(open.unwrap_or(held));
     }
-    let places_end = calls.last().map_or(0, |call| call.places().end);
-    keys.prefetch_held(places_end)
+    let keys_end = calls.last().map_or(0, |call| call.keys().end);
+    keys.prefetch_held(keys_end)
 }
 
 /// Fetches what ONCE will look at.
 #[inline]
-fn prefetch_once(keys: &mut Keys, calls: &[Planned], places: &[(usize, Place)]) {
+fn prefetch_once(keys: &mut Keys, calls: &[Planned], known: &[KnownKey]) {
     // As a rule all are of this kind, or none is.
     if calls.first().is_some_and(|call| call.command == Command::Once) {
         for call in calls.iter().filter(|call| call.command == Command::Once) {
-            once::prefetch(keys, &places[call.places()]);
+            once::prefetch(keys, &known[call.keys()]);
         }
     }
 }
@@ -240,8 +246,8 @@ fn may_run_together(node: &Node, session: &Session) -> bool {
 
 /// Whether a command is sure to be done soon, by what its keys hold.
 #[inline]
-fn is_small(keys: &mut Keys, spec: &Spec, places: &[(usize, Place)]) -> bool {
-    places.iter().all(|&(_, place)| match keys.weigh(place) {
+fn is_small(keys: &mut Keys, spec: &Spec, known: &[KnownKey]) -> bool {
+    known.iter().all(|known| match keys.weigh(known.place) {
         Weight::Small => true,
         Weight::Collection => spec.flags.has(Flags::FAST),
         Weight::LongString => false,

@@ -4,7 +4,7 @@
 //! between its commands. A command that fails does not undo those before it.
 
 use crate::ctx::{Ctx, DONE, Outcome};
-use crate::dispatch::plan_keys;
+use crate::dispatch::{KnownKeys, plan_keys};
 use crate::error::Refusal;
 use crate::invoke::{Origin, invoke};
 use crate::node::Node;
@@ -15,7 +15,6 @@ use crate::tally::{Timing, is_precise, is_timed_with_batch};
 use russet_base::args::Span;
 use russet_base::{Args, OwnedArgs};
 use russet_catalog::Command;
-use russet_engine::keyspace::Place;
 use russet_engine::store::shard_set::ShardSet;
 use russet_protocol::Sink;
 use std::sync::Arc;
@@ -134,11 +133,7 @@ pub(crate) fn queued(session: &Session) -> impl Iterator<Item = (Command, Args<'
 }
 
 /// The shards of all queued commands and of the watched keys.
-pub(crate) fn plan(
-    asker: (&Node, usize),
-    session: &mut Session,
-    places: &mut Vec<(usize, Place)>,
-) -> ShardSet {
+pub(crate) fn plan(asker: (&Node, usize), session: &mut Session) -> ShardSet {
     let keyspace = &asker.0.keyspace;
     let Some(transaction) = &mut session.transaction else { return ShardSet::EMPTY };
     if !transaction.find_code(asker) {
@@ -150,7 +145,7 @@ pub(crate) fn plan(
     }
     for queued in &transaction.queued {
         let call = (queued.command, args_of(&transaction.words, queued));
-        plan_keys(keyspace, call, queued.code.as_ref(), (&mut shards, places));
+        plan_keys(keyspace, call, queued.code.as_ref(), (&mut shards, &mut KnownKeys::new()));
     }
     shards
 }
@@ -226,7 +221,7 @@ pub fn unwatch(ctx: &mut Ctx, _args: Args) -> Outcome {
 }
 
 pub fn exec(ctx: &mut Ctx, _args: Args) -> Outcome {
-    let Some(mut transaction) = ctx.session.transaction.take() else {
+    let Some(transaction) = ctx.session.transaction.take() else {
         return Err(Refusal::text("ERR EXEC without MULTI"));
     };
     let is_touched = is_touched(ctx);
@@ -241,11 +236,10 @@ pub fn exec(ctx: &mut Ctx, _args: Args) -> Outcome {
     // To others, and to CLIENT INFO among its commands, it is a transaction until it has ended.
     let queued = &ctx.session.card.queued;
     queued.store(transaction.queued.len() as i64, Ordering::Relaxed);
-    let Transaction { queued, words, .. } = &mut *transaction;
-    let calls = queued.iter_mut().map(|queued| {
-        let code = queued.code.take();
-        (queued.command, args_of(words, queued), code)
-    });
+    let calls = transaction
+        .queued
+        .iter()
+        .map(|queued| (queued.command, args_of(&transaction.words, queued), queued.code.as_ref()));
     run_queued(ctx, calls);
     ctx.session.card.queued.store(-1, Ordering::Relaxed);
     ctx.session.spare_transaction = transaction.emptied();
@@ -255,21 +249,31 @@ pub fn exec(ctx: &mut Ctx, _args: Args) -> Outcome {
 /// Runs the commands of a transaction one after the other, and answers with all their replies.
 pub(crate) fn run_queued<'a>(
     ctx: &mut Ctx,
-    calls: impl ExactSizeIterator<Item = (Command, Args<'a>, Option<Code>)>,
+    calls: impl ExactSizeIterator<Item = (Command, Args<'a>, Option<&'a Code>)>,
 ) {
-    let outer = (ctx.command, ctx.origin, ctx.timing, ctx.may_block);
     ctx.reply.array(calls.len());
     ctx.stats.processed.add(calls.len() as u64);
-    ctx.may_block = false;
-    ctx.origin = Origin::Transaction;
+    let is_timed_with_batch = ctx.timing == Timing::WithBatch;
+    let mut inner = Ctx {
+        keys: ctx.keys,
+        reply: ctx.reply,
+        session: ctx.session,
+        node: ctx.node,
+        stats: ctx.stats,
+        tally: ctx.tally,
+        timing: ctx.timing,
+        origin: Origin::Transaction,
+        command: ctx.command,
+        code: None,
+        may_block: false,
+    };
     for (command, args, code) in calls {
-        (ctx.command, ctx.code) = (command, code);
-        if outer.2 != Timing::WithBatch {
-            ctx.timing = Timing::of(ctx.node, command);
+        (inner.command, inner.code) = (command, code);
+        if !is_timed_with_batch {
+            inner.timing = Timing::of(inner.node, command);
         }
-        invoke(ctx, args);
+        invoke(&mut inner, args);
     }
-    (ctx.command, ctx.origin, ctx.timing, ctx.may_block) = outer;
 }
 
 /// Whether a watched key was changed, or is gone because its time was over.

@@ -4,8 +4,10 @@
 //! Each hash with deadlines has exactly one record in the schedule of its database and shard, at
 //! the hash's bound: the moment before which none of its fields expires. While no record is due,
 //! no field of the shard is over, and a look-up costs one comparison more. When one is due, whoever
-//! looks the key up removes what is over first; housekeeping does so for the keys that nobody
-//! looks up.
+//! looks the key up removes what is over first, all of it or, of a large hash, a few fields: the
+//! rest is hidden from readers and writers ([`Keys::hides_fields_ms`]) and goes with further
+//! look-ups and with housekeeping, which also comes to the keys that nobody looks up. A hash of
+//! which nothing else is left goes as one.
 //!
 //! DIFFERS: Valkey leaves such fields in place until its own housekeeping comes across them, so
 //! that HLEN counts them and EXISTS sees a key of nothing else.
@@ -16,11 +18,16 @@ use crate::keys::{Keys, Use};
 use crate::keyspace::Place;
 use crate::shard::Shard;
 use crate::store::raw::table::{EntryMut, Gone, NewValue, View};
-use crate::types::hash::stored::{self, Pair, Purged};
+use crate::types::hash::stored::{self, Pair, Purged, Reclaimed};
 use crate::types::hash::{HashEntry, HashLimits, Lease};
 use crate::value::{Object, WrongType};
 use russet_base::clock::UnixMillis;
 use std::collections::BTreeSet;
+
+/// Fields of a large hash that one look-up removes: some tens of microseconds.
+const LOOKUP_FIELDS_MAX: usize = 64;
+/// Hashes with fields that are over of which a look at a whole shard removes some.
+const WALK_KEYS_MAX: usize = 64;
 
 /// The hashes with deadlines of one database of a shard.
 pub(crate) struct FieldSchedule {
@@ -80,6 +87,12 @@ impl FieldSchedule {
         }
     }
 
+    /// The first records that are due, each once.
+    fn some_due(&self, now: UnixMillis) -> Vec<(i64, Box<[u8]>)> {
+        let due = self.records.iter().take_while(|(at_ms, _)| *at_ms <= now.0);
+        due.take(WALK_KEYS_MAX).cloned().collect()
+    }
+
     /// The first record, if it is due.
     fn first_due(&self, now: UnixMillis) -> Option<(i64, Box<[u8]>)> {
         if !self.is_due(now) {
@@ -133,7 +146,7 @@ impl Shard {
         }
         let mut names = Vec::new();
         let limits = (step.now.0, step.fields_max);
-        let Purged { fields, is_empty } = stored::purge(&mut entry, limits, &mut |name| {
+        let Purged { fields, is_empty, is_news } = stored::purge(&mut entry, limits, &mut |name| {
             if step.is_recording {
                 names.push(name.to_vec().into_boxed_slice());
             }
@@ -143,7 +156,8 @@ impl Shard {
             drop(entry.delete());
         }
         self.fields[db].change(key, (before, after));
-        if fields > 0 {
+        // Those that were hidden have been over for all who have looked since.
+        if is_news {
             self.watched.touch(db, key);
         }
         Loss { fields, is_key_gone: is_empty, names, object: None }
@@ -203,13 +217,30 @@ impl Keys<'_> {
         limits: HashLimits,
         edit: impl FnOnce(&mut HashEntry<'_, '_>) -> R,
     ) -> Result<Option<R>, WrongType> {
-        let hasher = self.keyspace.hasher();
+        let (hasher, now_ms) = (self.keyspace.hasher(), self.now.0);
         let Some(mut entry) = self.write(key) else { return Ok(None) };
         let before = stored::bound_of(&entry.value());
-        let result = edit(&mut HashEntry::new(&mut entry, (limits, hasher))?);
+        let mut hash = HashEntry::new(&mut entry, (limits, hasher))?.hiding(now_ms);
+        let result = edit(&mut hash);
+        let reclaimed = hash.reclaimed();
         let after = stored::bound_of(&entry.value());
         self.reschedule(key, (before, after));
+        if !reclaimed.names.is_empty() || reclaimed.rest > 0 {
+            self.note_reclaimed(key, &reclaimed);
+        }
         Ok(Some(result))
+    }
+
+    /// Counts and records hidden fields that an edit has removed, or leaves nothing but them. The
+    /// record comes before that of the call, so that it finds them gone, too.
+    #[cold]
+    fn note_reclaimed(&mut self, key: &[u8], Reclaimed { names, rest }: &Reclaimed) {
+        self.count_expired_fields(key, names.len() + rest);
+        let db = self.db;
+        self.effects.records.for_everyone(|records| match rest {
+            0 => records.push_list(db, &[b"HDEL", key], names),
+            _ => records.push(db, [b"DEL", key]),
+        });
     }
 
     /// Puts a new hash of these pairs under a key; how many fields it has.
@@ -246,10 +277,9 @@ impl Keys<'_> {
         self.keyspace.gauges()[index].publish_volatile(db, shard.fields[db].len());
     }
 
-    /// Removes the fields of a key that are over, and tells. The caller has seen that some of its
-    /// shard are. While expiry is held back, one who only reads leaves them where they are, and
-    /// they are hidden from it: see [`Keys::hides_fields_ms`]. True if nothing of the key is left
-    /// to be seen then.
+    /// Removes fields of a key that are over, and tells. The caller has seen that some of its shard
+    /// are. While expiry is held back, one who only reads leaves them where they are. True if
+    /// nothing of the key is left to be seen then.
     #[cold]
     pub(crate) fn expire_fields(&mut self, key: &[u8], place: Place, look: Use) -> bool {
         if look == Use::Read && !self.may_expire() {
@@ -261,17 +291,17 @@ impl Keys<'_> {
         false
     }
 
-    /// Fields that expire at this moment or before are to be hidden from readers, for they may not
-    /// be removed now: CLIENT PAUSE. As a rule no moment is that early.
+    /// Fields that expire at this moment or before are to be hidden from readers: they may not be
+    /// removed now (CLIENT PAUSE), or were too many to be removed at once.
     #[inline]
     pub fn hides_fields_ms(&self) -> i64 {
-        if self.may_expire() { i64::MIN } else { self.now.0 }
+        self.now.0
     }
 
     fn expire_fields_at(&mut self, key: &[u8], place: Place) -> usize {
         let (db, index) = (self.db, usize::from(place.shard));
         let is_recording = self.is_recording();
-        let step = Step { now: self.now, fields_max: usize::MAX, is_recording };
+        let step = Step { now: self.now, fields_max: LOOKUP_FIELDS_MAX, is_recording };
         let shard = self.locked.shard(index);
         let loss = shard.expire_fields(db, (key, place.hash), step);
         if loss.fields > 0 {
@@ -285,7 +315,8 @@ impl Keys<'_> {
         loss.fields
     }
 
-    /// Removes all the fields of a held shard that are over, for those who look at all its keys.
+    /// Removes fields of a held shard that are over, for those who look at all its keys. Some are
+    /// left, and hashes of which all is over too, if there are many.
     #[inline]
     pub fn expire_fields_of(&mut self, index: usize) {
         let (db, now) = (self.db, self.now);
@@ -297,7 +328,7 @@ impl Keys<'_> {
     #[cold]
     fn expire_due_fields_of(&mut self, index: usize) {
         let (db, now) = (self.db, self.now);
-        while let Some((at_ms, key)) = self.shard(index).fields[db].first_due(now) {
+        for (at_ms, key) in self.shard(index).fields[db].some_due(now) {
             let place = self.keyspace.place(&key);
             let fields = self.expire_fields_at(&key, place);
             self.shard(index).fields[db].drop_idle(&key, (at_ms, fields));

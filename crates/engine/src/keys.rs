@@ -38,6 +38,46 @@ pub enum Weight {
     LongString,
 }
 
+/// A key, and where it is.
+#[derive(Clone, Copy, Debug)]
+pub struct KnownKey<'a> {
+    pub key: &'a [u8],
+    pub place: Place,
+}
+
+/// Whether two keys are the same. As a rule they are the same argument of the same call.
+#[inline(always)]
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    std::ptr::eq(one, other) || one == other
+}
+
+/// A short key that a script's call was checked for, so that its handler need not hash it again.
+struct LastKey {
+    bytes: [u8; LastKey::BYTES_MAX],
+    /// 0: there is none.
+    len: usize,
+    place: Place,
+}
+
+impl LastKey {
+    const BYTES_MAX: usize = 32;
+    const NONE: LastKey =
+        LastKey { bytes: [0; Self::BYTES_MAX], len: 0, place: Place { shard: 0, hash: 0 } };
+
+    fn set(&mut self, key: &[u8], place: Place) {
+        self.len = 0;
+        if let Some(bytes) = self.bytes.get_mut(..key.len()) {
+            bytes.copy_from_slice(key);
+            (self.len, self.place) = (key.len(), place);
+        }
+    }
+
+    fn place(&self, key: &[u8]) -> Option<Place> {
+        let is_it = self.len > 0 && is_same(&self.bytes[..self.len], key);
+        is_it.then_some(self.place)
+    }
+}
+
 /// What changes with the expiry of a key.
 struct ExpiryScope<'s> {
     keyspace: &'s Keyspace,
@@ -81,9 +121,13 @@ pub struct Keys<'a> {
     may_expire: bool,
     /// Reads leave no trace in the access clock (CLIENT NO-TOUCH, OBJECT, ...).
     pub is_silent: bool,
-    known: &'a [(usize, Place)],
+    /// The keys of the call, as planning has found them; those before `next_known` were asked for.
+    known: &'a [KnownKey<'a>],
     next_known: usize,
-    last: (usize, Place),
+    /// The one that was asked for last.
+    asked: Option<&'a KnownKey<'a>>,
+    /// The key that was looked at last, if it is none of those.
+    last: LastKey,
     pub effects: &'a mut Effects,
 }
 
@@ -108,24 +152,25 @@ impl<'a> Keys<'a> {
             is_silent: false,
             known: &[],
             next_known: 0,
-            last: (0, Place { shard: 0, hash: 0 }),
+            asked: None,
+            last: LastKey::NONE,
             effects,
         }
     }
 
-    /// Gives the places that planning already computed, by the addresses of the key's bytes.
+    /// Gives the keys that planning has hashed already, in the order in which the calls name them.
     #[inline]
-    pub fn know(&mut self, known: &'a [(usize, Place)]) {
+    pub fn know(&mut self, known: &'a [KnownKey<'a>]) {
         self.known = known;
     }
 
     /// Hints that all the known keys will be needed soon: a command of many keys waits for memory
     /// once, not once for each.
     pub fn prefetch_known(&mut self) {
-        for &(_, place) in self.known {
+        for &KnownKey { place, .. } in self.known {
             self.table(place.shard).prefetch_bucket(place.hash);
         }
-        for &(_, place) in self.known {
+        for &KnownKey { place, .. } in self.known {
             self.table(place.shard).prefetch_entry(place.hash);
         }
     }
@@ -135,7 +180,7 @@ impl<'a> Keys<'a> {
     #[inline]
     pub fn hold_known_now(&mut self, range: Range<usize>) -> bool {
         let db = self.db;
-        self.known[range].iter().all(|&(_, place)| {
+        self.known[range].iter().all(|&KnownKey { place, .. }| {
             let shard = self.locked.try_add_now(place.shard as usize);
             shard.map(|shard| shard.tables[db].prefetch_bucket(place.hash)).is_some()
         })
@@ -146,7 +191,7 @@ impl<'a> Keys<'a> {
     #[inline]
     pub fn prefetch_held(&mut self, count: usize) -> bool {
         let mut has_objects = false;
-        for &(_, place) in &self.known[..count] {
+        for &KnownKey { place, .. } in &self.known[..count] {
             let table = self.table(place.shard);
             table.prefetch_entry(place.hash);
             has_objects |= table.has_objects();
@@ -158,6 +203,7 @@ impl<'a> Keys<'a> {
     #[inline]
     pub fn skip_to(&mut self, known: usize) {
         self.next_known = known;
+        self.asked = None;
     }
 
     /// How much work a command on a key may be, without looking closely: what is weighed may be
@@ -188,32 +234,29 @@ impl<'a> Keys<'a> {
         self.held().count() == self.keyspace.shards()
     }
 
-    /// Planning has hashed the command's keys already. Only those are known by their address: they
-    /// stay where they are while the command runs, other bytes may come to lie where some were.
+    /// Where a key is. Planning has hashed the call's keys already, and handlers ask for them in
+    /// that order, most of them several times in a row.
     #[inline]
     pub(crate) fn place(&mut self, key: &[u8]) -> Place {
-        // An empty key has no bytes of its own, so its address says nothing.
-        if key.is_empty() {
-            return self.keyspace.place(key);
+        if let Some(known) = self.asked
+            && is_same(known.key, key)
+        {
+            return known.place;
         }
-        let address = key.as_ptr() as usize;
-        if self.last.0 == address {
-            return self.last.1;
+        if let Some(known) = self.known.get(self.next_known)
+            && is_same(known.key, key)
+        {
+            self.next_known += 1;
+            self.asked = Some(known);
+            return known.place;
         }
-        match self.known.get(self.next_known) {
-            Some(&(known, place)) if known == address => {
-                self.next_known += 1;
-                self.last = (address, place);
-                place
-            }
-            _ => self.keyspace.place(key),
-        }
+        self.other_place(key)
     }
 
-    /// The command's words may be gone from here on.
-    pub fn forget_places(&mut self) {
-        self.known = &[];
-        self.last.0 = 0;
+    /// Where a key is that planning has not found.
+    #[inline(never)]
+    fn other_place(&mut self, key: &[u8]) -> Place {
+        self.last.place(key).unwrap_or_else(|| self.keyspace.place(key))
     }
 
     #[inline]
@@ -431,9 +474,7 @@ impl<'a> Keys<'a> {
     /// Whether the shard of this key is locked.
     pub fn holds(&mut self, key: &[u8]) -> bool {
         let place = self.place(key);
-        if !key.is_empty() {
-            self.last = (key.as_ptr() as usize, place);
-        }
+        self.last.set(key, place);
         self.locked.held().contains(place.shard as usize)
     }
 

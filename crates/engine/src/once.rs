@@ -24,6 +24,7 @@ pub struct OnceTotals {
 }
 
 impl OnceTotals {
+    /// Those that are kept, marks of requests included.
     pub fn records(&self) -> u64 {
         self.records.load(Ordering::Relaxed)
     }
@@ -32,19 +33,19 @@ impl OnceTotals {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Records that went because their time was over.
+    /// Requests whose records went because their time was over.
     pub fn expired(&self) -> u64 {
         self.expired.load(Ordering::Relaxed)
     }
 
-    fn add(&self, bytes: usize) {
+    fn add(&self, slot: &Slot) {
         self.records.fetch_add(1, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.bytes.fetch_add(slot.memory_bytes() as u64, Ordering::Relaxed);
     }
 
-    fn remove(&self, bytes: usize) {
+    fn remove(&self, slot: &Slot) {
         self.records.fetch_sub(1, Ordering::Relaxed);
-        self.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+        self.bytes.fetch_sub(slot.memory_bytes() as u64, Ordering::Relaxed);
     }
 }
 
@@ -53,7 +54,8 @@ impl OnceTotals {
 pub struct OnceRecord<'r> {
     /// Of the command and its words: the same id with other words is refused.
     pub digest: u128,
-    /// The reply, as it was sent.
+    /// The reply, as it was sent. No reply is empty: an empty one marks a request whose reply is
+    /// kept in another shard.
     pub reply: &'r [u8],
     pub expires: UnixMillis,
 }
@@ -90,6 +92,12 @@ impl Slot {
             reply: &bytes[self.id_len as usize..],
             expires: UnixMillis(self.expires),
         }
+    }
+
+    /// How many requests it counts for: one, or none if it only marks one.
+    fn requests(&self) -> u64 {
+        let len = self.bytes.as_deref().map_or(0, <[u8]>::len);
+        u64::from(len > self.id_len as usize)
     }
 
     fn memory_bytes(&self) -> usize {
@@ -249,6 +257,9 @@ impl OnceRecords {
     ) {
         self.expire(now, EXPIRED_PER_PUT);
         if let Some(old) = self.slot_of((id, hash), db) {
+            let slot = &self.slots[old as usize];
+            let expired = if slot.expires <= now.0 { slot.requests() } else { 0 };
+            self.totals.expired.fetch_add(expired, Ordering::Relaxed);
             self.remove(old);
         }
         let mut bytes = Vec::with_capacity(id.len() + record.reply.len());
@@ -267,7 +278,7 @@ impl OnceRecords {
     fn add(&mut self, slot: Slot) {
         let at = self.free.pop().unwrap_or(self.slots.len() as u32);
         self.index.add(tag(slot.hash, slot.db as usize), at);
-        self.totals.add(slot.memory_bytes());
+        self.totals.add(&slot);
         self.deadlines.push(Reverse((slot.expires, at)));
         match self.slots.get_mut(at as usize) {
             Some(free) => *free = slot,
@@ -277,7 +288,7 @@ impl OnceRecords {
 
     fn remove(&mut self, at: u32) {
         let slot = &mut self.slots[at as usize];
-        self.totals.remove(slot.memory_bytes());
+        self.totals.remove(slot);
         slot.bytes = None;
         self.index.remove(tag(slot.hash, slot.db as usize), at);
         self.free.push(at);
@@ -289,7 +300,7 @@ impl OnceRecords {
 
     /// Forgets up to `budget` records that are over; how many that were.
     pub fn expire(&mut self, now: UnixMillis, budget: usize) -> usize {
-        let mut count = 0;
+        let (mut count, mut requests) = (0, 0);
         while count < budget
             && let Some(Reverse((deadline, at))) = self.deadlines.peek().copied()
             && deadline <= now.0
@@ -298,11 +309,12 @@ impl OnceRecords {
             // The slot may hold a later record by now; one of the same deadline is over, too.
             let slot = &self.slots[at as usize];
             if slot.bytes.is_some() && slot.expires == deadline {
+                requests += slot.requests();
                 self.remove(at);
                 count += 1;
             }
         }
-        self.totals.expired.fetch_add(count as u64, Ordering::Relaxed);
+        self.totals.expired.fetch_add(requests, Ordering::Relaxed);
         count
     }
 
@@ -329,7 +341,7 @@ impl OnceRecords {
         let empty = OnceRecords::new(self.totals.clone());
         let slots = std::mem::replace(self, empty).slots;
         for mut slot in slots.into_iter().filter(|slot| slot.bytes.is_some()) {
-            self.totals.remove(slot.memory_bytes());
+            self.totals.remove(&slot);
             if let Some(db) = place(slot.db as usize) {
                 slot.db = db as u32;
                 self.add(slot);
@@ -375,6 +387,26 @@ mod tests {
         records.clear(1);
         assert!(records.is_empty() && records.deadlines.is_empty());
         assert_eq!((totals.records(), totals.bytes(), totals.expired()), (0, 0, 2));
+    }
+
+    /// `stored` counted requests and `expired` records, two for a request whose id and key are in
+    /// different shards; and one whose place a repeat took was not counted at all.
+    #[test]
+    fn a_request_counts_once_however_many_records_it_has() {
+        let totals = Arc::new(OnceTotals::default());
+        let mut homes = [OnceRecords::new(totals.clone()), OnceRecords::new(totals.clone())];
+        let mark = |expires| OnceRecord { reply: b"", ..record(expires) };
+        homes[0].put(0, id(b"a"), record(10), EARLY);
+        homes[1].put(0, id(b"a"), mark(10), EARLY);
+        assert_eq!((totals.records(), totals.expired()), (2, 0));
+        homes.iter_mut().for_each(|records| assert_eq!(records.expire(UnixMillis(10), 9), 1));
+        assert_eq!((totals.records(), totals.expired(), totals.bytes()), (0, 1, 0));
+        // Two others that are over go first, so the third is there when it is used again.
+        for name in [b"b", b"c", b"d"] {
+            homes[0].put(0, id(name), record(20), EARLY);
+        }
+        homes[0].put(0, id(b"d"), record(40), UnixMillis(30));
+        assert_eq!((totals.records(), totals.expired()), (1, 4));
     }
 
     /// The housekeeping took a few hundred at a visit: 12,000 in a second on one key were more, and

@@ -5,13 +5,16 @@ use crate::store::raw::table::Table;
 use crate::value::Object;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
 
 /// Something that is costly to drop.
 type Garbage = Box<dyn Send>;
 
 /// A thread that drops what it is given.
 pub struct Reclaimer {
-    queue: mpsc::Sender<Garbage>,
+    /// None only while it is dropped.
+    queue: Option<mpsc::Sender<Garbage>>,
+    thread: Option<JoinHandle<()>>,
     pending: Arc<AtomicU64>,
     freed: Arc<AtomicU64>,
 }
@@ -29,11 +32,11 @@ impl Reclaimer {
                 done.fetch_add(1, Ordering::Relaxed);
             }
         };
-        std::thread::Builder::new()
+        let thread = std::thread::Builder::new()
             .name("reclaimer".into())
             .spawn(run)
             .expect("the process can start a thread when it starts");
-        Reclaimer { queue, pending, freed }
+        Reclaimer { queue: Some(queue), thread: Some(thread), pending, freed }
     }
 
     /// Drops an object, elsewhere if it is large.
@@ -51,7 +54,7 @@ impl Reclaimer {
     fn hand_over(&self, garbage: Garbage) {
         self.pending.fetch_add(1, Ordering::Relaxed);
         // The thread lives as long as the sender: a refusal would only mean freeing here.
-        drop(self.queue.send(garbage));
+        drop(self.queue.as_ref().map(|queue| queue.send(garbage)));
     }
 
     /// Objects waiting to be freed, and freed since the start (`lazyfree_pending_objects`).
@@ -61,5 +64,16 @@ impl Reclaimer {
 
     pub fn reset_counts(&self) {
         self.freed.store(0, Ordering::Relaxed);
+    }
+}
+
+/// The thread ends when it has dropped what it was given, and no thread outlives its keyspace.
+impl Drop for Reclaimer {
+    fn drop(&mut self) {
+        drop(self.queue.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic there was in the drop of a value, and has been reported.
+            let _joined = thread.join();
+        }
     }
 }

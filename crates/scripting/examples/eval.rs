@@ -3,7 +3,7 @@
 //! text so many times and says how long one run took.
 
 use russet_scripting::state::Config;
-use russet_scripting::{Fault, NoHost, State, Value, compile, libs};
+use russet_scripting::{Fault, NoHost, State, Value, compile, library};
 use std::io::{Read, Write};
 
 fn show(state: &State, value: Value, out: &mut Vec<u8>) {
@@ -38,8 +38,8 @@ fn show(state: &State, value: Value, out: &mut Vec<u8>) {
 
 fn new_state() -> Result<State, Fault> {
     let mut state = State::new(Config::default());
-    libs::open(&mut state)?;
-    libs::guard_globals(&mut state)?;
+    library::open(&mut state)?;
+    library::guard_globals(&mut state)?;
     state.freeze();
     Ok(state)
 }

@@ -2,7 +2,7 @@
 //! functions called, and the run is cut off. Prints the fastest of many batches.
 
 use russet_scripting::state::Config;
-use russet_scripting::{Call, Fault, Host, Outcome, State, Value, compile, libs};
+use russet_scripting::{Call, Fault, Host, Outcome, State, Value, compile, library};
 
 const SCRIPT: &[u8] = b"
 local count = redis.call('INCR', KEYS[1])
@@ -43,11 +43,11 @@ fn one_run(state: &mut State, host: &mut Counter, script: Value) -> Result<(), F
 
 fn prepared() -> Result<(State, Value), Fault> {
     let mut state = State::new(Config::default());
-    libs::open(&mut state)?;
+    library::open(&mut state)?;
     let globals = state.globals();
     let redis = state.define_table(globals, "redis")?;
     state.define_host(redis, "call", 0)?;
-    libs::guard_globals(&mut state)?;
+    library::guard_globals(&mut state)?;
     state.freeze();
     for name in [b"KEYS", b"ARGV"] {
         state.heap_mut().intern(name)?;

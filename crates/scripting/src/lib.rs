@@ -12,7 +12,6 @@ pub mod heap;
 pub mod host;
 pub mod keys;
 pub mod library;
-pub mod libs;
 pub mod limits;
 mod meter;
 pub mod number;

@@ -1,12 +1,14 @@
-//! The libraries of scripts beyond the basic functions: `string`, `table`, `math`, `os`, `bit`,
-//! `struct`, `cmsgpack` and `cjson`; and the algorithms under them, which know no Lua values
-//! (`format`, `json`, `layout`, `msgpack`, `number`, `pattern`, `random`).
+//! The libraries that scripts find among their globals: the basic functions, `coroutine`, `string`,
+//! `table`, `math`, `os`, `bit`, `struct`, `cmsgpack` and `cjson`; and the algorithms under them,
+//! which know no Lua values (`format`, `json`, `layout`, `msgpack`, `number`, `pattern`, `random`).
 //!
 //! Whatever grows with its input pays for the work in steps and asks for room before it takes it.
 
+mod basic;
 mod bit;
 mod cjson;
 mod cmsgpack;
+mod coroutine;
 mod format;
 mod formatting;
 mod json;
@@ -21,7 +23,7 @@ mod search;
 mod string;
 mod table;
 
-use crate::call::{Call, NativeFn};
+use crate::call::{Call, NativeFn, Outcome};
 use crate::fault::Fault;
 use crate::state::State;
 use crate::value::{TableRef, Value};
@@ -57,8 +59,10 @@ impl Kept {
     }
 }
 
-/// Gives a state these libraries, as globals.
+/// Gives a state all libraries; `State::freeze` comes after the host has added its own.
 pub fn open(state: &mut State) -> Result<(), Fault> {
+    basic::open(state)?;
+    coroutine::open(state)?;
     let string = define(state, "string", string::ENTRIES)?;
     let meta = state.heap_mut().table(0, 1)?;
     state.define_value(meta, "__index", Value::Table(string))?;
@@ -76,6 +80,28 @@ pub fn open(state: &mut State) -> Result<(), Fault> {
     let cjson = define(state, "cjson", cjson::ENTRIES)?;
     define_texts(state, cjson, cjson::TEXTS)?;
     state.define_value(cjson, "null", cjson::NULL)
+}
+
+/// Makes the use of a global that is not there an error, as scripts find it in Redis.
+pub fn guard_globals(state: &mut State) -> Result<(), Fault> {
+    guard(state, state.globals())
+}
+
+/// The same for a field of some table.
+pub fn guard(state: &mut State, table: TableRef) -> Result<(), Fault> {
+    let meta = state.heap_mut().table(0, 1)?;
+    state.define(meta, "__index", absent_global)?;
+    let outcome = state.heap_mut().set_meta(table, Some(meta));
+    outcome.map_err(|refusal| state.heap_mut().fault_of(refusal))
+}
+
+fn absent_global(call: &mut Call<'_>) -> Outcome {
+    let mut text = b"Script attempted to access nonexistent global variable '".to_vec();
+    let name = call.arg(2);
+    let name = call.to_string(name)?;
+    text.extend_from_slice(call.bytes(name));
+    text.push(b'\'');
+    Err(call.error(text))
 }
 
 fn define(state: &mut State, name: &str, entries: &[Entry]) -> Result<TableRef, Fault> {

@@ -137,7 +137,7 @@ pub struct Origin {
 }
 
 impl State {
-    /// A state without libraries: see [`crate::libs::open`].
+    /// A state without libraries: see [`crate::library::open`].
     pub fn new(config: Config) -> Self {
         let mut heap = Heap::new(config.seed, config.memory_bytes_max);
         let globals = heap.table(0, GLOBALS_ROOM).unwrap_or_default();

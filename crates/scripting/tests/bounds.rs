@@ -3,7 +3,7 @@
 
 use russet_scripting::state::Config;
 use russet_scripting::{
-    NoHost, Purpose, State, SyntaxError, Tick, Value, compile, compile_for, libs,
+    NoHost, Purpose, State, SyntaxError, Tick, Value, compile, compile_for, library,
 };
 use std::cell::Cell;
 use std::thread;
@@ -142,7 +142,7 @@ fn chains_are_as_long_as_the_source_makes_them() {
 #[test]
 fn long_chains_run() {
     let mut state = State::new(Config::default());
-    libs::open(&mut state).unwrap();
+    library::open(&mut state).unwrap();
     for (source, wanted) in [
         (format!("local x = 1 return x{}", " + x".repeat(9_999)), 10_000.0),
         (format!("local x = 1 local y = x{} return y", " - x".repeat(9_999)), -9_998.0),

@@ -7,7 +7,7 @@
 //! that can send `EVAL` can ask again.
 
 use russet_scripting::state::Config;
-use russet_scripting::{Fault, NoHost, State, Value, compile, libs};
+use russet_scripting::{Fault, NoHost, State, Value, compile, library};
 
 fn show(state: &State, value: Value) -> String {
     match value {
@@ -33,8 +33,8 @@ fn show(state: &State, value: Value) -> String {
 
 fn new_state() -> Result<State, Fault> {
     let mut state = State::new(Config::default());
-    libs::open(&mut state)?;
-    libs::guard_globals(&mut state)?;
+    library::open(&mut state)?;
+    library::guard_globals(&mut state)?;
     state.freeze();
     Ok(state)
 }

@@ -1,15 +1,15 @@
 //! Collections: they happen wherever Lua code runs, free what nothing reaches, and nothing else.
 
 use russet_scripting::state::Config;
-use russet_scripting::{Fault, NoHost, State, Value, compile, libs};
+use russet_scripting::{Fault, NoHost, State, Value, compile, library};
 
 /// What a state may hold here: far less than the garbage that the scripts below make.
 const MEMORY_BYTES: usize = 32 << 20;
 
 fn new_state() -> State {
     let mut state = State::new(Config { seed: 9, memory_bytes_max: MEMORY_BYTES });
-    libs::open(&mut state).unwrap();
-    libs::guard_globals(&mut state).unwrap();
+    library::open(&mut state).unwrap();
+    library::guard_globals(&mut state).unwrap();
     state.freeze();
     state
 }

@@ -3,7 +3,7 @@
 
 use russet_base::Random;
 use russet_scripting::state::Config;
-use russet_scripting::{Fault, Host, State, Tick, Value, compile, libs};
+use russet_scripting::{Fault, Host, State, Tick, Value, compile, library};
 
 /// Memory of the states here: enough for ordinary work.
 const MEMORY_BYTES: usize = 32 << 20;
@@ -25,7 +25,7 @@ impl Host for Patience {
 
 fn new_state() -> State {
     let mut state = State::new(Config { seed: 1, memory_bytes_max: MEMORY_BYTES });
-    libs::open(&mut state).expect("room for the libraries");
+    library::open(&mut state).expect("room for the libraries");
     state.freeze();
     state
 }

@@ -6,7 +6,7 @@
 
 use russet_base::Random;
 use russet_scripting::state::Config;
-use russet_scripting::{NoHost, State, Value, compile, libs};
+use russet_scripting::{NoHost, State, Value, compile, library};
 use std::fmt::Write as _;
 
 fn run(state: &mut State, source: &str) -> Vec<u8> {
@@ -24,8 +24,8 @@ fn run(state: &mut State, source: &str) -> Vec<u8> {
 
 fn state_with_seed(seed: u64) -> State {
     let mut state = State::new(Config { seed, ..Config::default() });
-    libs::open(&mut state).unwrap();
-    libs::guard_globals(&mut state).unwrap();
+    library::open(&mut state).unwrap();
+    library::guard_globals(&mut state).unwrap();
     state.freeze();
     state
 }

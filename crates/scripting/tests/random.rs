@@ -2,7 +2,7 @@
 
 use russet_base::Random;
 use russet_scripting::state::Config;
-use russet_scripting::{Chunk, Fault, Host, NoHost, State, Tick, Value, compile, libs};
+use russet_scripting::{Chunk, Fault, Host, NoHost, State, Tick, Value, compile, library};
 
 struct Patience(usize);
 
@@ -213,8 +213,8 @@ impl Maker {
 
 fn new_state() -> State {
     let mut state = State::new(Config { seed: 1, memory_bytes_max: 8 << 20 });
-    libs::open(&mut state).unwrap();
-    libs::guard_globals(&mut state).unwrap();
+    library::open(&mut state).unwrap();
+    library::guard_globals(&mut state).unwrap();
     state.freeze();
     state
 }

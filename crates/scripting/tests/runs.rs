@@ -2,7 +2,7 @@
 
 use russet_scripting::state::Config;
 use russet_scripting::{
-    Call, Fault, Host, NoHost, Outcome, RootId, State, Tick, Value, compile, libs,
+    Call, Fault, Host, NoHost, Outcome, RootId, State, Tick, Value, compile, library,
 };
 
 /// Kills after so many ticks, and keeps functions that scripts give it.
@@ -43,11 +43,11 @@ impl Host for Warden {
 
 fn new_state(memory_bytes_max: usize) -> State {
     let mut state = State::new(Config { seed: 7, memory_bytes_max });
-    libs::open(&mut state).unwrap();
+    library::open(&mut state).unwrap();
     let globals = state.globals();
     state.define_host(globals, "keep", 0).unwrap();
     state.define_host(globals, "held", 1).unwrap();
-    libs::guard_globals(&mut state).unwrap();
+    library::guard_globals(&mut state).unwrap();
     state.freeze();
     state
 }

@@ -86,7 +86,7 @@ pub trait Service: Send + Sync + Sized + 'static {
 
     /// A client's command that will be run soon; others come before it. What all of them will touch
     /// can be fetched together, by [`Service::fetch_expected`].
-    fn expect(&self, _worker: &mut Self::Worker, _client: &Self::Client, _args: Args) {}
+    fn expect(&self, _worker: &mut Self::Worker, _client: &mut Self::Client, _args: Args) {}
     fn fetch_expected(&self, _worker: &mut Self::Worker) {}
 
     /// Runs as many of the next commands as can be run together. The one behind them is to be run

@@ -1,19 +1,17 @@
 //! What the process tells the commands about itself.
 
-use crate::event_loop::{Fleet, LOOP_THREAD_NAME};
+use crate::cpu::CpuMeter;
+use crate::event_loop::Fleet;
+use crate::idle_pages::IdlePages;
 use crate::listen::{self, Doors};
 use crate::log::{Level, Log};
 use crate::open_files::OpenFiles;
 use crate::service::RussetService;
 use russet_commands::config::Directive;
-use russet_commands::node::{AllocatorReport, CpuTimes, Host, Node, ProcessReport};
-use std::path::Path;
-use std::sync::{Arc, OnceLock, Weak};
+use russet_commands::node::{AllocatorReport, Host, Node, ProcessReport};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use tikv_jemalloc_ctl::{Access, AsName, arenas, epoch, stats, stats_print, version};
-
-/// Clock ticks of a second in the figures of `/proc`; Linux has had no other number for decades.
-const TICKS_PER_SECOND: f64 = 100.0;
 
 /// What the allocator calls the dirty pages of all arenas; 4096 stands for all of them.
 const ALL_DIRTY_PAGES: &[u8] = b"stats.arenas.4096.pdirty\0";
@@ -28,6 +26,8 @@ pub struct Process {
     pub threads: OnceLock<usize>,
     pub log: OnceLock<Arc<Log>>,
     pub doors: Doors,
+    pub cpu: CpuMeter,
+    pub idle_pages: Mutex<IdlePages>,
 }
 
 pub struct ProcessHost(pub Arc<Process>);
@@ -94,7 +94,7 @@ impl Host for ProcessHost {
     fn process(&self) -> ProcessReport {
         let executable = std::env::current_exe().map(|path| path.display().to_string());
         let id = std::process::id();
-        let [cpu, children_cpu] = cpu_times(Path::new("/proc/self/stat")).unwrap_or_default();
+        let [cpu, children_cpu] = self.0.cpu.process();
         ProcessReport {
             id,
             executable: executable.unwrap_or_default(),
@@ -103,12 +103,19 @@ impl Host for ProcessHost {
             system_memory_bytes: system_memory_bytes().unwrap_or(0),
             cpu,
             children_cpu,
-            command_threads_cpu: loops_cpu_times(),
+            command_threads_cpu: self.0.cpu.loops(),
         }
     }
 
     fn purge(&self) {
         purge_arenas();
+    }
+
+    fn tick(&self) {
+        let mut pages = self.0.idle_pages.lock().unwrap_or_else(|poison| poison.into_inner());
+        if pages.turn(idle_bytes) {
+            purge_arenas();
+        }
     }
 
     fn allocator_text(&self) -> String {
@@ -137,7 +144,7 @@ impl Host for ProcessHost {
 }
 
 /// Bytes of pages that the allocator keeps for later, in all its arenas.
-pub fn idle_bytes() -> u64 {
+fn idle_bytes() -> u64 {
     let _advanced = epoch::advance();
     let read = |name: &[u8]| Access::<usize>::read(name.name()).unwrap_or(0);
     read(ALL_DIRTY_PAGES) as u64 * read(PAGE_SIZE) as u64
@@ -178,36 +185,6 @@ fn system_memory_bytes() -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kilobytes.checked_mul(1024)
-}
-
-/// The times of a process or thread itself, and of its children that have ended.
-fn cpu_times(path: &Path) -> Option<[CpuTimes; 2]> {
-    let text = std::fs::read_to_string(path).ok()?;
-    // The name in parentheses may hold anything, so count from behind it: user time is the 14th.
-    let (_, figures) = text.rsplit_once(')')?;
-    let mut ticks = figures.split_whitespace().skip(11).map(|word| word.parse::<f64>().ok());
-    let mut times = || {
-        let user_seconds = ticks.next()?? / TICKS_PER_SECOND;
-        Some(CpuTimes { user_seconds, system_seconds: ticks.next()?? / TICKS_PER_SECOND })
-    };
-    Some([times()?, times()?])
-}
-
-/// Of the threads that run the event loops, and so the commands, taken together.
-fn loops_cpu_times() -> CpuTimes {
-    let mut total = CpuTimes::default();
-    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return total };
-    for thread in threads.flatten() {
-        let name = std::fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
-        if !name.starts_with(LOOP_THREAD_NAME) {
-            continue;
-        }
-        if let Some([times, _]) = cpu_times(&thread.path().join("stat")) {
-            total.user_seconds += times.user_seconds;
-            total.system_seconds += times.system_seconds;
-        }
-    }
-    total
 }
 
 fn resident_set_bytes() -> Option<u64> {

@@ -20,11 +20,13 @@ pub struct IdlePages {
     wait: u32,
 }
 
-impl IdlePages {
-    pub fn new() -> IdlePages {
+impl Default for IdlePages {
+    fn default() -> Self {
         IdlePages { turns: 0, looks_over: 0, looks_under: 0, wait: LOOKS_MIN }
     }
+}
 
+impl IdlePages {
     /// For each turn of housekeeping: whether to give the idle pages back now. `idle_bytes` is
     /// asked only when it is time to look.
     pub fn turn(&mut self, idle_bytes: impl FnOnce() -> u64) -> bool {
@@ -71,7 +73,7 @@ mod tests {
 
     #[test]
     fn what_one_call_leaves_goes_back_at_once() {
-        let mut pages = IdlePages::new();
+        let mut pages = IdlePages::default();
         for _ in 0..3 {
             assert_eq!(looks_until_purge(&mut pages), LOOKS_MIN);
             assert!((0..LOOKS_MAX).all(|_| !pages.look(IDLE_BYTES_MAX)));
@@ -82,7 +84,7 @@ mod tests {
 
     #[test]
     fn what_the_load_uses_again_stays() {
-        let mut pages = IdlePages::new();
+        let mut pages = IdlePages::default();
         // Used at every second look.
         assert!((0..100).all(|at| !pages.look(if at % 2 == 0 { MUCH } else { 0 })));
         // Idle again after each purge.

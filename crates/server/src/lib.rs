@@ -1,11 +1,11 @@
 #![forbid(unsafe_code)]
-//! The server: event loops, listening sockets, the process. What commands do is in
-//! `russet-commands`; how values are stored is in `russet-engine`.
+//! The server: event loops, listening sockets, the process around an embedded engine. What commands
+//! do is in `russet-commands`; how values are stored is in `russet-engine`.
 
+mod cpu;
 mod daemon;
 pub mod event_loop;
 mod host;
-mod housekeeping;
 mod idle_pages;
 mod listen;
 mod log;

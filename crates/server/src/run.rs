@@ -3,19 +3,14 @@
 use crate::daemon::{self, PidFile};
 use crate::event_loop::Fleet;
 use crate::host::{Process, ProcessHost};
-use crate::housekeeping;
 use crate::log::{Level, Log};
 use crate::open_files::OpenFiles;
 use crate::service::RussetService;
-use russet_base::hash::KeyHasher;
-use russet_base::limits::SHARDS_MAX;
-use russet_base::{Random, SystemClock};
 use russet_commands::config::{Config, Directive, Startup};
 use russet_commands::node::Node;
-use russet_engine::keyspace::Keyspace;
+use russet_embedded::Engine;
 use std::ffi::OsString;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -24,9 +19,11 @@ const GRACE: Duration = Duration::from_secs(10);
 
 const USAGE: &str = "\
 Usage: russet [file] [--name value ...]
+       russet --check-config file
 
   file             a redis.conf-style file, or - for standard input
   --name value     any directive of such a file, e.g. --port 7000 --dir /var/lib/russet
+  --check-config   says what each line of the file does, and starts nothing
   --help, -h       this text
   --version, -v    the version
 
@@ -37,6 +34,10 @@ Without arguments it listens on 127.0.0.1:6379.
 pub fn main(args: Vec<OsString>) -> ExitCode {
     let config = match Startup::parse(&args) {
         Ok(Startup::Run(config)) => *config,
+        Ok(Startup::Check(report)) => {
+            print!("{report}");
+            return if report.is_accepted() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        }
         Ok(Startup::Help) => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;
@@ -85,27 +86,17 @@ fn serve(config: Config, log: &Arc<Log>) -> Result<(), String> {
         given => given as usize,
     };
     fit_clients(&config, threads, log)?;
-    let shards = match config.int(Directive::Shards) {
-        // So many that one which is held for long, by a script say, is in the way of few.
-        0 => SHARDS_MAX,
-        given => given as usize,
-    };
-    let hasher = KeyHasher::with_seed(Random::from_entropy().next_u64());
-    let databases = config.int(Directive::Databases) as usize;
-    let keyspace = Keyspace::new(shards, databases, hasher);
     let process = Arc::new(Process::default());
     let listeners = process.doors.open(&config)?;
     let keepalive = u32::try_from(config.int(Directive::TcpKeepalive)).unwrap_or(0);
 
     let _is_first = process.log.set(log.clone());
     let host = Box::new(ProcessHost(process.clone()));
-    let node = Arc::new(Node::new(config, keyspace, Arc::new(SystemClock::new()), host));
+    let engine = Engine::with_host(config, host).map_err(|error| error.to_string())?;
+    let node = engine.node().clone();
     let (stop, stopped) = mpsc::channel::<()>();
-    let is_ending = Arc::new(AtomicBool::new(false));
     introduce(&process, &node, threads, stop.clone());
     catch_signals(stop).map_err(|error| format!("cannot catch signals: {error}"))?;
-    housekeeping::start(node.clone(), is_ending.clone())
-        .map_err(|error| format!("cannot start a thread: {error}"))?;
     let service = Arc::new(RussetService { node: node.clone() });
     let threads_min = (node.config.int(Directive::ThreadsMin) as usize).min(threads);
     let fleet = Fleet::start(service, threads_min..=threads)
@@ -121,11 +112,11 @@ fn serve(config: Config, log: &Arc<Log>) -> Result<(), String> {
     // A closed channel would mean that the signal thread is gone, and with it the way to be told.
     let _told = stopped.recv();
     log.say(Level::Notice, "Asked to stop: finishing replies under way");
-    is_ending.store(true, Ordering::Relaxed);
     fleet.shut_down();
     if !fleet.wait(GRACE) {
         log.say(Level::Warning, "A command is still running: stopping without it");
     }
+    drop(engine);
     let path = node.config.string(Directive::UnixSocket);
     if !path.is_empty() {
         let _removed = std::fs::remove_file(path);
@@ -183,7 +174,8 @@ fn announce(log: &Log, node: &Node, threads: usize, dir: &str) {
     log.say(Level::Notice, &format!("{threads} event-loop threads, {shards} shards"));
     let place =
         std::env::current_dir().map_or_else(|_| dir.to_owned(), |p| p.display().to_string());
-    log.say(Level::Notice, &format!("Data goes to {place}"));
+    log.say(Level::Notice, &format!("Working directory {place}"));
+    node.config.start_warnings().iter().for_each(|line| log.say(Level::Warning, line));
 }
 
 fn catch_signals(stop: mpsc::Sender<()>) -> std::io::Result<()> {

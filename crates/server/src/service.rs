@@ -27,8 +27,6 @@ pub struct Connected {
     pub client: Client,
     /// Since when its output has been over the soft limit.
     soft_limit_since_ms: Option<i64>,
-    /// It asked for more than its hard limit allows at once: nothing more is sent to it.
-    is_cut_off: bool,
     /// What its card says that it holds.
     buffers: Buffers,
 }
@@ -56,8 +54,7 @@ impl RussetService {
     fn check_output(&self, connected: &mut Connected, output_bytes: usize) {
         if output_bytes > REPLY_BYTES_FREE && !self.is_within_hard_limit(connected, output_bytes) {
             self.node.stats.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
-            connected.is_cut_off = true;
-            connected.client.session.is_closing = true;
+            connected.client.session.cut_off();
         }
     }
 
@@ -111,7 +108,7 @@ impl Service for RussetService {
         let client = Client::new(&self.node, card, Arc::new(address), needs_auth);
         self.node.stats.connections.fetch_add(1, Ordering::Relaxed);
         let buffers = Buffers::default();
-        Some(Connected { client, soft_limit_since_ms: None, is_cut_off: false, buffers })
+        Some(Connected { client, soft_limit_since_ms: None, buffers })
     }
 
     fn disconnect(&self, _worker: &mut Worker, connected: &mut Connected) {
@@ -165,8 +162,8 @@ impl Service for RussetService {
         connected.client.session.card.last_ms.store(worker.now.0, Ordering::Relaxed);
     }
 
-    fn expect(&self, worker: &mut Worker, connected: &Connected, args: Args) {
-        worker.expect(&connected.client.session, args);
+    fn expect(&self, worker: &mut Worker, connected: &mut Connected, args: Args) {
+        worker.expect(&mut connected.client.session, args);
     }
 
     fn fetch_expected(&self, worker: &mut Worker) {
@@ -214,7 +211,7 @@ impl Service for RussetService {
     }
 
     fn is_cut_off(&self, connected: &Connected) -> bool {
-        connected.is_cut_off
+        connected.client.session.is_cut_off
     }
 
     fn may_hold_input(&self, _connected: &Connected, input_bytes: usize) -> bool {

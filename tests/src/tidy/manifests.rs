@@ -4,7 +4,7 @@ use super::Offence;
 
 /// Each crate of the product, and those of ours that it may depend on, tests included.
 ///
-/// base < protocol, catalog, engine, scripting < commands < server
+/// base < protocol, catalog, engine, scripting < commands < embedded < server
 const MAY_KNOW: &[(&str, &[&str])] = &[
     ("base", &[]),
     ("protocol", &["base"]),
@@ -12,7 +12,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("engine", &["base"]),
     ("scripting", &["base"]),
     ("commands", &["base", "protocol", "catalog", "engine", "scripting"]),
-    ("server", &["base", "protocol", "catalog", "engine", "scripting", "commands"]),
+    ("embedded", &["base", "protocol", "engine", "commands"]),
+    ("server", &["base", "protocol", "catalog", "engine", "scripting", "commands", "embedded"]),
 ];
 
 /// A dependency as a manifest names it.

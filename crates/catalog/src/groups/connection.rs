@@ -17,7 +17,14 @@ pub const HELLO: Spec = Spec::new(Group::Connection, "hello")
     .summary("Switches the protocol version and may log in at once")
     .since("6.0.0")
     .arity(AtLeast(1))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::FAST).and(Flags::NO_AUTH).and(Flags::ALLOW_BUSY))
+    .flags(
+        Flags::NOSCRIPT
+            .and(ANYTIME)
+            .and(Flags::FAST)
+            .and(Flags::NO_AUTH)
+            .and(Flags::ALLOW_BUSY)
+            .and(Flags::PASSES_PAUSE),
+    )
     .categories(Categories::CONNECTION)
     .args(&[arg::block(
         "arguments",
@@ -40,7 +47,14 @@ pub const AUTH: Spec = Spec::new(Group::Connection, "auth")
     .summary("Logs the connection in")
     .complexity("O(N) for N passwords of the user")
     .arity(AtLeast(2))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::FAST).and(Flags::NO_AUTH).and(Flags::ALLOW_BUSY))
+    .flags(
+        Flags::NOSCRIPT
+            .and(ANYTIME)
+            .and(Flags::FAST)
+            .and(Flags::NO_AUTH)
+            .and(Flags::ALLOW_BUSY)
+            .and(Flags::PASSES_PAUSE),
+    )
     .categories(Categories::CONNECTION)
     .args(&[arg::string("username").since("6.0.0").optional(), arg::string("password")])
     .reply(Shape::Ok)
@@ -82,7 +96,7 @@ pub const RESET: Spec = Spec::new(Group::Connection, "reset")
 pub const SELECT: Spec = Spec::new(Group::Connection, "select")
     .summary("Chooses the database that the connection works on")
     .arity(Exactly(2))
-    .flags(ANYTIME.and(Flags::FAST).and(Flags::ALLOW_BUSY))
+    .flags(ANYTIME.and(Flags::FAST).and(Flags::ALLOW_BUSY).and(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .args(&[arg::integer("index")])
     .reply(Shape::Ok);

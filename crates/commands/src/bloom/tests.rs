@@ -30,3 +30,17 @@ fn a_copy_goes_its_own_way() {
     assert_eq!(desk.say("BF.EXISTS c a"), "1");
     assert_ne!(desk.say("DEBUG DIGEST-VALUE k"), desk.say("DEBUG DIGEST-VALUE c"));
 }
+
+/// Items before the one that finds the filter full stay, and so the call is recorded though it
+/// failed.
+#[test]
+fn a_filter_that_is_full_records_what_it_took() {
+    Desk::new().check_records(&[
+        ("BF.RESERVE f 0.01 2 NONSCALING", "BF.RESERVE f 0.01 2 NONSCALING"),
+        ("BF.ADD f a", "BF.ADD f a"),
+        ("BF.ADD f a", ""),
+        ("BF.MADD f b c d", "BF.MADD f b c d"),
+        ("BF.ADD f e", ""),
+        ("BF.INSERT g ITEMS a", "BF.INSERT g ITEMS a"),
+    ]);
+}

@@ -19,6 +19,8 @@ pub enum Place {
     },
     /// An option of the command line.
     Option,
+    /// A call of the program that the engine is embedded in.
+    Program,
 }
 
 /// Why the server can't start with this configuration. Displays as one line.
@@ -48,6 +50,8 @@ pub enum Fault {
         allowed: String,
     },
     UnbalancedQuotes,
+    /// `--check-config` with none, or with more than one.
+    NotOneFile,
     StrayArgument {
         argument: String,
     },
@@ -94,6 +98,16 @@ impl ConfigError {
     }
 }
 
+impl ConfigError {
+    /// What is wrong, without the place.
+    pub(super) fn reason(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string can't fail.
+        let _ = self.fault.describe(&mut text, "");
+        text.replace(['\n', '\r'], " ")
+    }
+}
+
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dashes = match &self.place {
@@ -102,6 +116,7 @@ impl fmt::Display for ConfigError {
                 ""
             }
             Place::Option => "--",
+            Place::Program => "",
         };
         let mut text = String::new();
         self.fault.describe(&mut text, dashes)?;
@@ -133,6 +148,7 @@ impl Fault {
                 write!(f, ": {reason} (allowed: {allowed})")
             }
             Fault::UnbalancedQuotes => f.write_str("unbalanced quotes"),
+            Fault::NotOneFile => f.write_str("--check-config takes one file"),
             Fault::StrayArgument { argument } => {
                 write!(f, "unexpected argument '{argument}': options start with '--'")
             }

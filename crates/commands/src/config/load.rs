@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use russet_base::text::split_words;
 
+use super::check::{CheckReport, CheckedLine, Verdict};
 use super::directive::Directive;
 use super::error::{ConfigError, Fault, Place, os_text};
 use super::include;
-use super::spec::Kind;
+use super::spec::{Effect, Kind};
 use super::table;
 use super::value::{Value, os_str};
 
@@ -20,28 +21,64 @@ const INCLUDE_DEPTH_MAX: usize = 16;
 const FILES_MAX: usize = 1000;
 
 /// Settings being gathered: a later one replaces an earlier one, or adds to it.
+#[derive(Clone, Debug)]
 pub(super) struct Loader {
     values: Vec<Value>,
     /// The first `save` replaces the default, each further one adds a point.
     has_save: bool,
     /// Directives that stand at a value which needs a missing feature.
     unsupported: Vec<(Directive, ConfigError)>,
+    /// Directives that were given and do nothing, retired ones too, each once.
+    without_effect: Vec<&'static str>,
+    /// Of a file that is only checked: an error is noted there, and the next line read.
+    report: Option<CheckReport>,
     files: usize,
     /// What relative paths start from, whatever the process does later.
     start_dir: PathBuf,
 }
 
+/// What was read.
+pub(super) struct Loaded {
+    /// In the order of `Directive::ALL`.
+    pub(super) values: Vec<Value>,
+    /// Directives that were given and do nothing.
+    pub(super) without_effect: Vec<&'static str>,
+}
+
 impl Loader {
     pub(super) fn new(start_dir: PathBuf) -> Self {
-        let values = defaults(&start_dir);
-        Loader { values, has_save: false, unsupported: Vec::new(), files: 0, start_dir }
+        Loader {
+            values: defaults(&start_dir),
+            has_save: false,
+            unsupported: Vec::new(),
+            without_effect: Vec::new(),
+            report: None,
+            files: 0,
+            start_dir,
+        }
     }
 
-    /// The values, in the order of `Directive::ALL`.
-    pub(super) fn finish(self) -> Result<Vec<Value>, ConfigError> {
+    /// Reads on after an error, and reports on each line.
+    pub(super) fn checking(start_dir: PathBuf) -> Self {
+        Loader { report: Some(CheckReport::default()), ..Loader::new(start_dir) }
+    }
+
+    pub(super) fn into_report(self) -> CheckReport {
+        let mut report = self.report.unwrap_or_default();
+        for (directive, value) in Directive::ALL.iter().zip(&self.values) {
+            let is_given = report.lines.iter().any(|line| line.directive == Some(*directive));
+            if let Some(gap) = directive.spec().gap(value).filter(|_| !is_given) {
+                let text = format!("{} {}", directive.name(), directive.spec().print(value));
+                report.defaults.push((text, gap));
+            }
+        }
+        report
+    }
+
+    pub(super) fn finish(self) -> Result<Loaded, ConfigError> {
         match self.unsupported.into_iter().next() {
             Some((_, error)) => Err(error),
-            None => Ok(self.values),
+            None => Ok(Loaded { values: self.values, without_effect: self.without_effect }),
         }
     }
 
@@ -78,11 +115,59 @@ impl Loader {
                 continue;
             }
             let place = Place::Line { file: file.to_owned(), line: index + 1 };
-            let words =
-                split_words(line).map_err(|_| ConfigError::new(&place, Fault::UnbalancedQuotes))?;
-            self.nested_words(&words, &place, depth)?;
+            let first = self.report.as_ref().map_or(0, |report| report.lines.len());
+            let words = split_words(line);
+            let taken = match &words {
+                Ok(words) => self.nested_words(words, &place, depth),
+                Err(_) => Err(ConfigError::new(&place, Fault::UnbalancedQuotes)),
+            };
+            match &mut self.report {
+                None => taken?,
+                Some(_) => self.note_checked(words.unwrap_or_default(), place, taken, first),
+            }
         }
         Ok(())
+    }
+
+    /// Reports on a line, at a position of the report: an `include` stands before what it includes.
+    fn note_checked(
+        &mut self,
+        words: Vec<Vec<u8>>,
+        place: Place,
+        taken: Result<(), ConfigError>,
+        position: usize,
+    ) {
+        let directive = words.first().and_then(|name| Directive::named(name));
+        let unsupported = self.unsupported.iter().find(|(_, error)| error.place == place);
+        let verdict = match (taken, unsupported) {
+            (Err(error), _) => Verdict::Refused(error.reason()),
+            (Ok(()), Some((_, error))) => Verdict::Refused(error.reason()),
+            (Ok(()), None) => self.verdict(directive, words.first()),
+        };
+        let Some(report) = &mut self.report else { return };
+        let is_taken = !matches!(verdict, Verdict::Refused(_));
+        if let Some(directive) = directive.filter(|of| is_taken && !of.spec().repeats()) {
+            report.replace_earlier(directive);
+        }
+        let line = CheckedLine { place, text: checked_text(&words, directive), verdict, directive };
+        report.lines.insert(position, line);
+    }
+
+    /// What an accepted line does.
+    fn verdict(&self, directive: Option<Directive>, name: Option<&Vec<u8>>) -> Verdict {
+        let Some(directive) = directive else {
+            let lower = name.map(|name| name.to_ascii_lowercase()).unwrap_or_default();
+            return match table::retired(&lower) {
+                Some(_) => Verdict::WithoutEffect(None),
+                None => Verdict::Effective,
+            };
+        };
+        let spec = directive.spec();
+        match spec.gap(&self.values[directive as usize]) {
+            Some(gap) => Verdict::WithoutEffect(Some(gap)),
+            None if spec.effect == Effect::None => Verdict::WithoutEffect(None),
+            None => Verdict::Effective,
+        }
     }
 
     /// Takes one setting: a name and its words.
@@ -103,8 +188,20 @@ impl Loader {
         }
         match rest {
             [pattern] if lower == b"include" => self.include(pattern, place, depth),
-            [_] if table::RETIRED.iter().any(|retired| retired.as_bytes() == lower) => Ok(()),
+            [_] => match table::retired(&lower) {
+                Some(retired) => {
+                    self.note_without_effect(retired);
+                    Ok(())
+                }
+                None => Err(ConfigError::unknown(place, &lower)),
+            },
             _ => Err(ConfigError::unknown(place, &lower)),
+        }
+    }
+
+    fn note_without_effect(&mut self, name: &'static str) {
+        if !self.without_effect.contains(&name) {
+            self.without_effect.push(name);
         }
     }
 
@@ -155,9 +252,27 @@ impl Loader {
             }
             self.has_save = true;
         }
+        if spec.effect == Effect::None {
+            self.note_without_effect(directive.name());
+        }
         self.values[directive as usize] = value;
         Ok(())
     }
+}
+
+/// A line as a report shows it. What is no directive of ours, or is a secret, is only named.
+fn checked_text(words: &[Vec<u8>], directive: Option<Directive>) -> String {
+    let is_include = |name: &[u8]| name.eq_ignore_ascii_case(b"include");
+    let is_shown = match directive {
+        Some(directive) => !directive.spec().is_secret,
+        None => words.first().is_some_and(|name| is_include(name)),
+    };
+    let shown = if is_shown { words } else { &words[..words.len().min(1)] };
+    let quoted = |word: &Vec<u8>| match String::from_utf8_lossy(word) {
+        text if text.is_empty() || text.contains(' ') => format!("\"{text}\""),
+        text => text.into_owned(),
+    };
+    shown.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 /// The values before anything is read, in the order of `Directive::ALL`.

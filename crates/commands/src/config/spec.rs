@@ -77,6 +77,21 @@ pub enum Change {
     AtStart,
 }
 
+/// What a directive does in this version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// What it says. A value that needs a missing feature is refused.
+    Full,
+    /// It is read, kept and shown, and changes nothing.
+    None,
+    /// It promises what does not happen, unless its value, as printed, is one of `kept`.
+    Promise {
+        kept: &'static [&'static str],
+        /// What is so instead.
+        gap: &'static str,
+    },
+}
+
 /// A line of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {
@@ -91,6 +106,7 @@ pub struct Spec {
     pub is_hidden: bool,
     /// If not empty: the values, as printed, that don't need a feature which is still missing.
     pub supported: &'static [&'static str],
+    pub effect: Effect,
     pub doc: &'static str,
 }
 
@@ -104,6 +120,7 @@ impl Spec {
             is_secret: false,
             is_hidden: false,
             supported: &[],
+            effect: Effect::Full,
             doc,
         }
     }
@@ -136,6 +153,20 @@ impl Spec {
     /// Any other value would promise a feature that is not there yet.
     pub(super) const fn only(mut self, supported: &'static [&'static str]) -> Self {
         self.supported = supported;
+        self
+    }
+
+    pub(super) const fn without_effect(mut self) -> Self {
+        self.effect = Effect::None;
+        self
+    }
+
+    pub(super) const fn promises(
+        mut self,
+        kept: &'static [&'static str],
+        gap: &'static str,
+    ) -> Self {
+        self.effect = Effect::Promise { kept, gap };
         self
     }
 

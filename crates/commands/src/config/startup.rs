@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use russet_base::text::split_words;
 
+use super::check::CheckReport;
 use super::error::{ConfigError, Fault, Place};
 use super::load::{Loader, read_all};
 use super::store::Config;
@@ -14,9 +15,14 @@ use super::store::Config;
 #[derive(Debug)]
 pub enum Startup {
     Run(Box<Config>),
+    /// Only say what the lines of a file would do.
+    Check(CheckReport),
     Help,
     Version,
 }
+
+/// The option that checks a file.
+const CHECK: &[u8] = b"--check-config";
 
 /// The command line, taken apart.
 #[derive(Default)]
@@ -36,6 +42,11 @@ enum Asked {
 impl Startup {
     /// Reads the arguments behind the program's name, and the files that they name.
     pub fn parse(args: &[OsString]) -> Result<Startup, ConfigError> {
+        if let [option, rest @ ..] = args
+            && option.as_encoded_bytes() == CHECK
+        {
+            return check(rest);
+        }
         let parts = match take_apart(args)? {
             Asked::Help => return Ok(Startup::Help),
             Asked::Version => return Ok(Startup::Version),
@@ -56,8 +67,19 @@ impl Startup {
         for option in &parts.options {
             loader.words(option, &Place::Option)?;
         }
-        Ok(Startup::Run(Box::new(Config::new(loader.finish()?, file, start_dir))))
+        let loaded = loader.finish()?;
+        let mut config = Config::new(loaded.values, file, start_dir);
+        config.given_without_effect = loaded.without_effect;
+        Ok(Startup::Run(Box::new(config)))
     }
+}
+
+fn check(args: &[OsString]) -> Result<Startup, ConfigError> {
+    let [file] = args else {
+        return Err(ConfigError::new(&Place::Option, Fault::NotOneFile));
+    };
+    let start_dir = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    CheckReport::of(Path::new(file), &start_dir).map(Startup::Check)
 }
 
 fn take_apart(args: &[OsString]) -> Result<Asked, ConfigError> {

@@ -11,6 +11,7 @@ use russet_base::glob::Glob;
 
 use super::amounts::{self, BufferLimit, ClientClass, SavePoint};
 use super::directive::Directive;
+use super::effect::Reported;
 use super::events::EventFlags;
 use super::load;
 use super::spec::Kind;
@@ -28,6 +29,9 @@ pub struct Config {
     /// The file that the server was started from, absolute.
     pub(super) file: Option<PathBuf>,
     pub(super) start_dir: PathBuf,
+    /// Directives that the start named and that do nothing.
+    pub(super) given_without_effect: Vec<&'static str>,
+    pub(super) reported: Reported,
     /// Held by who changes values or rewrites the file.
     pub(super) changing: Mutex<()>,
 }
@@ -60,6 +64,8 @@ impl Config {
             buffer_limits: Default::default(),
             file,
             start_dir,
+            given_without_effect: Vec::new(),
+            reported: Reported::default(),
             changing: Mutex::new(()),
         };
         for (directive, value) in Directive::ALL.iter().zip(values) {

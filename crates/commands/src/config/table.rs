@@ -83,6 +83,11 @@ impl Directive {
     }
 }
 
+/// The retired directive of this name in small letters.
+pub(super) fn retired(lower: &[u8]) -> Option<&'static str> {
+    RETIRED.iter().copied().find(|retired| retired.as_bytes() == lower)
+}
+
 /// The directive that `name` means, and the name in the table's spelling.
 pub(super) fn exact(name: &[u8]) -> Option<(Directive, &'static str)> {
     names().find(|(_, known)| known.as_bytes().eq_ignore_ascii_case(name))

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::table;
 use super::*;
 
+mod effects;
 mod golden;
 
 /// A directory of its own for each test, removed at its end.

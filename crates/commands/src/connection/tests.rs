@@ -115,6 +115,21 @@ fn a_pause_holds_clients_until_it_ends() {
     assert_eq!(guest.says(&mut desk, "PING"), ["+PONG"]);
 }
 
+/// Client libraries greet the server before they say anything else: HELLO was held, and with it
+/// the CLIENT UNPAUSE behind it.
+#[test]
+fn a_new_client_can_log_in_and_end_a_pause() {
+    let (mut desk, mut guest) = desk_and_guest();
+    assert_eq!(desk.say("CLIENT PAUSE 100000 ALL"), "+OK");
+    assert!(guest.says(&mut desk, "AUTH x")[0].contains("without any password configured"));
+    assert_eq!(guest.says(&mut desk, "HELLO 2").len(), 1);
+    assert_eq!(guest.says(&mut desk, "SELECT 1"), ["+OK"]);
+    assert_eq!(guest.says(&mut desk, "CLIENT SETINFO lib-name x"), ["+OK"]);
+    assert!(desk.worker.node.pause.is_on());
+    assert_eq!(guest.says(&mut desk, "CLIENT UNPAUSE"), ["+OK"]);
+    assert_eq!(guest.says(&mut desk, "PING"), ["+PONG"]);
+}
+
 #[test]
 fn reset_brings_back_the_beginning() {
     let mut desk = Desk::new();

@@ -541,3 +541,50 @@ fn a_copied_list_is_a_list_of_its_own() {
     check(&mut desk, &[("RPUSH other c", "3"), ("LLEN small", "2"), ("TYPE copy", "+list")]);
     check(&mut desk, &[("DEL large", "1"), ("LINDEX copy -1", "\"element 2999\"")]);
 }
+
+/// Times become moments, conditions what they came to, SORT its result. What was found expired is
+/// recorded before the call that found it.
+#[test]
+fn commands_about_keys_record_what_they_came_to() {
+    let mut desk = Desk::new();
+    ["SET k v", "SET s v", "RPUSH l 3 1 2", "SET t v"].iter().for_each(|line| drop(desk.say(line)));
+    desk.check_records(&[
+        ("EXPIRE k 10", "PEXPIREAT k 1700000010000"),
+        ("EXPIRE k 5 GT", ""),
+        ("PEXPIRE k 5 LT", "PEXPIREAT k 1700000000005"),
+        ("EXPIREAT k 1700000001 XX", "PEXPIREAT k 1700000001000"),
+        ("PERSIST k", "PERSIST k"),
+        ("PERSIST k", ""),
+        ("EXPIRE k -1 NX", "DEL k"),
+        ("EXPIRE k 10", ""),
+        ("SORT l STORE t", "DEL t | RPUSH t 1 2 3"),
+        ("SORT l", ""),
+        ("SORT no STORE t", "DEL t"),
+        ("SORT no STORE t", ""),
+        ("RENAME s s", ""),
+        ("RENAME s k", "RENAME s k"),
+        ("RENAMENX k l", ""),
+        ("COPY k c DB 2", "COPY k c DB 2"),
+        ("COPY k c DB 2", ""),
+        ("MOVE c 1", ""),
+        ("MOVE k 1", "MOVE k 1"),
+        ("TOUCH l", ""),
+        ("DEL l no", "DEL l no"),
+        ("UNLINK l no", ""),
+        ("SWAPDB 0 1", "SWAPDB 0 1"),
+        ("PEXPIRE k 5", "PEXPIREAT k 1700000000005"),
+    ]);
+    desk.clock.advance_ms(5);
+    desk.check_records(&[
+        ("GET k", "DEL k"),
+        ("SELECT 2", ""),
+        ("PEXPIRE c 5", "2> PEXPIREAT c 1700000000010"),
+    ]);
+    desk.clock.advance_ms(5);
+    // A database without keys may still hold what ONCE remembers.
+    desk.check_records(&[
+        ("SET c v NX", "2> DEL c | 2> SET c v"),
+        ("FLUSHDB", "2> FLUSHDB"),
+        ("FLUSHALL ASYNC", "2> FLUSHALL ASYNC"),
+    ]);
+}

@@ -3,7 +3,7 @@
 use crate::testing::Desk;
 use russet_base::UnixMillis;
 use russet_protocol::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 fn desk_with(lines: &[&str]) -> Desk {
@@ -241,4 +241,256 @@ fn fields_that_end_during_a_pause_are_hidden_and_stay_until_it_is_over() {
         assert_eq!(desk.say("EXISTS over"), "0");
         assert_eq!((scheduled(&desk), desk.worker.node.expired_fields()), (0, 3));
     }
+}
+
+/// Fields' deadlines are recorded as moments, and removal at once as removal.
+#[test]
+fn hashes_record_what_they_came_to() {
+    Desk::new().check_records(&[
+        ("HSET h a 1 b 2 c 3", "HSET h a 1 b 2 c 3"),
+        ("HSETNX h a 1", ""),
+        ("HSETNX h d 1", "HSETNX h d 1"),
+        ("HINCRBY h d 1", "HINCRBY h d 1"),
+        ("HINCRBYFLOAT h d 0.5", "HSET h d 2.5"),
+        ("HEXPIRE h 10 FIELDS 2 a no", "HPEXPIREAT h 1700000010000 FIELDS 1 a"),
+        ("HPEXPIRE h 10 NX FIELDS 2 a b", "HPEXPIREAT h 1700000000010 FIELDS 1 b"),
+        ("HEXPIREAT h 1700000005 GT FIELDS 2 a b", "HPEXPIREAT h 1700000005000 FIELDS 1 b"),
+        ("HEXPIRE h 10 XX FIELDS 1 c", ""),
+        ("HPERSIST h FIELDS 2 b c", "HPERSIST h FIELDS 2 b c"),
+        ("HPERSIST h FIELDS 2 b c", ""),
+        ("HGETEX h FIELDS 1 a", ""),
+        ("HGETEX h PX 5 FIELDS 2 b no", "HPEXPIREAT h 1700000000005 FIELDS 1 b"),
+        ("HGETEX h PERSIST FIELDS 2 b c", "HPERSIST h FIELDS 1 b"),
+        ("HGETEX h PXAT 1 FIELDS 2 b no", "HDEL h b"),
+        ("HGETDEL h FIELDS 2 b no", ""),
+        ("HGETDEL h FIELDS 2 c no", "HDEL h c no"),
+        (
+            "HSETEX h EX 10 FIELDS 2 x 1 y 2",
+            "HSET h x 1 y 2 | HPEXPIREAT h 1700000010000 FIELDS 2 x y",
+        ),
+        ("HSETEX h FNX FIELDS 1 x 1", ""),
+        ("HSETEX h FIELDS 1 x 2", "HSET h x 2"),
+        (
+            "HSETEX h KEEPTTL FIELDS 2 x 3 y 3",
+            "HSET h x 3 y 3 | HPEXPIREAT h 1700000010000 FIELDS 1 y",
+        ),
+        ("HSETEX h PXAT 1 FIELDS 2 y 1 no 1", "HDEL h y"),
+        ("HSETEX h PXAT 1 FIELDS 1 no 1", ""),
+        ("HPEXPIREAT h 1 FIELDS 2 x no", "HDEL h x"),
+        ("HDEL h no", ""),
+        ("HDEL h a d", "HDEL h a d"),
+    ]);
+}
+
+/// HSET takes a field's deadline away, HINCRBYFLOAT does not.
+#[test]
+fn hincrbyfloat_records_the_deadline_that_stays() {
+    Desk::new().check_records(&[
+        ("HSETEX h EX 10 FIELDS 1 a 1", "HSET h a 1 | HPEXPIREAT h 1700000010000 FIELDS 1 a"),
+        ("HINCRBYFLOAT h a 0.5", "HSET h a 1.5 | HPEXPIREAT h 1700000010000 FIELDS 1 a"),
+    ]);
+}
+
+/// Fields whose time is over are recorded by their names before the call that found them, in either
+/// form of a hash; one that goes as a whole as its deletion.
+#[test]
+fn expired_fields_are_recorded() {
+    let large: String = (0..2000).map(|at| format!(" f{at} {}", "v".repeat(20))).collect();
+    for setup in ["HSET h keep 1".to_owned(), format!("HSET h keep 1{large}")] {
+        let mut desk = desk_with(&[&setup, "HSETEX h PX 5 FIELDS 2 a 1 12 2"]);
+        desk.clock.advance_ms(5);
+        let recorded = desk.records_of("HSET h b 1").join(" | ");
+        let names = ["HDEL h a 12 | HSET h b 1", "HDEL h 12 a | HSET h b 1"];
+        assert!(names.contains(&&*recorded), "{recorded}");
+        desk.check_records(&[("HLEN h", "")]);
+    }
+    for setup in
+        ["HSETEX h PX 5 FIELDS 1 a 1".to_owned(), { format!("HSETEX h PX 5 FIELDS 2000{large}") }]
+    {
+        let mut desk = desk_with(&[&setup]);
+        desk.clock.advance_ms(5);
+        desk.check_records(&[("HGET h a", "DEL h"), ("EXISTS h", "")]);
+    }
+}
+
+/// Housekeeping records what it removes as a look-up does.
+#[test]
+fn fields_that_housekeeping_removes_are_recorded() {
+    let mut desk = desk_with(&["HSET h keep 1", "HSETEX h PX 5 FIELDS 1 a 1"]);
+    desk.clock.advance_ms(5);
+    let recorded = desk.record(|desk| {
+        let now = desk.worker.node.clock.now();
+        for shard in 0..desk.worker.node.keyspace.shards() {
+            desk.worker.expire(shard, (now, 100));
+        }
+    });
+    assert_eq!(recorded, ["HDEL h a"]);
+}
+
+/// A hash of `fields` fields of which all but `live0` and `live1` end at one moment, at that moment.
+fn desk_with_backlog(fields: usize) -> Desk {
+    let mut desk = desk_with(&["HSET h live0 0 live1 1"]);
+    for first in (0..fields).step_by(100) {
+        let names: Vec<String> = (first..first + 100).map(|n| format!("f{n} {n}")).collect();
+        let set = format!("HSETEX h PXAT 1700000000100 FIELDS 100 {}", names.join(" "));
+        assert_eq!(desk.say(&set), "1");
+    }
+    desk.clock.advance_ms(100);
+    desk
+}
+
+/// The first look-up after many fields had ended removed all of them: a million took a third of a
+/// second, and everyone waited. Now it removes a few, and the others are as good as gone.
+#[test]
+fn a_look_up_removes_few_fields_and_shows_none_that_is_over() {
+    let asked = [
+        ("HLEN h", "2"),
+        ("HGET h f7", "nil"),
+        ("HMGET h f8 live1", "[nil, \"1\"]"),
+        ("HEXISTS h f9", "0"),
+        ("HSTRLEN h f9", "0"),
+        ("HTTL h FIELDS 2 f10 live0", "[-2, -1]"),
+        ("HPERSIST h FIELDS 1 f11", "[-2]"),
+        ("HEXPIRE h 100 FIELDS 1 f12", "[-2]"),
+        ("HGETEX h PERSIST FIELDS 1 f13", "[nil]"),
+        ("HGETDEL h FIELDS 1 f14", "[nil]"),
+        ("HDEL h f15 f16", "0"),
+        ("HSETEX h FXX FIELDS 1 f17 v", "0"),
+        ("HLEN h", "2"),
+        ("EXISTS h", "1"),
+        ("RANDOMKEY", "\"h\""),
+        ("KEYS *", "[\"h\"]"),
+    ];
+    let mut desk = desk_with_backlog(10_000);
+    for (count, (line, reply)) in asked.into_iter().enumerate() {
+        assert_eq!(desk.say(line), reply, "{line}");
+        let removed = desk.worker.node.expired_fields();
+        assert!(removed <= 200 * (count as u64 + 1), "{line} removed {removed}");
+    }
+    let mut all = desk.say("HGETALL h");
+    assert!(["live0", "live1"].iter().all(|name| all.contains(name)), "{all}");
+    assert_eq!(all.matches(',').count(), 3, "{all}");
+    all = desk.say("HRANDFIELD h 10");
+    assert_eq!(all.matches(',').count(), 1, "{all}");
+    assert!((0..20).all(|_| desk.say("HRANDFIELD h").contains("live")));
+    assert_eq!(desk.say("HSETNX h f20 new"), "1");
+    assert_eq!(desk.say("HINCRBY h f21 5"), "5");
+    assert_eq!(desk.say("HSET h f22 v f23 v live0 v"), "2");
+    assert_eq!(desk.say("HTTL h FIELDS 4 f20 f21 f22 f23"), "[-1, -1, -1, -1]");
+    assert_eq!(desk.say("HLEN h"), "6");
+    assert_eq!(desk.say("COPY h copy"), "1");
+    assert_eq!(desk.say("HLEN copy"), "6");
+    assert!(desk.worker.node.expired_fields() < 9_000, "it was never done at once");
+    // Housekeeping does the rest.
+    let now = desk.worker.node.clock.now();
+    for shard in 0..desk.worker.node.keyspace.shards() {
+        while desk.worker.expire(shard, (now, 100)) {}
+    }
+    assert_eq!((desk.say("HLEN h"), desk.say("HLEN copy")), ("6".into(), "6".into()));
+    assert_eq!(scheduled(&desk), 0);
+}
+
+/// When the last field that is not over goes, the key goes, with all that was only hidden.
+#[test]
+fn a_hash_of_which_only_hidden_fields_are_left_is_gone() {
+    for line in [
+        "HDEL h live0 live1",
+        "HGETDEL h FIELDS 2 live0 live1",
+        "HPEXPIRE h 0 FIELDS 2 live0 live1",
+    ] {
+        let mut desk = desk_with_backlog(5_000);
+        desk.say(line);
+        assert_eq!(desk.say("EXISTS h"), "0", "{line}");
+        assert_eq!(desk.say("DBSIZE"), "0", "{line}");
+        assert_eq!(scheduled(&desk), 0);
+        assert!(desk.worker.node.expired_fields() >= 5_000);
+    }
+    // By their own deadlines, too.
+    let mut desk = desk_with_backlog(5_000);
+    desk.say("HPEXPIRE h 50 FIELDS 2 live0 live1");
+    desk.clock.advance_ms(50);
+    assert_eq!(desk.say("HLEN h"), "0");
+    assert_eq!((desk.say("DBSIZE"), scheduled(&desk)), ("0".into(), 0));
+}
+
+/// Removing what was hidden already changes nothing for who watches: it would have no transaction
+/// succeed until the last of them is gone.
+#[test]
+fn a_watcher_is_told_when_fields_end_and_not_when_they_are_removed() {
+    let mut desk = desk_with_backlog(5_000);
+    assert_eq!(desk.say("HLEN h"), "2");
+    for line in ["WATCH h", "HLEN h", "HGET h f1", "MULTI", "HLEN h"] {
+        desk.say(line);
+    }
+    assert_eq!(desk.say("EXEC"), "[2]");
+    desk.say("HPEXPIRE h 10 FIELDS 1 live0");
+    desk.say("WATCH h");
+    desk.clock.advance_ms(10);
+    assert_eq!(desk.say("HLEN h"), "1");
+    desk.say("MULTI");
+    assert_eq!(desk.say("EXEC"), "nil-array", "a field has ended");
+}
+
+/// Random commands on a large hash that always has fields which are over and not removed yet.
+#[test]
+fn a_hash_with_hidden_fields_is_as_one_without() {
+    let mut random = russet_base::Random::from_seed(21);
+    let mut desk = Desk::new();
+    let mut model: BTreeMap<u64, Option<i64>> = BTreeMap::new();
+    let mut now_ms = 1_700_000_000_000_i64;
+    for step in 0..6_000 {
+        if random.below(40) == 0 {
+            now_ms += 50;
+            desk.clock.advance_ms(50);
+            model.retain(|_, deadline| deadline.is_none_or(|at_ms| at_ms > now_ms));
+        }
+        let field = random.below(3_000);
+        // Few moments, so that many fields end at each.
+        let at_ms = (now_ms / 100 + 1 + random.below(4) as i64) * 100;
+        let (line, reply) = match random.below(12) {
+            0..=4 => {
+                let fields: Vec<u64> = (field..field + 40).collect();
+                model.extend(fields.iter().map(|field| (*field, Some(at_ms))));
+                let pairs: Vec<String> = fields.iter().map(|field| format!("{field} v")).collect();
+                (format!("HSETEX h PXAT {at_ms} FIELDS 40 {}", pairs.join(" ")), "1".to_owned())
+            }
+            5 => {
+                let is_new = model.insert(field, None).is_none();
+                (format!("HSET h {field} v"), u8::from(is_new).to_string())
+            }
+            6 => {
+                let is_gone = model.remove(&field).is_some();
+                (format!("HDEL h {field}"), u8::from(is_gone).to_string())
+            }
+            7 => {
+                let answer = match model.get_mut(&field) {
+                    None => -2,
+                    Some(deadline) => {
+                        *deadline = Some(at_ms);
+                        1
+                    }
+                };
+                (format!("HPEXPIREAT h {at_ms} FIELDS 1 {field}"), format!("[{answer}]"))
+            }
+            8 => {
+                let answer = match model.get_mut(&field) {
+                    None => -2,
+                    Some(None) => -1,
+                    Some(deadline) => {
+                        *deadline = None;
+                        1
+                    }
+                };
+                (format!("HPERSIST h FIELDS 1 {field}"), format!("[{answer}]"))
+            }
+            9 => {
+                let is_there = u8::from(model.contains_key(&field));
+                (format!("HEXISTS h {field}"), is_there.to_string())
+            }
+            _ => ("HLEN h".to_owned(), model.len().to_string()),
+        };
+        assert_eq!(desk.say(&line), reply, "step {step}: {line}");
+    }
+    let Value::Array(shown) = desk.run(&["HKEYS", "h"]) else { panic!("HKEYS gave no array") };
+    assert_eq!(shown.len(), model.len());
 }

@@ -85,3 +85,28 @@ fn merging_into_a_dense_target_adds_what_it_lacks() {
     assert!(is_known_refusal(&desk.say("PFMERGE target a")));
     assert_eq!(desk.run(&["GET", "target"]), before);
 }
+
+/// Whether a value is dense depends on the configuration, which may be another where the records
+/// are run again. The kept estimate is data, too.
+#[test]
+fn a_hyperloglog_that_becomes_dense_says_so_in_its_record() {
+    let mut desk = Desk::new();
+    desk.check_records(&[
+        ("PFADD p a b", "PFADD p a b"),
+        ("PFADD p a", ""),
+        ("PFCOUNT p", "PFCOUNT p"),
+        ("PFCOUNT p", ""),
+        ("PFCOUNT p q", ""),
+        ("PFMERGE m p", "PFMERGE m p"),
+        ("PFDEBUG TODENSE m", "PFDEBUG TODENSE m"),
+        ("PFDEBUG TODENSE m", ""),
+        ("PFADD m c", "PFADD m c"),
+        ("PFMERGE d p m", "PFMERGE d p m | PFDEBUG TODENSE d"),
+    ]);
+    desk.say("CONFIG SET hll-sparse-max-bytes 0");
+    desk.check_records(&[
+        ("PFADD p c", "PFADD p c | PFDEBUG TODENSE p"),
+        ("PFADD p d", "PFADD p d"),
+        ("PFADD n a", "PFADD n a | PFDEBUG TODENSE n"),
+    ]);
+}

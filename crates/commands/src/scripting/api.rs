@@ -1,6 +1,6 @@
 //! What scripts find under the names `redis` and `server`.
 
-use russet_scripting::{Fault, RootId, State, TableRef, Value, libs};
+use russet_scripting::{Fault, RootId, State, TableRef, Value, library};
 
 /// The functions that the host answers for, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,8 +85,8 @@ pub fn loading_globals(state: &mut State) -> Result<RootId, Fault> {
     for api in [Api::RegisterFunction, Api::Log] {
         state.define_host(redis, api.name(), api as u16)?;
     }
-    libs::guard(state, redis)?;
-    libs::guard(state, globals)?;
+    library::guard(state, redis)?;
+    library::guard(state, globals)?;
     Ok(state.keep(Value::Table(globals)))
 }
 

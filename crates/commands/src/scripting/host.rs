@@ -190,7 +190,6 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
             let text = "ERR Write commands are not allowed from read-only scripts.";
             return Err(text.to_owned());
         }
-        self.ctx.keys.forget_places();
         self.check_keys(command)?;
         Ok(command)
     }

@@ -8,7 +8,7 @@ use super::function::{Library, load};
 use russet_base::hash::KeyHasher;
 use russet_base::{Args, OwnedArgs, Random};
 use russet_scripting::state::Config;
-use russet_scripting::{Chunk, Fault, RootId, State, StrRef, Value, libs};
+use russet_scripting::{Chunk, Fault, RootId, State, StrRef, Value, library};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, LazyLock};
@@ -242,9 +242,9 @@ struct Names {
 
 /// Libraries and the names of what each run gets.
 fn prepare(state: &mut State) -> Result<Names, Fault> {
-    libs::open(state)?;
+    library::open(state)?;
     api::open(state)?;
-    libs::guard_globals(state)?;
+    library::guard_globals(state)?;
     let loading_globals = api::loading_globals(state)?;
     state.freeze();
     let heap = state.heap_mut();

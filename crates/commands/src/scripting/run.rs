@@ -187,3 +187,43 @@ pub fn text_of(heap: &Heap, value: Value) -> String {
 fn plain(number: f64) -> String {
     String::from_utf8_lossy(russet_scripting::number::TextBuffer::new().format(number)).into_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Desk;
+
+    /// What a script asks for with `redis.set_repl` was read and forgotten. It holds for what the
+    /// script changes from there on, and no longer than the script; messages go to replicas only;
+    /// what expires goes to everyone, for it is not the script's doing.
+    #[test]
+    fn a_script_decides_who_gets_its_records() {
+        let mut desk = Desk::new();
+        desk.say("PSETEX old 5 v");
+        desk.clock.advance_ms(5);
+        let call = |key: &str| format!("redis.call('set','{key}','1')");
+        let script = [
+            call("a"),
+            "redis.call('publish','c','m')".to_owned(),
+            "redis.set_repl(redis.REPL_AOF)".to_owned(),
+            call("b"),
+            "redis.call('publish','c','m')".to_owned(),
+            "redis.set_repl(redis.REPL_REPLICA)".to_owned(),
+            call("c"),
+            "redis.call('spublish','c','m')".to_owned(),
+            "redis.set_repl(redis.REPL_NONE)".to_owned(),
+            call("d"),
+            "redis.call('get','old')".to_owned(),
+        ];
+        let script = script.join(";");
+        desk.check_records(&[
+            (
+                &*format!("EVAL {script} 0"),
+                "set a 1 | publish c m (ReplicasOnly) | set b 1 (LogOnly) \
+                 | set c 1 (ReplicasOnly) | spublish c m (ReplicasOnly) | DEL old",
+            ),
+            ("EVAL redis.set_repl(redis.REPL_NONE);error('x') 0", ""),
+            ("SET k v", "SET k v"),
+            ("PUBLISH c m", "PUBLISH c m (ReplicasOnly)"),
+        ]);
+    }
+}

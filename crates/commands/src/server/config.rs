@@ -1,7 +1,7 @@
 //! CONFIG: what clients may read and change of the settings.
 
 use super::is_local;
-use crate::config::Origin;
+use crate::config::{Directive, Origin};
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_base::Args;
@@ -31,6 +31,10 @@ pub(crate) fn config_set(ctx: &mut Ctx, args: Args) -> Outcome {
     node.config
         .set(&pairs, origin, &mut |directive| node.directive_changed(directive))
         .map_err(Refusal::text)?;
+    let directives = pairs.iter().filter_map(|(name, _)| Directive::named(name));
+    for warning in directives.filter_map(|directive| node.config.set_warning(directive)) {
+        node.host.log(&warning);
+    }
     ctx.reply.ok();
     DONE
 }

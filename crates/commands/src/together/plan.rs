@@ -2,11 +2,12 @@
 
 use crate::node::Node;
 use crate::once;
+use crate::session::LookedUp;
 use crate::together::TOGETHER_MAX;
 use russet_base::Args;
 use russet_catalog::spec::{Arity, Batching, Flags};
 use russet_catalog::{Command, is_first_word_only_key, keys as key_positions, resolve};
-use russet_engine::keyspace::Place;
+use russet_engine::keys::KnownKey;
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -43,25 +44,39 @@ pub(super) struct Planned<'a> {
     pub command: Command,
     pub part: Part,
     /// Which of all the keys' places are its own.
-    places_start: u8,
-    places_end: u8,
+    keys_start: u8,
+    keys_end: u8,
 }
 
 impl Planned<'_> {
-    pub fn places(&self) -> Range<usize> {
-        usize::from(self.places_start)..usize::from(self.places_end)
+    /// What was found out about it, if it is run alone after all.
+    pub fn looked_up(&self, known: &[KnownKey]) -> LookedUp {
+        let place = match &known[self.keys()] {
+            [known] => Some(known.place),
+            _ => None,
+        };
+        LookedUp { command: self.command, place }
+    }
+
+    pub fn keys(&self) -> Range<usize> {
+        usize::from(self.keys_start)..usize::from(self.keys_end)
     }
 }
 
+/// The keys of all calls of a batch, in order.
+pub(super) type BatchKeys<'a> = SmallVec<[KnownKey<'a>; KEYS_TOGETHER_MAX]>;
+
 pub(super) type Calls<'a> = SmallVec<[Planned<'a>; TOGETHER_MAX]>;
 
-/// What is planned, and the places of all its keys.
+/// What is planned, and all its keys.
 pub(super) struct Plan<'n, 'p, 'a> {
     pub node: &'n Node,
-    pub places: &'p mut Vec<(usize, Place)>,
+    pub known: &'p mut BatchKeys<'a>,
     pub calls: Calls<'a>,
     /// A transaction's end was not among the commands.
     pub is_cut: bool,
+    /// The command that was looked at and not taken.
+    pub next: Option<LookedUp>,
 }
 
 impl<'a> Plan<'_, '_, 'a> {
@@ -71,7 +86,6 @@ impl<'a> Plan<'_, '_, 'a> {
         mut commands: impl Iterator<Item = Args<'a>> + Clone,
         may_begin_transactions: bool,
     ) {
-        self.places.clear();
         while let Some(args) = commands.next() {
             let Ok(command) = resolve(args) else { break };
             let is_taken = match command {
@@ -84,6 +98,7 @@ impl<'a> Plan<'_, '_, 'a> {
                 _ => self.take_one(command, args, Part::Whole),
             };
             if !is_taken {
+                self.next = Some(LookedUp { command, place: None });
                 break;
             }
         }
@@ -91,24 +106,24 @@ impl<'a> Plan<'_, '_, 'a> {
 
     #[inline]
     fn take_one(&mut self, command: Command, args: Args<'a>, part: Part) -> bool {
-        let places_start = self.places.len();
-        if !is_plain(command, args) || !add_places(self.node, (command, args), self.places) {
-            self.places.truncate(places_start);
+        let keys_start = self.known.len();
+        if !is_plain(command, args) || !add_keys(self.node, (command, args), self.known) {
+            self.known.truncate(keys_start);
             return false;
         }
-        self.push(command, args, (part, places_start));
+        self.push(command, args, (part, keys_start));
         true
     }
 
     fn take_once(&mut self, args: Args<'a>) -> bool {
-        let places_start = self.places.len();
-        let Some(own) = once::places_together(self.node, args, is_plain) else { return false };
-        self.places.extend(own);
-        if self.places.len() > KEYS_TOGETHER_MAX {
-            self.places.truncate(places_start);
+        let keys_start = self.known.len();
+        let Some(own) = once::keys_in_batch(self.node, args, is_plain) else { return false };
+        self.known.extend(own);
+        if self.known.len() > KEYS_TOGETHER_MAX {
+            self.known.truncate(keys_start);
             return false;
         }
-        self.push(Command::Once, args, (Part::Whole, places_start));
+        self.push(Command::Once, args, (Part::Whole, keys_start));
         true
     }
 
@@ -119,8 +134,8 @@ impl<'a> Plan<'_, '_, 'a> {
         multi: Args<'a>,
         commands: &mut (impl Iterator<Item = Args<'a>> + Clone),
     ) -> bool {
-        let (calls_start, places_start) = (self.calls.len(), self.places.len());
-        self.push(Command::Multi, multi, (Part::Multi, places_start));
+        let (calls_start, keys_start) = (self.calls.len(), self.known.len());
+        self.push(Command::Multi, multi, (Part::Multi, keys_start));
         let mut ahead = commands.clone();
         loop {
             let Some(args) = ahead.next() else {
@@ -129,7 +144,7 @@ impl<'a> Plan<'_, '_, 'a> {
             };
             match resolve(args) {
                 Ok(Command::Exec) if args.len() == 1 => {
-                    self.push(Command::Exec, args, (Part::Exec, self.places.len()));
+                    self.push(Command::Exec, args, (Part::Exec, self.known.len()));
                     *commands = ahead;
                     return true;
                 }
@@ -138,14 +153,14 @@ impl<'a> Plan<'_, '_, 'a> {
             }
         }
         self.calls.truncate(calls_start);
-        self.places.truncate(places_start);
+        self.known.truncate(keys_start);
         false
     }
 
     #[inline]
-    fn push(&mut self, command: Command, args: Args<'a>, (part, places_start): (Part, usize)) {
-        let (places_start, places_end) = (places_start as u8, self.places.len() as u8);
-        self.calls.push(Planned { args, command, part, places_start, places_end });
+    fn push(&mut self, command: Command, args: Args<'a>, (part, keys_start): (Part, usize)) {
+        let (keys_start, keys_end) = (keys_start as u8, self.known.len() as u8);
+        self.calls.push(Planned { args, command, part, keys_start, keys_end });
     }
 }
 
@@ -190,36 +205,26 @@ static PLAIN_WORDS: [(u8, u8); Command::COUNT] = {
     table
 };
 
-/// Adds the places of one call's keys. False if it has none, or too many, or can't be told.
+/// Adds one call's keys. False if it has none, or too many, or can't be told.
 #[inline]
-fn add_places(
+fn add_keys<'a>(
     node: &Node,
-    (command, args): (Command, Args),
-    places: &mut Vec<(usize, Place)>,
+    (command, args): (Command, Args<'a>),
+    known: &mut BatchKeys<'a>,
 ) -> bool {
-    let before = places.len();
-    let mut add = |key: &[u8]| {
+    let before = known.len();
+    let mut add = |key: &'a [u8]| {
         let place = node.keyspace.place(key);
         node.keyspace.prefetch_lock(place);
-        places.push((key.as_ptr() as usize, place));
+        known.push(KnownKey { key, place });
     };
     if is_first_word_only_key(command) {
-        let key = args.at(1);
-        // An empty key has no address of its own to be known by.
-        if key.is_empty() {
-            return false;
-        }
-        add(key);
+        add(args.at(1));
         return true;
     }
-    let mut is_known = true;
-    let told = key_positions(command, args, &mut |key| {
-        let key = args.at(key.index);
-        is_known &= !key.is_empty();
-        add(key);
-    });
-    let added = places.len() - before;
-    told.is_ok() && is_known && (1..=KEYS_MAX).contains(&added) && places.len() <= KEYS_TOGETHER_MAX
+    let found = key_positions(command, args, &mut |key| add(args.at(key.index)));
+    let added = known.len() - before;
+    found.is_ok() && (1..=KEYS_MAX).contains(&added) && known.len() <= KEYS_TOGETHER_MAX
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 //! its table entry (`packed`), a large one is an object of its own (`large`); `stored` moves it
 //! from the one to the other, and is all that commands see.
 //!
-//! As a rule no field is hidden here because its time is over: whoever looks a key up removes such
-//! fields first (see `field_expiry`), so that nobody sees them. Only while expiry is held back do
-//! readers ask for a view without them.
+//! Whoever looks a key up removes some of the fields whose time is over first (see `field_expiry`),
+//! all of them if the hash is small. What is left of them, or may not be removed while expiry is
+//! held back, is hidden: readers ask for a view without it, and a writer's [`HashEntry`] has none.
 
 mod indexed;
 mod large;
@@ -83,10 +83,17 @@ impl<'a> HashRef<'a> {
         HashRef { place, hides_ms: i64::MIN }
     }
 
-    /// The same hash without the fields that expire at this moment or before.
+    /// The same hash without the fields that expire at this moment or before. It costs nothing
+    /// where there are none.
     #[inline]
     pub fn hiding(self, hides_ms: i64) -> Self {
-        HashRef { hides_ms, ..self }
+        let bound = match self.place {
+            Place::Packed(bytes, Form::Expiring) => Some(packed::bound(bytes)),
+            Place::Packed(_, Form::Plain) => None,
+            Place::Large(hash) => hash.bound(),
+        };
+        let hides_some = bound.is_some_and(|bound| bound <= hides_ms);
+        HashRef { hides_ms: if hides_some { hides_ms } else { i64::MIN }, ..self }
     }
 
     #[inline]

@@ -25,5 +25,6 @@ pub(super) const SPECS: &[Spec] = &[
         1_000_000,
         0..=i64::MAX,
         "Keys remembered for client-side caching; 0 is no limit",
-    ),
+    )
+    .without_effect(),
 ];

@@ -20,7 +20,8 @@ pub(super) const SPECS: &[Spec] = &[
         0,
         0..=INT_MAX,
         "Chunks at each end of a list that stay uncompressed; 0 compresses none",
-    ),
+    )
+    .without_effect(),
     int(D::SetMaxIntsetEntries, 512, 0..=i64::MAX, "Members of an integer set"),
     int(D::SetMaxListpackEntries, 128, 0..=i64::MAX, "Members of a packed set"),
     int(D::SetMaxListpackValue, 64, 0..=i64::MAX, "Longest member of a packed set"),
@@ -41,5 +42,6 @@ pub(super) const SPECS: &[Spec] = &[
         "no",
         &["no", "yes", "clients"],
         "How deeply RESTORE and loading check their input",
-    ),
+    )
+    .without_effect(),
 ];

@@ -20,12 +20,14 @@ pub(super) const SPECS: &[Spec] = &[
     )
     .only(&["legacy"]),
     flag(D::SyslogEnabled, false, "Log to syslog too").at_start().only(&["no"]),
-    text(D::SyslogIdent, "russet", "Name in syslog").at_start(),
-    choice(D::SyslogFacility, "local0", FACILITIES, "Facility of syslog").at_start(),
-    flag(D::AlwaysShowLogo, false, "Print a banner at start").at_start(),
-    flag(D::HideUserDataFromLog, true, "Keep clients' data out of the log"),
-    flag(D::CrashLogEnabled, true, "Log a report on a crash"),
-    flag(D::CrashMemcheckEnabled, true, "Test memory after a crash"),
+    text(D::SyslogIdent, "russet", "Name in syslog").at_start().without_effect(),
+    choice(D::SyslogFacility, "local0", FACILITIES, "Facility of syslog")
+        .at_start()
+        .without_effect(),
+    flag(D::AlwaysShowLogo, false, "Print a banner at start").at_start().without_effect(),
+    flag(D::HideUserDataFromLog, true, "Keep clients' data out of the log").without_effect(),
+    flag(D::CrashLogEnabled, true, "Log a report on a crash").without_effect(),
+    flag(D::CrashMemcheckEnabled, true, "Test memory after a crash").without_effect(),
     int(
         D::SlowlogLogSlowerThan,
         10_000,

@@ -6,6 +6,19 @@ use russet_scripting::limits::{MEMORY_BYTES_MAX, MEMORY_BYTES_MIN};
 
 const SHUTDOWN: &[&str] = &["default", "save", "nosave", "now", "force", "safe", "failover"];
 
+/// Ways to end that save nothing, as `default` does where nothing is to be saved.
+const UNSAVED: &[&str] = &[
+    "default",
+    "nosave",
+    "now",
+    "force",
+    "nosave now",
+    "nosave force",
+    "now force",
+    "nosave now force",
+];
+const UNSAVED_GAP: &str = "a signal ends the process without saving or waiting for replicas";
+
 /// Of directives that tune what works otherwise here.
 const KEPT: &str = "Kept for files of Valkey; has no effect";
 
@@ -31,14 +44,22 @@ pub(super) const SPECS: &[Spec] = &[
         "Supervisor to tell that the server is ready",
     )
     .at_start()
-    .only(&["no", "auto"]),
+    .only(&["no", "auto"])
+    .promises(&["no"], "no supervisor is told that the server is ready"),
     text(D::PidFile, "", "File that holds the process id").at_start(),
-    int(D::Hz, 10, 0..=INT_MAX, "Rounds of background work in a second, 1 to 500").clamped(1..=500),
-    flag(D::DynamicHz, true, "More rounds when there are many clients"),
-    int(D::IoThreads, 1, 1..=256, "Kept for files of Redis; `threads` is used").at_start(),
-    choices(D::ShutdownOnSigint, SHUTDOWN, "What SIGINT does, as the words of SHUTDOWN"),
-    choices(D::ShutdownOnSigterm, SHUTDOWN, "What SIGTERM does, as the words of SHUTDOWN"),
-    int(D::ShutdownTimeout, 10, 0..=INT_MAX, "Seconds that a shutdown waits for replicas"),
+    int(D::Hz, 10, 0..=INT_MAX, "Rounds of background work in a second, 1 to 500")
+        .clamped(1..=500)
+        .without_effect(),
+    flag(D::DynamicHz, true, "More rounds when there are many clients").without_effect(),
+    int(D::IoThreads, 1, 1..=256, "Kept for files of Redis; `threads` is used")
+        .at_start()
+        .without_effect(),
+    choices(D::ShutdownOnSigint, SHUTDOWN, "What SIGINT does, as the words of SHUTDOWN")
+        .promises(UNSAVED, UNSAVED_GAP),
+    choices(D::ShutdownOnSigterm, SHUTDOWN, "What SIGTERM does, as the words of SHUTDOWN")
+        .promises(UNSAVED, UNSAVED_GAP),
+    int(D::ShutdownTimeout, 10, 0..=INT_MAX, "Seconds that a shutdown waits for replicas")
+        .without_effect(),
     int(
         D::BusyReplyThreshold,
         5000,
@@ -60,9 +81,12 @@ pub(super) const SPECS: &[Spec] = &[
         &["allow", "warn", "refuse"],
         "What is done about keys that a script uses but was not given",
     ),
-    flag(D::SetProcTitle, true, "Show the address in the process title").at_start(),
+    flag(D::SetProcTitle, true, "Show the address in the process title")
+        .at_start()
+        .without_effect(),
     text(D::ProcTitleTemplate, "{title} {listen-addr} {server-mode}", "Shape of the process title")
-        .checked(TextCheck::TitleTemplate),
+        .checked(TextCheck::TitleTemplate)
+        .without_effect(),
     text(D::LocaleCollate, "", "Locale of SORT ALPHA").only(&["", "C", "POSIX"]),
     choice(
         D::OomScoreAdj,
@@ -71,10 +95,13 @@ pub(super) const SPECS: &[Spec] = &[
         "Tell the kernel which process to end first",
     )
     .only(&["no"]),
-    oom_scores(D::OomScoreAdjValues, "Scores of master, replica and child"),
-    flag(D::DisableThp, true, "Turn transparent huge pages off").at_start(),
-    text(D::IgnoreWarnings, "", "Warnings at start that are not fatal"),
-    text(D::HashSeed, "", "Seed of the hash function; empty is random").at_start().secret(),
+    oom_scores(D::OomScoreAdjValues, "Scores of master, replica and child").without_effect(),
+    flag(D::DisableThp, true, "Turn transparent huge pages off").at_start().without_effect(),
+    text(D::IgnoreWarnings, "", "Warnings at start that are not fatal").without_effect(),
+    text(D::HashSeed, "", "Seed of the hash function; empty is random")
+        .at_start()
+        .secret()
+        .without_effect(),
     text(D::ServerCpulist, "", "Cores of the event loops")
         .alias(&["server_cpulist"])
         .at_start()
@@ -95,15 +122,16 @@ pub(super) const SPECS: &[Spec] = &[
         D::ExtendedRedisCompatibility,
         false,
         "Valkey calls itself Redis; `redis-version` says it here",
-    ),
+    )
+    .without_effect(),
     text(D::AvailabilityZone, "", "Zone that INFO and HELLO report"),
     flag(D::ImportMode, false, "Hold expiry back during an import").only(&["no"]),
-    flag(D::UseExitOnPanic, false, "Exit instead of aborting").hidden(),
-    int(D::MinStringSizeAvoidCopyReply, 16384, 0..=INT_MAX, KEPT).hidden(),
-    int(D::MinStringSizeAvoidCopyReplyThreaded, 65536, 0..=INT_MAX, KEPT).hidden(),
-    int(D::MinIoThreadsAvoidCopyReply, 7, 0..=INT_MAX, KEPT).hidden(),
+    flag(D::UseExitOnPanic, false, "Exit instead of aborting").hidden().without_effect(),
+    int(D::MinStringSizeAvoidCopyReply, 16384, 0..=INT_MAX, KEPT).hidden().without_effect(),
+    int(D::MinStringSizeAvoidCopyReplyThreaded, 65536, 0..=INT_MAX, KEPT).hidden().without_effect(),
+    int(D::MinIoThreadsAvoidCopyReply, 7, 0..=INT_MAX, KEPT).hidden().without_effect(),
     int(D::WatchdogPeriod, 0, 0..=INT_MAX, "Milliseconds between stall checks")
         .hidden()
         .only(&["0"]),
-    text(D::DebugContext, "", "Words for a crash report").hidden(),
+    text(D::DebugContext, "", "Words for a crash report").hidden().without_effect(),
 ];

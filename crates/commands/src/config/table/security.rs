@@ -8,13 +8,14 @@ const WHO: &[&str] = &["no", "yes", "local"];
 pub(super) const SPECS: &[Spec] = &[
     text(D::RequirePass, "", "Password of the default user; empty is none").secret(),
     text(D::AclFile, "", "File of users").at_start().only(&[""]),
-    int(D::AclLogMaxLen, 128, 0..=i64::MAX, "Entries of ACL LOG"),
+    int(D::AclLogMaxLen, 128, 0..=i64::MAX, "Entries of ACL LOG").without_effect(),
     choice(
         D::AclPubsubDefault,
         "resetchannels",
         &["allchannels", "resetchannels"],
         "Channels that a new user may use",
-    ),
+    )
+    .without_effect(),
     choice(D::EnableProtectedConfigs, "no", WHO, "Who may change directives that name files")
         .at_start(),
     // DIFFERS: Redis refuses DEBUG to everyone by default; here clients on this machine may use it.

@@ -21,10 +21,10 @@ use std::ops::ControlFlow;
 pub(super) struct Digest([u8; 20]);
 
 impl Digest {
-    /// Of a value, and of whether it expires.
-    pub(super) fn of_value(entry: &EntryRef<'_, Object>) -> Self {
+    /// Of a value, and of whether it expires. Fields that are over at `now_ms` are not there.
+    pub(super) fn of_value(entry: &EntryRef<'_, Object>, now_ms: i64) -> Self {
         let mut digest = Digest::default();
-        digest.mix_value(entry);
+        digest.mix_value(entry, now_ms);
         digest
     }
 
@@ -34,14 +34,14 @@ impl Digest {
     }
 
     /// Adds a key with its value.
-    pub(super) fn add_entry(&mut self, entry: &EntryRef<'_, Object>) {
+    pub(super) fn add_entry(&mut self, entry: &EntryRef<'_, Object>, now_ms: i64) {
         let mut own = Digest::default();
         own.mix(entry.key());
-        own.mix_value(entry);
+        own.mix_value(entry, now_ms);
         self.add(&own.0);
     }
 
-    fn mix_value(&mut self, entry: &EntryRef<'_, Object>) {
+    fn mix_value(&mut self, entry: &EntryRef<'_, Object>, now_ms: i64) {
         let found = type_of(entry);
         self.mix(&type_number(found).to_be_bytes());
         match entry.value() {
@@ -57,16 +57,16 @@ impl Digest {
             }
             View::Object(Object::Zset(large)) => self.add_zset(ZsetRef::Large(large)),
             _ if found == Type::Stream => self.mix_stream(entry),
-            _ => self.mix_other(entry),
+            _ => self.mix_other(entry, now_ms),
         }
         if entry.expiry().is_some() {
             self.add(b"!!expire!!");
         }
     }
 
-    fn mix_other(&mut self, entry: &EntryRef<'_, Object>) {
+    fn mix_other(&mut self, entry: &EntryRef<'_, Object>, now_ms: i64) {
         if let Ok(hash) = hash::stored::hash(entry) {
-            hash.for_each(|field| {
+            hash.hiding(now_ms).for_each(|field| {
                 let mut own = Digest::default();
                 field.name.with_bytes(|name| own.mix(name));
                 field.value.with_bytes(|value| own.mix(value));

@@ -123,13 +123,15 @@ fn digest(ctx: &mut Ctx) -> Outcome {
             for shard in held {
                 keys.expire_fields_of(shard);
                 let mut cursor = Cursor::START;
+                let now_ms = keys.now.0;
                 loop {
-                    cursor = keys.scan(shard, cursor, &mut |entry| {
+                    let mut add = |entry: EntryRef<'_, Object>| {
                         if !std::mem::replace(&mut is_mixed, true) {
                             digest.mix_database(db);
                         }
-                        digest.add_entry(&entry);
-                    });
+                        digest.add_entry(&entry, now_ms);
+                    };
+                    cursor = keys.scan(shard, cursor, &mut add);
                     if cursor.is_end() {
                         break;
                     }
@@ -144,7 +146,8 @@ fn digest(ctx: &mut Ctx) -> Outcome {
 fn digest_values(ctx: &mut Ctx, keys: Args) -> Outcome {
     ctx.reply.array(keys.len());
     for key in keys.iter() {
-        let found = ctx.keys.peek(key).map(|entry| Digest::of_value(&entry));
+        let now_ms = ctx.keys.now.0;
+        let found = ctx.keys.peek(key).map(|entry| Digest::of_value(&entry, now_ms));
         ctx.reply.status(&found.unwrap_or_default().hex());
     }
     DONE

@@ -87,6 +87,7 @@ pub(super) fn replay(ctx: &mut Ctx, args: Args) -> Outcome {
     let mut sink = RespWriter::new(&mut reply, Resp::V3);
     let (own_db, now) = (ctx.session.db, ctx.keys.now);
     (ctx.session.db, ctx.keys.now) = (db, REPLAY_TIME);
+    let code = code::find(ctx.node, ctx.stats.number, command, call);
     ctx.keys.in_db(db, |keys| {
         let mut inner = Ctx {
             keys,
@@ -98,7 +99,7 @@ pub(super) fn replay(ctx: &mut Ctx, args: Args) -> Outcome {
             timing: Timing::WithCaller,
             origin: Origin::Load,
             command,
-            code: code::find(ctx.node, ctx.stats.number, command, call),
+            code: code.as_ref(),
             may_block: false,
         };
         invoke::invoke(&mut inner, call);

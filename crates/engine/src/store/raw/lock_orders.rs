@@ -126,7 +126,7 @@ fn explore(is_old: bool, lists: [&'static [usize]; 2]) -> Arc<Met> {
         thread.join().unwrap();
         let mut all = ShardSet::EMPTY;
         (0..2).for_each(|index| all.insert(index));
-        let mut locked = shards.try_lock(&all).ok().expect("all have left");
+        let mut locked = shards.try_lock(&all).expect("all have left");
         for index in 0..2 {
             let expected = lists.iter().filter(|list| list.contains(&index)).count() as u64;
             // SAFETY: 1. As in `add_one`.

@@ -41,32 +41,81 @@ impl Due {
     }
 }
 
+/// So many fields with one deadline are a crowd, which is counted.
+const CROWD_FIELDS_MIN: usize = 32;
+
 /// How many fields of each position are due when.
 #[derive(Clone, Default)]
 struct Deadlines {
     fields: BTreeMap<Due, u32>,
     len: usize,
+    /// The moments at which a crowd is due, and how many that are: a million fields that end at
+    /// once are passed over as one when those that are over are counted.
+    crowds: BTreeMap<i64, usize>,
+    /// Whoever watches the hash knows of all that was over at this moment.
+    reported_ms: i64,
 }
 
 impl Deadlines {
     fn add(&mut self, due: Due) {
         *self.fields.entry(due).or_insert(0) += 1;
         self.len += 1;
+        let at_ms = due.at_ms();
+        if let Some(crowd) = self.crowds.get_mut(&at_ms) {
+            *crowd += 1;
+        } else {
+            let crowd = self.between(at_ms, at_ms.saturating_add(1));
+            if crowd >= CROWD_FIELDS_MIN {
+                self.crowds.insert(at_ms, crowd);
+            }
+        }
     }
 
     fn remove(&mut self, due: Due) {
-        if let Some(count) = self.fields.get_mut(&due) {
-            *count -= 1;
-            if *count == 0 {
-                self.fields.remove(&due);
+        let Some(count) = self.fields.get_mut(&due) else { return };
+        *count -= 1;
+        if *count == 0 {
+            self.fields.remove(&due);
+        }
+        self.len -= 1;
+        if let Some(crowd) = self.crowds.get_mut(&due.at_ms()) {
+            *crowd -= 1;
+            if *crowd == 0 {
+                self.crowds.remove(&due.at_ms());
             }
-            self.len -= 1;
+        }
+    }
+
+    /// How many are due from one moment on and before another, counted one by one.
+    fn between(&self, from_ms: i64, until_ms: i64) -> usize {
+        let range = self.fields.range(Due::new(from_ms, 0)..Due::new(until_ms, 0));
+        range.map(|(_, count)| *count as usize).sum()
+    }
+
+    /// How many are over at `now_ms`.
+    fn over_len(&self, now_ms: i64) -> usize {
+        let (mut over, mut from_ms) = (0, 0);
+        for (&at_ms, &crowd) in self.crowds.range(..=now_ms) {
+            over += self.between(from_ms, at_ms) + crowd;
+            from_ms = at_ms + 1;
+        }
+        over + self.between(from_ms, now_ms.saturating_add(1).max(from_ms))
+    }
+
+    /// Whether something is over at `now_ms` that was not when this was asked last.
+    fn has_news(&mut self, now_ms: i64) -> bool {
+        let before_ms = std::mem::replace(&mut self.reported_ms, now_ms);
+        // A clock that was set back has told of moments that are yet to come.
+        before_ms > now_ms || {
+            let news = Due::new(before_ms + 1, 0)..=Due::new(now_ms, u32::MAX);
+            before_ms < now_ms && self.fields.range(news).next().is_some()
         }
     }
 
     /// Bytes on the heap, about: nodes of eleven, which are two thirds full.
     fn memory_bytes(&self) -> usize {
-        self.fields.len() * (size_of::<Due>() + size_of::<u32>()) * 3 / 2
+        let crowds = self.crowds.len() * (size_of::<i64>() + size_of::<usize>());
+        (self.fields.len() * (size_of::<Due>() + size_of::<u32>()) + crowds) * 3 / 2
     }
 }
 
@@ -218,9 +267,20 @@ impl LargeHash {
 
     /// How many of its fields are over at `now_ms`.
     pub(super) fn over_len(&self, now_ms: i64) -> usize {
-        let deadlines = self.deadlines.iter().flat_map(|deadlines| &deadlines.fields);
-        let over = deadlines.take_while(|(due, _)| due.at_ms() <= now_ms);
-        over.map(|(_, count)| *count as usize).sum()
+        self.deadlines.as_ref().map_or(0, |deadlines| deadlines.over_len(now_ms))
+    }
+
+    /// Whether a field is over at `now_ms` that no one who watches the hash was told of.
+    pub(super) fn has_news(&mut self, now_ms: i64) -> bool {
+        self.deadlines.as_mut().is_some_and(|deadlines| deadlines.has_news(now_ms))
+    }
+
+    /// Removes a field if it is over at `now_ms`; whether it was.
+    pub(super) fn remove_over(&mut self, name: Element<'_>, now_ms: i64) -> bool {
+        let is_over = |at_ms: i64| at_ms <= now_ms;
+        self.bound().is_some_and(is_over)
+            && self.deadline(name).flatten().is_some_and(is_over)
+            && self.remove(name)
     }
 
     /// Removes up to `budget` fields that are over at `now_ms`, and shows their names; how many

@@ -67,6 +67,8 @@ pub fn is_over(view: &View<'_, Object>, now_ms: i64) -> bool {
 pub struct Purged {
     pub fields: usize,
     pub is_empty: bool,
+    /// Some of what is over was not before: those who watch the hash are to be told.
+    pub is_news: bool,
 }
 
 /// Removes fields that are over at `now_ms`, about `budget` of them if the hash is large, and shows
@@ -77,8 +79,9 @@ pub(crate) fn purge(
     visit: &mut dyn FnMut(Element<'_>),
 ) -> Purged {
     if let Some(Object::Hash(hash)) = entry.object_mut() {
+        let is_news = hash.has_news(now_ms);
         let fields = hash.purge((now_ms, budget), visit);
-        return Purged { fields, is_empty: hash.is_empty() };
+        return Purged { fields, is_empty: hash.is_empty(), is_news };
     }
     let View::Packed(tag, bytes) = entry.value() else { return Purged::default() };
     if tag != Form::Expiring.tag() {
@@ -95,7 +98,16 @@ pub(crate) fn purge(
     } else {
         entry.set_packed(tag, &kept);
     }
-    Purged { fields: before - left, is_empty: left == 0 }
+    Purged { fields: before - left, is_empty: left == 0, is_news: before > left }
+}
+
+/// Hidden fields that an edit has come across.
+#[derive(Debug, Default)]
+pub(crate) struct Reclaimed {
+    /// Those that were removed because they were to be edited.
+    pub names: Vec<Box<[u8]>>,
+    /// Those that go with the hash, for nothing else is left of it; else 0.
+    pub rest: usize,
 }
 
 /// A hash in its entry, to be changed. One that is left empty is for the caller to remove.
@@ -103,6 +115,10 @@ pub struct HashEntry<'e, 't> {
     entry: &'e mut EntryMut<'t, Object>,
     limits: HashLimits,
     hasher: KeyHasher,
+    /// Fields that expire at this moment or before are not there for whoever edits.
+    now_ms: i64,
+    /// The names of those that went because they were to be edited.
+    reclaimed: Vec<Box<[u8]>>,
 }
 
 impl<'e, 't> HashEntry<'e, 't> {
@@ -112,14 +128,47 @@ impl<'e, 't> HashEntry<'e, 't> {
         (limits, hasher): (HashLimits, KeyHasher),
     ) -> Result<Self, WrongType> {
         match of_view(entry.value()) {
-            Some(_) => Ok(HashEntry { entry, limits, hasher }),
+            Some(_) => {
+                Ok(HashEntry { entry, limits, hasher, now_ms: i64::MIN, reclaimed: Vec::new() })
+            }
             None => Err(WrongType),
         }
     }
 
+    /// The same hash without the fields that expire at this moment or before.
+    #[inline]
+    pub fn hiding(self, now_ms: i64) -> Self {
+        HashEntry { now_ms, ..self }
+    }
+
     #[inline]
     pub fn view(&self) -> HashRef<'_> {
+        self.stored().hiding(self.now_ms)
+    }
+
+    #[inline]
+    fn stored(&self) -> HashRef<'_> {
         of_view(self.entry.value()).expect("it was a hash when this was made, and stays one")
+    }
+
+    /// What has become of hidden fields.
+    #[inline]
+    pub(crate) fn reclaimed(self) -> Reclaimed {
+        let view = self.view();
+        let is_rest_hidden = view.hides_some() && view.is_empty();
+        let rest = if is_rest_hidden { view.stored_len() } else { 0 };
+        Reclaimed { names: self.reclaimed, rest }
+    }
+
+    /// Removes a field that is only hidden: what is done with its name begins anew.
+    #[inline]
+    fn remove_hidden(&mut self, name: Element<'_>) {
+        let now_ms = self.now_ms;
+        if let Some(Object::Hash(hash)) = self.entry.object_mut()
+            && hash.remove_over(name, now_ms)
+        {
+            self.reclaimed.push(name.with_bytes(|text| Box::from(text)));
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -159,6 +208,7 @@ impl<'e, 't> HashEntry<'e, 't> {
             form = None;
         }
         let Some(mut form) = form else {
+            self.remove_hidden(pair.0);
             let limits = self.limits;
             let hash = self.large();
             let is_new = hash.set(pair, lease);
@@ -244,7 +294,10 @@ impl<'e, 't> HashEntry<'e, 't> {
     #[inline]
     pub fn remove(&mut self, name: &[u8]) -> bool {
         let name = Element::parse(name);
-        let Some(form) = self.form() else { return self.large().remove(name) };
+        let Some(form) = self.form() else {
+            self.remove_hidden(name);
+            return self.large().remove(name);
+        };
         let mut blob = self.entry.blob().expect("a packed value is bytes");
         let is_removed = packed::remove(&mut blob, form, name);
         self.settle(form);

@@ -6,11 +6,8 @@
 use super::*;
 use crate::host::{Process, ProcessHost};
 use crate::service::RussetService;
-use russet_base::clock::SystemClock;
-use russet_base::hash::KeyHasher;
 use russet_commands::config::Config;
-use russet_commands::node::Node;
-use russet_engine::keyspace::Keyspace;
+use russet_embedded::Engine;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Instant;
@@ -23,17 +20,16 @@ const WAIT: Duration = Duration::from_secs(30);
 
 type RussetFleet = Arc<Fleet<RussetService>>;
 
-fn start() -> (RussetFleet, SocketAddr) {
-    let keyspace = Keyspace::new(64, 16, KeyHasher::with_seed(7));
+fn start() -> (Engine, RussetFleet, SocketAddr) {
     let host = Box::new(ProcessHost(Arc::new(Process::default())));
-    let clock = Arc::new(SystemClock::new());
-    let node = Arc::new(Node::new(Config::default(), keyspace, clock, host));
+    let engine = Engine::with_host(Config::default(), host).unwrap();
+    let node = engine.node().clone();
     let fleet = Fleet::start(Arc::new(RussetService { node }), 1..=LOOPS).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     listener.set_nonblocking(true).unwrap();
     fleet.listen(vec![Listener::Tcp(mio::net::TcpListener::from_std(listener))]);
-    (fleet, address)
+    (engine, fleet, address)
 }
 
 struct Caller {
@@ -121,7 +117,7 @@ fn open_and_close(fleet: &RussetFleet, address: SocketAddr) {
 /// open and close and connections move between them in the middle of their pipelines.
 #[test]
 fn every_reply_comes_while_connections_move() {
-    let (fleet, address) = start();
+    let (_engine, fleet, address) = start();
     // Who listens stays where it is: here, the first loop.
     let mut listener = Caller::connect(address);
     listener.send(b"SUBSCRIBE news\r\n");

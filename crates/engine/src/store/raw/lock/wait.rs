@@ -14,6 +14,8 @@
 use super::super::sync::{self, Moment, Mutex, Ordering};
 use super::{HELD, Locked, Locks, QUEUED, RESERVED, Waiter, Wake};
 use crate::store::shard_set::ShardSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How long a waiter for one shard may be passed by.
@@ -21,6 +23,9 @@ const RESERVE_ONE_AFTER_MICROS: u64 = 1_000;
 /// How long a waiter for several shards tries to find all of them free. A reservation keeps others
 /// waiting for calls on keys that they don't name, so it is a later resort.
 const RESERVE_SEVERAL_AFTER_MICROS: u64 = 20_000;
+
+/// When a waiter reserved, counted: the smaller, the older.
+type Ticket = u64;
 
 /// The shards that one waiter has reserved.
 struct Reservation {
@@ -30,29 +35,84 @@ struct Reservation {
     is_woken: bool,
 }
 
-/// All reservations, the oldest first. RESERVED is set and cleared under this lock only.
-pub(super) struct Reservations(Mutex<Vec<Reservation>>);
+/// All reservations, by age and by shard: there may be one for each client, and each looks for its
+/// own and for the oldest of its shards.
+#[derive(Default)]
+struct Table {
+    by_age: BTreeMap<Ticket, Reservation>,
+    of_shard: BTreeMap<usize, BTreeSet<Ticket>>,
+    last: Ticket,
+}
+
+impl Table {
+    /// A reservation of no shard yet, younger than all others.
+    fn enter(&mut self, waiter: &Waiter) -> Ticket {
+        self.last += 1;
+        let (waiter, shards) = (waiter.clone(), ShardSet::EMPTY);
+        self.by_age.insert(self.last, Reservation { waiter, shards, is_woken: false });
+        self.last
+    }
+
+    /// Takes a reservation out; the shards that it was of.
+    fn remove(&mut self, ticket: Ticket) -> ShardSet {
+        let Some(taken) = self.by_age.remove(&ticket) else { return ShardSet::EMPTY };
+        for index in taken.shards.iter() {
+            if let Entry::Occupied(mut tickets) = self.of_shard.entry(index) {
+                tickets.get_mut().remove(&ticket);
+                if tickets.get().is_empty() {
+                    tickets.remove();
+                }
+            }
+        }
+        taken.shards
+    }
+
+    fn add_shard(&mut self, ticket: Ticket, index: usize) {
+        if let Some(reservation) = self.by_age.get_mut(&ticket) {
+            reservation.shards.insert(index);
+            self.of_shard.entry(index).or_default().insert(ticket);
+        }
+    }
+
+    fn has_shard(&self, ticket: Ticket, index: usize) -> bool {
+        self.by_age.get(&ticket).is_some_and(|of| of.shards.contains(index))
+    }
+
+    fn oldest_of(&self, index: usize) -> Option<Ticket> {
+        self.of_shard.get(&index)?.first().copied()
+    }
+
+    /// The oldest who has reserved a shard after `ticket`.
+    fn next_of(&self, index: usize, ticket: Ticket) -> Option<&Waiter> {
+        let next = self.of_shard.get(&index)?.range(ticket + 1..).next()?;
+        self.by_age.get(next).map(|reservation| &reservation.waiter)
+    }
+}
+
+/// All reservations. RESERVED is set and cleared under this lock only.
+pub(super) struct Reservations(Mutex<Table>);
 
 impl Default for Reservations {
     fn default() -> Self {
-        Reservations(Mutex::new(Vec::new()))
+        Reservations(Mutex::new(Table::default()))
     }
 }
 
 impl Reservations {
-    fn list(&self) -> sync::MutexGuard<'_, Vec<Reservation>> {
+    fn table(&self) -> sync::MutexGuard<'_, Table> {
         self.0.lock().unwrap_or_else(|poison| poison.into_inner())
     }
 
     /// Wakes the oldest who has reserved a shard, once until it looks.
     pub fn wake_oldest(&self, index: usize) {
-        let mut list = self.list();
-        let oldest = list.iter_mut().find(|other| other.shards.contains(index));
+        let mut table = self.table();
+        let oldest = table.oldest_of(index);
+        let oldest = oldest.and_then(|ticket| table.by_age.get_mut(&ticket));
         let waiter = oldest.filter(|oldest| !oldest.is_woken).map(|oldest| {
             oldest.is_woken = true;
             oldest.waiter.clone()
         });
-        drop(list);
+        drop(table);
         if let Some(waiter) = waiter {
             waiter.wake();
         }
@@ -60,9 +120,9 @@ impl Reservations {
 
     /// All who have reserved a shard.
     pub fn all_of(&self, index: usize) -> Vec<Waiter> {
-        let list = self.list();
-        let of_shard = list.iter().filter(|other| other.shards.contains(index));
-        of_shard.map(|other| other.waiter.clone()).collect()
+        let table = self.table();
+        let tickets = table.of_shard.get(&index).into_iter().flatten();
+        tickets.filter_map(|ticket| Some(table.by_age.get(ticket)?.waiter.clone())).collect()
     }
 }
 
@@ -73,24 +133,25 @@ pub struct Wait<T> {
     since: Option<Moment>,
     /// The shard in whose queue it is.
     queued: Option<usize>,
-    has_reserved: bool,
+    /// Its reservation.
+    ticket: Option<Ticket>,
 }
 
 #[cfg(test)]
 impl<T> Wait<T> {
     pub fn has_reserved(&self) -> bool {
-        self.has_reserved
+        self.ticket.is_some()
     }
 
     /// How many waiters have reserved shards, this one included.
     pub fn reservations(&self) -> usize {
-        self.locks.reservations.list().len()
+        self.locks.reservations.table().by_age.len()
     }
 }
 
 impl<T> Wait<T> {
     pub fn new(locks: Arc<Locks<T>>, wake: Arc<dyn Wake>) -> Self {
-        Wait { locks, waiter: wake, since: None, queued: None, has_reserved: false }
+        Wait { locks, waiter: wake, since: None, queued: None, ticket: None }
     }
 
     /// Tries to lock all of `wanted`; on failure it will be woken when that is worth another try.
@@ -103,7 +164,7 @@ impl<T> Wait<T> {
         may_reserve: bool,
     ) -> Option<Locked<'a, T>> {
         assert!(std::ptr::eq(locks, &*self.locks), "a wait belongs to one keyspace");
-        if may_reserve && (self.has_reserved || self.is_old(wanted)) {
+        if may_reserve && (self.ticket.is_some() || self.is_old(wanted)) {
             self.leave_queue();
             return self.poll_reserving(locks, wanted);
         }
@@ -151,40 +212,34 @@ impl<T> Wait<T> {
         locks: &'a Locks<T>,
         wanted: &ShardSet,
     ) -> Option<Locked<'a, T>> {
-        let mut list = locks.reservations.list();
-        let own = |other: &Reservation| Arc::ptr_eq(&other.waiter, &self.waiter);
-        let at = list.iter().position(own).unwrap_or_else(|| {
-            let (waiter, shards) = (self.waiter.clone(), ShardSet::EMPTY);
-            list.push(Reservation { waiter, shards, is_woken: false });
-            list.len() - 1
-        });
-        self.has_reserved = true;
-        if !list[at].shards.is_subset(wanted) {
-            // The call needs other shards than it did.
-            drop(list);
-            self.give_up_reserved();
-            return self.poll_reserving(locks, wanted);
+        let mut table = locks.reservations.table();
+        let ticket = *self.ticket.get_or_insert_with(|| table.enter(&self.waiter));
+        if let Some(own) = table.by_age.get_mut(&ticket) {
+            if !own.shards.is_subset(wanted) {
+                // The call needs other shards than it did.
+                drop(table);
+                self.give_up_reserved();
+                return self.poll_reserving(locks, wanted);
+            }
+            own.is_woken = false;
         }
-        list[at].is_woken = false;
-        let (older, rest) = list.split_at_mut(at);
-        let of_older = older.iter().fold(ShardSet::EMPTY, |all, other| all.union(&other.shards));
         let mut wakes = Vec::new();
         let locked = loop {
-            if reserve_busy(locks, wanted, &of_older, &mut rest[0].shards) {
+            if reserve_busy(locks, wanted, &mut table, ticket) {
                 break None;
             }
             // None was busy, but one may be taken before we come to it: then look once more.
-            let locked = lock_all_or_none(locks, wanted, &rest[1..], &mut wakes);
+            let locked = lock_all_or_none(locks, wanted, (&table, ticket), &mut wakes);
             if locked.is_some() {
                 break locked;
             }
         };
         if locked.is_some() {
-            let taken = list.remove(at);
-            self.has_reserved = false;
-            wakes.extend(clear_reserved(locks, &list, &taken.shards));
+            self.ticket = None;
+            let taken = table.remove(ticket);
+            wakes.extend(clear_reserved(locks, &table, &taken));
         }
-        drop(list);
+        drop(table);
         wakes.iter().for_each(|wake| wake.wake());
         locked
     }
@@ -203,45 +258,38 @@ impl<T> Wait<T> {
     }
 
     fn give_up_reserved(&mut self) {
-        if !std::mem::take(&mut self.has_reserved) {
-            return;
-        }
-        let mut list = self.locks.reservations.list();
-        let at = list.iter().position(|other| Arc::ptr_eq(&other.waiter, &self.waiter));
-        let Some(given_up) = at.map(|at| list.remove(at)) else { return };
-        let wakes = clear_reserved(&self.locks, &list, &given_up.shards);
-        drop(list);
+        let Some(ticket) = self.ticket.take() else { return };
+        let mut table = self.locks.reservations.table();
+        let given_up = table.remove(ticket);
+        let wakes = clear_reserved(&self.locks, &table, &given_up);
+        drop(table);
         wakes.iter().for_each(|wake| wake.wake());
     }
 }
 
 /// Reserves the shards that are held, or an older waiter's. False if there is none, now.
-fn reserve_busy<T>(
-    locks: &Locks<T>,
-    wanted: &ShardSet,
-    of_older: &ShardSet,
-    reserved: &mut ShardSet,
-) -> bool {
+fn reserve_busy<T>(locks: &Locks<T>, wanted: &ShardSet, table: &mut Table, ticket: Ticket) -> bool {
     let mut has_busy = false;
     for index in wanted.iter() {
         let lock = &locks.locks[index];
-        let is_busy = || of_older.contains(index) || lock.state.load(Ordering::Acquire) & HELD != 0;
-        if is_busy() && !reserved.contains(index) {
+        let is_of_older = table.oldest_of(index).is_some_and(|oldest| oldest < ticket);
+        let is_busy = || is_of_older || lock.state.load(Ordering::Acquire) & HELD != 0;
+        if is_busy() && !table.has_shard(ticket, index) {
             lock.state.fetch_or(RESERVED, Ordering::AcqRel);
-            reserved.insert(index);
+            table.add_shard(ticket, index);
         }
         // Asked once more: if it is busy still, then whoever unlocks it sees the reservation.
-        has_busy |= reserved.contains(index) && is_busy();
+        has_busy |= table.has_shard(ticket, index) && is_busy();
     }
     has_busy
 }
 
 /// Locks all of `wanted`, reserved or not. On failure nothing stays locked, and those who must be
-/// woken for that are added to `wakes`; `younger` are the reservations behind the caller's.
+/// woken for that are added to `wakes`.
 fn lock_all_or_none<'a, T>(
     locks: &'a Locks<T>,
     wanted: &ShardSet,
-    younger: &[Reservation],
+    (table, ticket): (&Table, Ticket),
     wakes: &mut Vec<Waiter>,
 ) -> Option<Locked<'a, T>> {
     let mut held = ShardSet::EMPTY;
@@ -258,8 +306,8 @@ fn lock_all_or_none<'a, T>(
     for index in held.iter() {
         let lock = &locks.locks[index];
         let before = lock.state.fetch_and(!HELD, Ordering::Release);
-        match younger.iter().find(|other| other.shards.contains(index)) {
-            Some(next) => wakes.push(next.waiter.clone()),
+        match table.next_of(index, ticket) {
+            Some(next) => wakes.push(next.clone()),
             None if before & QUEUED != 0 => wakes.extend(lock.first_in_queue()),
             None => {}
         }
@@ -267,13 +315,13 @@ fn lock_all_or_none<'a, T>(
     None
 }
 
-/// Takes a reservation that is no longer in `list` off its shards. Who may take one of them now and
+/// Takes a reservation that is no longer in the table off its shards. Who may take one of them now and
 /// would not hear of it otherwise.
-fn clear_reserved<T>(locks: &Locks<T>, list: &[Reservation], shards: &ShardSet) -> Vec<Waiter> {
+fn clear_reserved<T>(locks: &Locks<T>, table: &Table, shards: &ShardSet) -> Vec<Waiter> {
     let mut wakes = Vec::new();
     for index in shards.iter() {
         let lock = &locks.locks[index];
-        let next = list.iter().find(|other| other.shards.contains(index));
+        let next = table.next_of(index, 0);
         let before = match next {
             Some(_) => lock.state.load(Ordering::Acquire),
             None => lock.state.fetch_and(!RESERVED, Ordering::AcqRel),
@@ -282,7 +330,7 @@ fn clear_reserved<T>(locks: &Locks<T>, list: &[Reservation], shards: &ShardSet) 
             continue;
         }
         match next {
-            Some(next) => wakes.push(next.waiter.clone()),
+            Some(next) => wakes.push(next.clone()),
             None if before & QUEUED != 0 => wakes.extend(lock.first_in_queue()),
             None => {}
         }
@@ -294,5 +342,56 @@ impl<T> Drop for Wait<T> {
     fn drop(&mut self) {
         self.leave_queue();
         self.give_up_reserved();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use russet_base::Random;
+
+    struct Nobody;
+
+    impl Wake for Nobody {
+        fn wake(&self) {}
+    }
+
+    /// The reservations were one list, walked from its oldest by each of ten thousand waiters at
+    /// each look. The table that took its place finds the same ones.
+    #[test]
+    fn reservations_are_found_as_in_a_list() {
+        let mut random = Random::from_seed(11);
+        let mut table = Table::default();
+        let mut list: Vec<(Ticket, Waiter, ShardSet)> = Vec::new();
+        for _ in 0..5_000 {
+            let index = random.below(6) as usize;
+            let at = random.below(list.len().max(1) as u64) as usize;
+            match random.below(4) {
+                0 => {
+                    let waiter: Waiter = Arc::new(Nobody);
+                    list.push((table.enter(&waiter), waiter, ShardSet::EMPTY));
+                }
+                1 if !list.is_empty() => {
+                    let (ticket, _, shards) = list.remove(at);
+                    assert!(table.remove(ticket) == shards);
+                }
+                _ if !list.is_empty() => {
+                    list[at].2.insert(index);
+                    table.add_shard(list[at].0, index);
+                }
+                _ => {}
+            }
+            let mut of_shard = list.iter().filter(|(_, _, shards)| shards.contains(index));
+            assert_eq!(table.oldest_of(index), of_shard.clone().next().map(|(ticket, ..)| *ticket));
+            let Some((after, ..)) = list.get(at) else { continue };
+            let next = of_shard.find(|(ticket, ..)| ticket > after).map(|(_, waiter, _)| waiter);
+            match (table.next_of(index, *after), next) {
+                (Some(found), Some(expected)) => assert!(Arc::ptr_eq(found, expected)),
+                (found, expected) => assert_eq!(found.is_some(), expected.is_some()),
+            }
+            assert_eq!(table.has_shard(*after, index), list[at].2.contains(index));
+        }
+        list.iter().for_each(|(ticket, ..)| drop(table.remove(*ticket)));
+        assert!(table.by_age.is_empty() && table.of_shard.is_empty());
     }
 }

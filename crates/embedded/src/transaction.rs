@@ -1,0 +1,70 @@
+//! A transaction that looks before it writes: WATCH, reads, MULTI, writes, EXEC, and again if
+//! someone came in between.
+
+use crate::client::Client;
+use crate::command::Cmd;
+use crate::convert::FromValue;
+use crate::error::Error;
+use crate::pipeline::Commands;
+use russet_protocol::Value;
+
+/// One try of [`Client::transaction`]: what is called here runs at once and can be looked at; what
+/// is queued runs at the end, all of it or, if a watched key has changed, nothing.
+#[derive(Debug)]
+pub struct Transaction<'c> {
+    client: &'c mut Client,
+    queued: Commands,
+}
+
+impl Transaction<'_> {
+    /// Runs a command now, before the transaction: a read, as a rule.
+    pub fn call(&mut self, args: impl IntoIterator<Item: AsRef<[u8]>>) -> Result<Value, Error> {
+        self.client.call(args)
+    }
+
+    /// As [`Transaction::call`], with the reply as a Rust type.
+    pub fn query<T: FromValue>(
+        &mut self,
+        args: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) -> Result<T, Error> {
+        self.client.query(args)
+    }
+
+    /// Adds a command to the transaction.
+    pub fn queue(&mut self, cmd: Cmd) {
+        self.queued.push(&cmd);
+    }
+}
+
+pub(crate) fn run<T>(
+    client: &mut Client,
+    watched: impl IntoIterator<Item: AsRef<[u8]>>,
+    mut body: impl FnMut(&mut Transaction<'_>) -> Result<T, Error>,
+) -> Result<(T, Vec<Value>), Error> {
+    let keys = watched.into_iter().map(|key| key.as_ref().to_vec());
+    let watch: Vec<Vec<u8>> = std::iter::once(b"WATCH".to_vec()).chain(keys).collect();
+    loop {
+        if watch.len() > 1 {
+            client.call(&watch)?;
+        }
+        let mut queued = Commands::default();
+        queued.set_atomic();
+        let mut transaction = Transaction { client: &mut *client, queued };
+        let outcome = body(&mut transaction);
+        let queued = transaction.queued;
+        let tried = outcome.and_then(|value| Ok((value, queued.run(client)?)));
+        match tried {
+            Ok(done) => {
+                // With nothing queued there was no EXEC to end the watch.
+                client.discard();
+                return Ok(done);
+            }
+            // Whoever changed the key has come a step further, so this can't go on in vain.
+            Err(Error::Aborted) => {}
+            Err(error) => {
+                client.discard();
+                return Err(error);
+            }
+        }
+    }
+}
