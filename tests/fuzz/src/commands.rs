@@ -1,5 +1,6 @@
-//! Sequences of commands, made up from the catalog, of a few clients in one process: none panics,
-//! every reply is whole, and what the commands say about the data agrees.
+//! Sequences of commands, made up from the catalog, of a few clients in one process, alone and in
+//! pipelines: none panics, each call has one whole reply, what is refused leaves the data as it
+//! was, and what the commands say about the data agrees.
 
 use crate::source::Source;
 use crate::stage::Stage;
@@ -14,6 +15,8 @@ const GUESTS: usize = 3;
 const DATABASES: usize = 16;
 /// Calls between two looks at the data.
 const CALLS_PER_LOOK: usize = 64;
+/// Calls of one pipeline: more than one batch holds.
+const PIPELINED_MAX: usize = 80;
 /// Calls of one run: a longer one finds no more and takes longer to repeat.
 const CALLS_MAX: usize = 2000;
 
@@ -32,24 +35,45 @@ pub fn check(bytes: &[u8]) {
         .collect();
     let mut source = Source::new(bytes);
     let mut stage = Stage::new(GUESTS);
-    let mut calls = 0;
-    while !source.is_empty() && calls < CALLS_MAX {
+    let (mut calls_made, mut next_look) = (0, CALLS_PER_LOOK);
+    while !source.is_empty() && calls_made < CALLS_MAX {
         let who = source.below(GUESTS);
         match source.below(32) {
             0 => stage.clock.advance_ms(1 + source.below(5000) as u64),
             1 => stage.time_out(who),
             2 if source.one_in(8) => stage.replace(who),
+            3..=5 => {
+                let count = 2 + source.below(PIPELINED_MAX - 1);
+                let calls: Vec<_> =
+                    (0..count).map(|_| pipelined(&mut source, &commands, &with_keys)).collect();
+                stage.pipeline(who, &calls);
+                calls_made += count;
+            }
             choice => {
-                let among = if choice < 8 { &commands } else { &with_keys };
+                let among = if choice < 9 { &commands } else { &with_keys };
                 stage.run(who, &words::call(&mut source, among));
             }
         }
-        calls += 1;
-        if calls % CALLS_PER_LOOK == 0 {
+        calls_made += 1;
+        if calls_made >= next_look {
             look(&mut stage);
+            next_look = calls_made + CALLS_PER_LOOK;
         }
     }
     look(&mut stage);
+}
+
+/// A call in a pipeline: often one that can run in a batch with others, at times a transaction's.
+fn pipelined(source: &mut Source, all: &[Command], with_keys: &[Command]) -> Vec<Vec<u8>> {
+    const FREQUENT: &[Command] =
+        &[Command::Get, Command::Set, Command::Incr, Command::Hset, Command::Hget, Command::Rpush];
+    match source.below(16) {
+        0 => vec![b"MULTI".to_vec()],
+        1 => vec![b"EXEC".to_vec()],
+        2 => words::call(source, all),
+        3..=8 => words::call(source, FREQUENT),
+        _ => words::call(source, with_keys),
+    }
 }
 
 /// The clock stands still while this asks, so no key expires between two questions.

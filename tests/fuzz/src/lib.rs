@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod commands;
+mod pipeline;
 pub mod request;
 pub mod scripts;
 mod source;

@@ -11,7 +11,7 @@ use russet_catalog::spec::Shape;
 
 use super::expect::{self, Saved};
 use super::file::{Case, Step, Verb, WireFile, version_numbers};
-use super::shapes::{Awaited, fits, shape_of};
+use super::shapes::{Awaited, check, shape_of};
 use super::spelling;
 use super::words::{expand, quote, split};
 use crate::client::{Client, ReadError, Reply, Resp};
@@ -63,7 +63,7 @@ pub struct Report {
     pub run: usize,
     pub skipped: usize,
     pub failures: Vec<Failure>,
-    /// What RESP3 replies of Russet looked like.
+    /// What replies of Russet looked like.
     pub shapes: Vec<(Command, Shape)>,
 }
 
@@ -399,15 +399,13 @@ impl<'a> Talk<'a> {
         let reply = connection.client.read(wait).map_err(|error| error.to_string())?;
         let reply = if is_redis { spelling::of_redis(reply) } else { reply };
         connection.awaits_reply = false;
-        let answered = connection.awaited.answered(&reply).filter(|_| connection.resp == Resp::V3);
+        let answered = connection.awaited.answered(&reply).map(|call| (call, connection.resp));
         if let Some(resp) = connection.switching.take().filter(|_| !reply.is_error()) {
             connection.resp = resp;
         }
-        if let (Some(command), Kind::Russet) = (answered, self.endpoint.kind) {
-            let shape = command.spec().reply;
-            if !fits(shape, &reply) {
-                let (reply, name) = (expect::print(&reply), command.full_name());
-                return Err(format!("{reply}, but the catalog says {shape:?} of {name}"));
+        if let (Some((command, resp)), Kind::Russet) = (answered, self.endpoint.kind) {
+            if resp == Resp::V3 {
+                check(command, &reply)?;
             }
             self.shapes.extend(shape_of(&reply).map(|shape| (command, shape)));
         }

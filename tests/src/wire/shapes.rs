@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use russet_catalog::Command;
 use russet_catalog::spec::Shape;
 
+use super::expect;
 use crate::client::Reply;
 
 /// The calls of one connection whose replies are still to come.
@@ -41,7 +42,7 @@ impl Awaited {
     }
 }
 
-/// The shape that this RESP3 reply has; of those that the catalog knows, the narrowest.
+/// The shape that this reply has; of those that the catalog knows, the narrowest.
 pub fn shape_of(reply: &Reply) -> Option<Shape> {
     let known = [
         Shape::Ok,
@@ -77,8 +78,18 @@ pub fn resolve_words(words: &[Vec<u8>]) -> Option<Command> {
     }
 }
 
-/// Whether a RESP3 reply has the shape.
-pub fn fits(shape: Shape, reply: &Reply) -> bool {
+/// An error, if the reply has not the shape that the catalog declares for the command.
+pub fn check(command: Command, reply: &Reply) -> Result<(), String> {
+    let shape = command.spec().reply;
+    if fits(shape, reply) {
+        return Ok(());
+    }
+    let (reply, name) = (expect::print(reply), command.full_name());
+    Err(format!("{reply}, but the catalog says {shape:?} of {name}"))
+}
+
+/// Whether a reply has the shape.
+fn fits(shape: Shape, reply: &Reply) -> bool {
     match shape {
         Shape::Ok => matches!(reply, Reply::Status(text) if text == b"OK"),
         Shape::Status => matches!(reply, Reply::Status(_)),
@@ -86,7 +97,7 @@ pub fn fits(shape: Shape, reply: &Reply) -> bool {
         Shape::Bulk => matches!(reply, Reply::Bulk(_)),
         Shape::Double => matches!(reply, Reply::Double(_)),
         Shape::Boolean => matches!(reply, Reply::Bool(_)),
-        Shape::Null => matches!(reply, Reply::Null),
+        Shape::Null => matches!(reply, Reply::Null | Reply::NullBulk | Reply::NullArray),
         Shape::Array => matches!(reply, Reply::Array(_)),
         Shape::Map => matches!(reply, Reply::Map(_)),
         Shape::Set => matches!(reply, Reply::Set(_)),

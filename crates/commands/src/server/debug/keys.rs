@@ -118,13 +118,19 @@ fn digest(ctx: &mut Ctx) -> Outcome {
             if held.iter().all(|shard| keys.shard(*shard).table(db).is_empty()) {
                 return;
             }
-            digest.mix_database(db);
+            // A database counts by its first key that is not over: others may lie in the table.
+            let mut is_mixed = false;
             for shard in held {
                 keys.expire_fields_of(shard);
                 let mut cursor = Cursor::START;
                 let now_ms = keys.now.0;
                 loop {
-                    let mut add = |entry: EntryRef<'_, Object>| digest.add_entry(&entry, now_ms);
+                    let mut add = |entry: EntryRef<'_, Object>| {
+                        if !std::mem::replace(&mut is_mixed, true) {
+                            digest.mix_database(db);
+                        }
+                        digest.add_entry(&entry, now_ms);
+                    };
                     cursor = keys.scan(shard, cursor, &mut add);
                     if cursor.is_end() {
                         break;
