@@ -1,10 +1,11 @@
-//! All the shards together: which shard a key lives in, locking, and the housekeeping that walks
-//! shard by shard.
+//! All the shards together: locking, and the housekeeping that walks shard by shard. Which shard a
+//! key lives in is decided in `placement`.
 
 use crate::access::AccessPolicy;
 use crate::event::EventClasses;
 use crate::keys::{Effects, Keys};
 use crate::once::{OnceRecords, OnceTotals};
+use crate::placement::Placement;
 use crate::reclaim::Reclaimer;
 use crate::shard::{Shard, ShardGauges};
 use crate::store::raw::lock::{Locked, LockedOne, Locks, Wait, Wake};
@@ -12,8 +13,7 @@ use crate::store::raw::table::{Blocks, PagePool, Table};
 use crate::store::shard_set::ShardSet;
 use crate::value::Object;
 use russet_base::clock::UnixMillis;
-use russet_base::hash::{KeyHasher, hash_tag};
-use russet_base::limits::SHARDS_MAX;
+use russet_base::hash::KeyHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -38,8 +38,7 @@ pub struct Keyspace {
     locks: Arc<Locks<Shard>>,
     gauges: Box<[ShardGauges]>,
     once: Arc<OnceTotals>,
-    hasher: KeyHasher,
-    shard_mask: u64,
+    placement: Placement,
     databases: usize,
     pool: Arc<PagePool>,
     reclaimer: Reclaimer,
@@ -50,9 +49,10 @@ pub struct Keyspace {
 }
 
 impl Keyspace {
-    /// `shards` is rounded up to a power of two, at most [`SHARDS_MAX`].
+    /// `shards` is rounded up: see [`Keyspace::shards`].
     pub fn new(shards: usize, databases: usize, hasher: KeyHasher) -> Self {
-        let shards = shards.clamp(1, SHARDS_MAX).next_power_of_two();
+        let placement = Placement::new(shards, hasher);
+        let shards = placement.shards();
         let pool = Arc::new(PagePool::new());
         let slabs: Vec<_> = (0..shards.div_ceil(SHARDS_PER_SLAB))
             .map(|_| Arc::new(Blocks::new(pool.clone())))
@@ -65,8 +65,7 @@ impl Keyspace {
             locks: Arc::new(Locks::new((0..shards).map(shard))),
             once: once.clone(),
             gauges: (0..shards).map(|_| ShardGauges::new(databases)).collect(),
-            hasher,
-            shard_mask: shards as u64 - 1,
+            placement,
             databases,
             pool,
             reclaimer: Reclaimer::start(),
@@ -87,21 +86,27 @@ impl Keyspace {
 
     /// What keys are hashed with, and the members of large collections.
     pub fn hasher(&self) -> KeyHasher {
-        self.hasher
+        self.placement.hasher()
     }
 
     pub fn all_shards(&self) -> ShardSet {
         ShardSet::first(self.locks.len())
     }
 
-    /// A key's shard comes from its hash tag, so that keys which belong together share one.
+    /// Where a key lives. What decides it is known to [`crate::placement`] alone.
     #[inline]
     pub fn place(&self, key: &[u8]) -> Place {
-        let hash = self.hasher.hash(key);
-        let tag = hash_tag(key);
-        let shard_hash = if tag.len() == key.len() { hash } else { self.hasher.hash(tag) };
-        // Bits that neither the directory (the top) nor the fingerprint (the bottom) uses.
-        Place { shard: ((shard_hash >> 16) & self.shard_mask) as u16, hash }
+        self.placement.place(key)
+    }
+
+    /// The only shard in which keys that match can be, if there is one.
+    pub fn shard_of_pattern(&self, pattern: &[u8]) -> Option<usize> {
+        self.placement.shard_of_pattern(pattern)
+    }
+
+    /// The only shard in which keys that begin so can be, if there is one.
+    pub fn shard_of_prefix(&self, prefix: &[u8]) -> Option<usize> {
+        self.placement.shard_of_prefix(prefix)
     }
 
     #[inline]
@@ -190,9 +195,6 @@ impl Keyspace {
         self.gauges.iter().map(ShardGauges::pooled_bytes).sum()
     }
 
-    pub fn pool_mapped_bytes(&self) -> usize {
-        self.pool.mapped_bytes()
-    }
 
     /// Has memory ready before a command needs it. For a thread that serves nobody.
     pub fn prepare_memory(&self) {
@@ -205,7 +207,7 @@ impl Keyspace {
 
     /// A number for sampling keys: which one can't be told without the hasher's seed.
     pub fn draw_u64(&self) -> u64 {
-        self.hasher.hash(&self.draws.fetch_add(1, Ordering::Relaxed).to_le_bytes())
+        self.hasher().hash(&self.draws.fetch_add(1, Ordering::Relaxed).to_le_bytes())
     }
 
     /// Which classes of events someone may listen to (`notify-keyspace-events`).

@@ -11,6 +11,7 @@ pub mod keys;
 pub mod keyspace;
 mod lifetime;
 pub mod once;
+pub mod placement;
 pub mod reclaim;
 pub mod shard;
 pub mod store;

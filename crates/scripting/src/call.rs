@@ -112,10 +112,6 @@ impl Call<'_> {
         }
     }
 
-    pub fn number_or(&mut self, position: usize, default: f64) -> Result<f64, Fault> {
-        if self.is_none_or_nil(position) { Ok(default) } else { self.number(position) }
-    }
-
     /// A number without its fraction; one that does not fit becomes the least.
     pub fn integer(&mut self, position: usize) -> Result<i64, Fault> {
         self.number(position).map(number::to_integer)
@@ -274,14 +270,6 @@ impl Call<'_> {
     /// What `tostring` gives.
     pub fn to_string(&mut self, value: Value) -> Result<StrRef, Fault> {
         self.state.text_of(self.host, value)
-    }
-
-    /// The field of a value's metatable.
-    pub fn meta_field(&mut self, value: Value, name: &[u8]) -> Value {
-        match self.state.heap.meta_of(value) {
-            Some(meta) => self.state.heap.field(meta, name),
-            None => Value::Nil,
-        }
     }
 
     /// Declares work done or about to be done; the run may end here.

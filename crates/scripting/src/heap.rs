@@ -279,10 +279,6 @@ impl Heap {
         Ok(())
     }
 
-    pub fn strings_equal(&self, a: StrRef, b: StrRef) -> bool {
-        self.strings.equal(a, b)
-    }
-
     /// Equal without metamethods.
     #[inline]
     pub fn raw_equal(&self, a: Value, b: Value) -> bool {
@@ -489,10 +485,6 @@ impl Heap {
         self.tables.at_mut(table.index()).is_read_only = true;
     }
 
-    /// Lets the host write to a frozen table again.
-    pub fn thaw(&mut self, table: TableRef) {
-        self.tables.at_mut(table.index()).is_read_only = false;
-    }
 
     // Functions and what they share.
 

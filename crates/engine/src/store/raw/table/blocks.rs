@@ -57,16 +57,6 @@ impl Blocks {
         }
     }
 
-    /// Whether less than half of the block's page is in use, so that moving the block elsewhere
-    /// would help to free it.
-    ///
-    /// # Safety
-    /// 1. `memory` is a live block of these, allocated with a size of the same block size.
-    pub(super) unsafe fn is_sparse(&self, memory: NonNull<u8>, bytes: usize) -> bool {
-        let block = block_bytes(bytes);
-        // SAFETY: 1. Blocks up to this size are the slab's, by the contract of this one.
-        block <= SLAB_BLOCK_MAX && unsafe { self.lock().is_sparse(memory, block) }
-    }
 
     /// Gives memory back that was kept for the next block: one page would hold a chunk.
     pub(super) fn trim(&self) {

@@ -268,27 +268,6 @@ impl Core {
         self.objects -= 1;
     }
 
-    /// Moves an entry to a fuller page if its own is mostly empty. Returns whether it moved.
-    pub(super) fn compact(&mut self, place: Place) -> bool {
-        let word = self.word(place);
-        let old = word.entry();
-        let bytes = old.block_bytes();
-        // SAFETY: 1. The entry is live, and its block has the block size of its layout.
-        if !unsafe { self.blocks.is_sparse(old.pointer(), bytes) } {
-            return false;
-        }
-        let block = self.blocks.allocate(bytes);
-        self.allocated += Footprint::of_block(bytes);
-        // SAFETY: 1. Both blocks hold `bytes` bytes and are distinct. 2. The copy is an entry.
-        let entry = unsafe {
-            block.copy_from_nonoverlapping(old.pointer(), bytes);
-            RawEntry::new(block)
-        };
-        self.segment_mut(place.index).replace(place.spot, word.moved_to(entry));
-        // SAFETY: 1. The slot, its only user, has let go of the old block.
-        unsafe { self.release(old) };
-        true
-    }
 
     /// Makes slot, segment and counters agree with an entry's expiry.
     fn mark_expiry(&mut self, place: Place, expiry: Option<i64>) {

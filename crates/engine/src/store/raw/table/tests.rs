@@ -300,34 +300,3 @@ fn tables_of_several_threads_share_blocks() {
     drop(blocks);
     assert_eq!(pool.used_bytes(), 0);
 }
-
-#[test]
-fn compaction_frees_pages_that_random_deletion_left_sparse() {
-    let (mut table, _pool) = table::<u64>();
-    for number in 0..KEYS {
-        put(&mut table, number, None);
-    }
-    for number in 0..KEYS {
-        if !number.is_multiple_of(10) {
-            let key = key(number);
-            drop(table.remove(&key, hash(&key)));
-        }
-    }
-    let sparse = table.blocks().page_bytes();
-    for _ in 0..4 {
-        let mut cursor = table.compact_step(Cursor::START);
-        while !cursor.is_end() {
-            cursor = table.compact_step(cursor);
-        }
-    }
-    table.check();
-    if !cfg!(miri) {
-        let left = table.blocks().page_bytes();
-        assert!(left < sparse / 3, "{left} of {sparse} left");
-    }
-    for number in (0..KEYS).step_by(10) {
-        let key = key(number);
-        let entry = table.find(&key, hash(&key)).expect("kept");
-        assert_eq!(entry.value(), View::Int(number as i64));
-    }
-}
