@@ -11,6 +11,7 @@ use crate::shard::{Shard, ShardGauges};
 use crate::store::raw::lock::{Locked, LockedOne, Locks, Wait, Wake};
 use crate::store::raw::table::{Blocks, PagePool, Table};
 use crate::store::shard_set::ShardSet;
+use crate::used_memory::UsedMemory;
 use crate::value::Object;
 use russet_base::clock::UnixMillis;
 use russet_base::hash::KeyHasher;
@@ -185,16 +186,25 @@ impl Keyspace {
         &self.gauges
     }
 
-    pub(crate) fn publish_gauges(&self, shard: usize, locked: &mut Locked<'_, Shard>, db: usize) {
-        self.gauges[shard].publish(locked.shard(shard), db);
+    /// Makes the counts and bytes of one database of a shard visible to those without its lock.
+    pub(crate) fn publish_shard(&self, index: usize, shard: &mut Shard, db: usize) {
+        let table = &mut shard.tables[db];
+        table.take_changed();
+        let bytes = table.take_unpublished();
+        self.gauges[index].publish(shard, db);
+        self.used_memory().add(index, bytes);
     }
 
-    /// Bytes of slots and entries in the pages of the pool, without locks: as of the last write of
-    /// each shard. Objects and long entries are not in it: they are the allocator's.
-    pub fn pooled_bytes(&self) -> u64 {
-        self.gauges.iter().map(ShardGauges::pooled_bytes).sum()
+    /// The bytes in use, the tables' and everyone's who adds to it. Up to date with every call that
+    /// has ended, and within some 64 KiB for each shard with those that have not.
+    pub fn used_memory(&self) -> &UsedMemory {
+        self.pool.used()
     }
 
+    /// Bytes of the slots of all tables, as of the last write of each shard.
+    pub fn slot_bytes(&self) -> u64 {
+        self.gauges.iter().map(ShardGauges::slot_bytes).sum()
+    }
 
     /// Has memory ready before a command needs it. For a thread that serves nobody.
     pub fn prepare_memory(&self) {

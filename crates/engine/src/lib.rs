@@ -16,6 +16,7 @@ pub mod reclaim;
 pub mod shard;
 pub mod store;
 pub mod types;
+pub mod used_memory;
 pub mod value;
 pub mod waiting;
 pub mod watch;

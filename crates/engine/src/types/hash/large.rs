@@ -2,6 +2,7 @@
 
 use super::packed::{Deadline, Field, read_deadline};
 use super::{HashRef, Lease};
+use crate::types::capacity::{allocated_for, tree_bytes};
 use crate::types::cells::{Cells, Payload, Spot};
 use crate::types::element::{Element, Stored, decode, stored_bytes};
 use russet_base::hash::KeyHasher;
@@ -64,9 +65,8 @@ impl Deadlines {
         }
     }
 
-    /// Bytes on the heap, about: nodes of eleven, which are two thirds full.
     fn memory_bytes(&self) -> usize {
-        self.fields.len() * (size_of::<Due>() + size_of::<u32>()) * 3 / 2
+        allocated_for::<Deadlines>(1) + tree_bytes::<Due, u32>(self.fields.len())
     }
 }
 

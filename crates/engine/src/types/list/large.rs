@@ -11,7 +11,7 @@ use super::entry::{self, Entry};
 use super::limits::{Extent, Form, ListLimits, Settling, form_after_shrinking};
 use super::{End, ListRef, Place, medium, packed};
 use crate::types::blob::Blob;
-use crate::types::capacity::fit_bytes;
+use crate::types::capacity::{allocated_bytes, allocated_for, fit_bytes};
 use crate::types::element::Element;
 
 /// Chunks that there is room for from the start.
@@ -24,6 +24,8 @@ const COUNTS_PER_STEP: usize = 64;
 #[derive(Clone)]
 pub struct LargeList {
     chunks: VecDeque<Chunk>,
+    /// What the chunks take besides their places in the deque.
+    chunk_bytes: usize,
     /// The entries of each chunk: a chunk has at most `CHUNK_BYTES / 2`.
     counts: VecDeque<u16>,
     size: Extent,
@@ -53,6 +55,7 @@ impl LargeList {
         LargeList {
             // Most have few chunks, for each of which there is room in here.
             chunks: VecDeque::with_capacity(CHUNKS_FIRST),
+            chunk_bytes: 0,
             counts: VecDeque::with_capacity(CHUNKS_FIRST),
             size: Extent::default(),
             spare: None,
@@ -69,8 +72,7 @@ impl LargeList {
             }
             ListRef::Medium(bytes) => {
                 let run = medium::run(bytes);
-                large.chunks.push_back(Chunk::from_run(run.bytes));
-                large.counts.push_back(run.count as u16);
+                large.put_chunk(0, (Chunk::from_run(run.bytes), run.count as u16));
                 large.size = run.size();
             }
             ListRef::Large(list) => return list.clone(),
@@ -119,25 +121,37 @@ impl LargeList {
         if self.is_quicklist { Form::Large } else { form_after_shrinking(self.size.bytes) }
     }
 
-    /// Bytes on the heap. Takes a step per chunk.
+    /// Bytes on the heap.
     pub fn memory_bytes(&self) -> usize {
-        self.chunks.capacity() * size_of::<Chunk>()
-            + self.counts.capacity() * size_of::<u16>()
-            + self.spare.as_ref().map_or(0, |buffer| buffer.len())
-            + self.chunks.iter().map(Chunk::memory_bytes).sum::<usize>()
+        allocated_for::<Chunk>(self.chunks.capacity())
+            + allocated_for::<u16>(self.counts.capacity())
+            + self.spare.as_ref().map_or(0, |buffer| allocated_bytes(buffer.len()))
+            + self.chunk_bytes
     }
 
-    /// Frees up to `chunks` chunks of a list that nobody will read again; `true` when none are
-    /// left.
-    pub fn release(&mut self, chunks: usize) -> bool {
-        self.spare = None;
-        for _ in 0..chunks {
-            if let (Some(chunk), Some(count)) = (self.chunks.pop_back(), self.counts.pop_back()) {
-                self.size.bytes -= chunk.len();
-                self.size.count -= usize::from(count);
-            }
+    #[cfg(test)]
+    pub fn check_bytes(&self) {
+        assert_eq!(self.chunk_bytes, self.chunks.iter().map(Chunk::memory_bytes).sum::<usize>());
+    }
+
+    /// Puts a chunk before the one with this number, or behind the last.
+    fn put_chunk(&mut self, at: usize, (chunk, count): (Chunk, u16)) {
+        self.chunk_bytes += chunk.memory_bytes();
+        self.chunks.insert(at, chunk);
+        self.counts.insert(at, count);
+    }
+
+    /// Changes a chunk, and counts what it takes from then on.
+    #[inline]
+    fn edit_chunk<R>(&mut self, chunk: usize, edit: impl FnOnce(&mut Chunk) -> R) -> R {
+        let chunk = &mut self.chunks[chunk];
+        let before = chunk.capacity();
+        let result = edit(chunk);
+        if chunk.capacity() != before {
+            let bytes = chunk.memory_bytes();
+            self.chunk_bytes = self.chunk_bytes + bytes - allocated_bytes(before);
         }
-        self.chunks.is_empty()
+        result
     }
 
     /// Pushes the elements one after the other: the last one ends up outermost.
@@ -156,16 +170,20 @@ impl LargeList {
             End::Front => (self.chunks.front_mut(), self.counts.front_mut()),
             End::Back => (self.chunks.back_mut(), self.counts.back_mut()),
         };
-        let room = chunk.and_then(|chunk| match end {
+        let (Some(chunk), Some(count)) = (chunk, count) else {
+            return self.push_chunk(end, entry);
+        };
+        let before = chunk.capacity();
+        let room = match end {
             End::Front => chunk.grow_front(bytes),
             End::Back => chunk.grow_back(bytes),
-        });
-        match (room, count) {
-            (Some(room), Some(count)) => {
-                entry.write(room);
-                *count += 1;
-            }
-            _ => self.push_chunk(end, entry),
+        };
+        let Some(room) = room else { return self.push_chunk(end, entry) };
+        entry.write(room);
+        *count += 1;
+        if chunk.capacity() != before {
+            let bytes = chunk.memory_bytes();
+            self.chunk_bytes = self.chunk_bytes + bytes - allocated_bytes(before);
         }
     }
 
@@ -188,23 +206,14 @@ impl LargeList {
         };
         entry.write(room.expect("the buffer was chosen to hold the entry"));
         // The former end chunk gets no more pushes, unless it is the other end too.
+        let (former, home) = match end {
+            End::Front => (0, 0),
+            End::Back => (self.chunks.len().saturating_sub(1), self.chunks.len()),
+        };
         if self.chunks.len() > 1 {
-            let former = match end {
-                End::Front => self.chunks.front_mut(),
-                End::Back => self.chunks.back_mut(),
-            };
-            former.into_iter().for_each(Chunk::seal);
+            self.edit_chunk(former, Chunk::seal);
         }
-        match end {
-            End::Front => {
-                self.chunks.push_front(chunk);
-                self.counts.push_front(1);
-            }
-            End::Back => {
-                self.chunks.push_back(chunk);
-                self.counts.push_back(1);
-            }
-        }
+        self.put_chunk(home, (chunk, 1));
     }
 
     /// Removes up to `count` elements from one end, shown to `visit` from that end inwards.
@@ -242,10 +251,10 @@ impl LargeList {
             return;
         }
         self.counts.remove(at);
-        if let Some(chunk) = self.chunks.remove(at)
-            && (CHUNK_BYTES / 2..=CHUNK_BYTES).contains(&chunk.memory_bytes())
-            && !self.chunks.is_empty()
-        {
+        let Some(chunk) = self.chunks.remove(at) else { return };
+        self.chunk_bytes -= chunk.memory_bytes();
+        let is_usual = (CHUNK_BYTES / 2..=CHUNK_BYTES).contains(&chunk.capacity());
+        if is_usual && !self.chunks.is_empty() {
             self.spare = Some(chunk.into_buffer());
         }
     }
@@ -392,7 +401,7 @@ impl LargeList {
 
     /// Puts an entry into a chunk that takes it.
     fn put(&mut self, seam: Seam, entry: &Entry<'_>) {
-        self.chunks[seam.chunk].splice(seam.at, 0, &entry.pieces());
+        self.edit_chunk(seam.chunk, |chunk| chunk.splice(seam.at, 0, &entry.pieces()));
         self.counts[seam.chunk] += 1;
     }
 
@@ -410,17 +419,15 @@ impl LargeList {
             }
         }
         let home = seam.chunk + usize::from(seam.at > 0);
-        self.chunks.insert(home, Chunk::from_run(&entry.pieces().concat()));
-        self.counts.insert(home, 1);
+        self.put_chunk(home, (Chunk::from_run(&entry.pieces().concat()), 1));
     }
 
     /// Splits a chunk in two at a seam inside it.
     fn split(&mut self, seam: Seam) {
-        let tail = self.chunks[seam.chunk].split_off(seam.at);
+        let tail = self.edit_chunk(seam.chunk, |chunk| chunk.split_off(seam.at));
         let moved = Entries::new(tail.run()).count() as u16;
         self.counts[seam.chunk] -= moved;
-        self.chunks.insert(seam.chunk + 1, tail);
-        self.counts.insert(seam.chunk + 1, moved);
+        self.put_chunk(seam.chunk + 1, (tail, moved));
     }
 
     /// Replaces the element at `index`; `false` if there is none.
@@ -433,13 +440,14 @@ impl LargeList {
         let at = run.offset(spot.index);
         let old = entry::entry_bytes(&run.bytes[at..]);
         let alone = run.count == 1;
-        let target = &mut self.chunks[spot.chunk];
-        if alone || target.len() - old + entry.bytes() <= CHUNK_BYTES {
-            target.splice(at, old, &entry.pieces());
-            target.fit();
+        if alone || self.chunks[spot.chunk].len() - old + entry.bytes() <= CHUNK_BYTES {
+            self.edit_chunk(spot.chunk, |chunk| {
+                chunk.splice(at, old, &entry.pieces());
+                chunk.fit();
+            });
             self.size.bytes = self.size.bytes - old + entry.bytes();
         } else {
-            target.splice(at, old, &[]);
+            self.edit_chunk(spot.chunk, |chunk| chunk.splice(at, old, &[]));
             self.counts[spot.chunk] -= 1;
             self.size.bytes -= old;
             self.size.count -= 1;
@@ -462,7 +470,7 @@ impl LargeList {
             if found.is_empty() {
                 continue;
             }
-            self.chunks[chunk].cut_out(&found);
+            self.edit_chunk(chunk, |chunk| chunk.cut_out(&found));
             self.counts[chunk] -= found.len() as u16;
             self.size.bytes -= found.iter().map(|gap| gap.len()).sum::<usize>();
             self.size.count -= found.len();
@@ -479,19 +487,18 @@ impl LargeList {
     fn merge(&mut self) {
         let chunks = std::mem::take(&mut self.chunks);
         let counts = std::mem::take(&mut self.counts);
+        self.chunk_bytes = 0;
         for (chunk, count) in chunks.into_iter().zip(counts) {
             if chunk.is_empty() {
                 continue;
             }
-            match (self.chunks.back_mut(), self.counts.back_mut()) {
-                (Some(last), Some(total)) if last.len() + chunk.len() <= CHUNK_BYTES / 4 * 3 => {
-                    last.splice(last.len(), 0, &[chunk.run()]);
-                    *total += count;
-                }
-                _ => {
-                    self.chunks.push_back(chunk);
-                    self.counts.push_back(count);
-                }
+            let end = self.chunks.len();
+            let room = |last: &Chunk| last.len() + chunk.len() <= CHUNK_BYTES / 4 * 3;
+            if self.chunks.back().is_some_and(room) {
+                self.edit_chunk(end - 1, |last| last.splice(last.len(), 0, &[chunk.run()]));
+                self.counts[end - 1] += count;
+            } else {
+                self.put_chunk(end, (chunk, count));
             }
         }
     }

@@ -4,6 +4,7 @@
 
 use super::pages::PagePool;
 use super::slab::{SLAB_BLOCK_MAX, Slab, block_bytes};
+use crate::used_memory::UsedMemory;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,6 +25,11 @@ impl Blocks {
     /// Bytes of the pages that small blocks live in, free ones included.
     pub fn page_bytes(&self) -> usize {
         self.lock().page_bytes()
+    }
+
+    /// See [`PagePool::used`].
+    pub fn used(&self) -> &UsedMemory {
+        self.pool.used()
     }
 
     pub(super) fn pool(&self) -> &Arc<PagePool> {

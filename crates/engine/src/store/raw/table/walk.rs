@@ -1,6 +1,7 @@
 //! Going through many entries: the scan in hash order that survives all changes of the table, the
 //! sweep for expired entries, and a random entry.
 
+use super::account::Measured;
 use super::core::{Core, DEPTH_MAX, Place};
 use super::entry::Kind;
 use super::face::Table;
@@ -159,6 +160,9 @@ impl<O> Table<O> {
     }
 
 
+}
+
+impl<O: Measured> Table<O> {
     /// Removes keys that expired at or before `now_ms`, and hands each to the callback. Touches
     /// only segments that are due, at most `budget` slots and the rest of one segment.
     /// Returns whether there is more to do now.
@@ -265,7 +269,7 @@ impl<O> Table<O> {
     fn expire(&mut self, place: Place, expired: &mut dyn FnMut(Gone<'_>, Deleted<O>)) {
         let entry = self.core.detach_keeping_shape(place);
         // SAFETY: 1. Detached just now from this table, whose objects are `O`s.
-        let deleted = unsafe { Deleted::of(entry) };
+        let deleted = unsafe { Deleted::of(&mut self.core, entry) };
         // Should the callback panic, the block is lost and nothing worse.
         let label = entry.label();
         let packed = (label.kind == Kind::Packed).then(|| (label.tag, entry.value()));
