@@ -146,7 +146,7 @@ impl ClientCard {
         CLIENT_BYTES
             + of(&self.query_bytes)
             + of(&self.query_free_bytes)
-            + of(&self.output_bytes).max(of(&self.output_capacity_bytes))
+            + of(&self.output_capacity_bytes)
             + of(&self.queued_bytes)
             + argument_bytes
             + listens.map(count).iter().sum::<u64>() * SUBSCRIPTION_BYTES

@@ -485,7 +485,6 @@ impl Heap {
         self.tables.at_mut(table.index()).is_read_only = true;
     }
 
-
     // Functions and what they share.
 
     pub(crate) fn closure(

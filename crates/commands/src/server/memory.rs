@@ -102,7 +102,10 @@ pub(crate) fn memory_stats(ctx: &mut Ctx, _args: Args) -> Outcome {
     ];
     let (active, resident) = (allocator.active_bytes, allocator.resident_bytes);
     let after: [(&str, Figure); 20] = [
-        ("overhead.db.hashtable.lut", bytes(if keys == 0 { 0 } else { node.keyspace.slot_bytes() })),
+        (
+            "overhead.db.hashtable.lut",
+            bytes(if keys == 0 { 0 } else { node.keyspace.slot_bytes() }),
+        ),
         ("overhead.db.hashtable.rehashing", bytes(0)),
         ("overhead.total", bytes(memory.overhead_bytes)),
         ("db.dict.rehashing.count", bytes(0)),

@@ -105,7 +105,6 @@ impl<'a, P: Payload, H: HashElement> Look<'a, P, H> {
 type Looks<'a, P, H> = SmallVec<[Look<'a, P, H>; 4]>;
 
 impl<P: Payload, H: HashElement> Cells<P, H> {
-
     /// Shows the wanted records to `visit`. All tables must be aligned.
     pub fn select(
         &self,

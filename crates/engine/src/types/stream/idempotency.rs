@@ -75,7 +75,8 @@ impl Clone for Idempotency {
         let producers: BTreeMap<Box<[u8]>, Producer> =
             self.producers.iter().map(|(name, producer)| (name.clone(), copy(producer))).collect();
         // Copies have no room to spare.
-        let bytes = producers.iter().map(|(name, one)| allocated_bytes(name.len()) + one.memory_bytes());
+        let bytes =
+            producers.iter().map(|(name, one)| allocated_bytes(name.len()) + one.memory_bytes());
         Idempotency { producer_bytes: bytes.sum(), producers, ..*self }
     }
 }

@@ -412,7 +412,8 @@ fn bytes_of_groups_are_counted_whichever_is_open() {
             _ => {
                 let Some((group, _)) = stream.open_group(name) else { continue };
                 let reader = step.to_string().into_bytes();
-                let key = match group.consumers().next().map(|reader| reader.name.clone()) {
+                let known = group.consumers().next().map(|reader| reader.name.clone());
+                let key = match known {
                     Some(known) if random.index(10) > 0 => group.find_consumer(&known),
                     _ => Some(group.add_consumer(&reader, 0)),
                 };

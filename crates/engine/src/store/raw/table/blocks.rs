@@ -63,7 +63,6 @@ impl Blocks {
         }
     }
 
-
     /// Gives memory back that was kept for the next block: one page would hold a chunk.
     pub(super) fn trim(&self) {
         self.lock().trim(&self.pool);

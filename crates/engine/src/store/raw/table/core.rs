@@ -258,7 +258,6 @@ impl Core {
         self.objects -= 1;
     }
 
-
     /// Makes slot, segment and counters agree with an entry's expiry.
     fn mark_expiry(&mut self, place: Place, expiry: Option<i64>) {
         let word = self.word(place);

@@ -101,7 +101,6 @@ impl<O> Table<O> {
         // SAFETY: 1. The table's objects are `O`s.
         unsafe { VacantEntry::new(&mut self.core, self.hasher, hash) }
     }
-
 }
 
 impl<O: Measured> Table<O> {
@@ -146,7 +145,6 @@ impl<O: Measured> Table<O> {
     pub fn delete(&mut self, key: &[u8], hash: u64) -> Option<Deleted<O>> {
         self.find_mut(key, hash).map(EntryMut::delete)
     }
-
 }
 
 impl<O> Table<O> {
@@ -196,7 +194,6 @@ impl<O> Table<O> {
         empty.core.account = self.core.account.of_successor();
         std::mem::replace(self, empty)
     }
-
 }
 
 impl<O> Drop for Table<O> {

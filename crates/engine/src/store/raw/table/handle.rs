@@ -186,7 +186,6 @@ impl<'a, O> EntryMut<'a, O> {
         let entry = self.raw();
         (entry.label().kind == Kind::Int).then(|| entry.int())
     }
-
 }
 
 impl<'a, O: Measured> EntryMut<'a, O> {

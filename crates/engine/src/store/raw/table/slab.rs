@@ -132,7 +132,6 @@ impl Slab {
         }
     }
 
-
     /// Gives the spare page back.
     pub(super) fn trim(&mut self, pool: &PagePool) {
         if let Some(spare) = NonNull::new(std::mem::replace(&mut self.spare, null_mut())) {

@@ -294,7 +294,9 @@ fn tables_of_several_threads_share_blocks() {
 fn what_tables_publish_adds_up_to_what_they_take() {
     let (mut table, pool) = table::<Counted>();
     let (alive, mut most) = (Rc::new(Cell::new(0)), 0);
-    for (number, len) in [0, 10, 500, 990, 1100, 4000, 60_000].into_iter().cycle().take(700).enumerate() {
+    for (number, len) in
+        [0, 10, 500, 990, 1100, 4000, 60_000].into_iter().cycle().take(700).enumerate()
+    {
         let key = key(number);
         table.insert(&key, hash(&key), NewValue::Bytes(&vec![7; len]), None);
         let published = pool.used().bytes() as usize;

@@ -158,8 +158,6 @@ impl<O> Table<O> {
         // SAFETY: 1. and 2. as above.
         word.map(|(_, word)| unsafe { EntryRef::new(word.entry()) })
     }
-
-
 }
 
 impl<O: Measured> Table<O> {
