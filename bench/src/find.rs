@@ -17,7 +17,7 @@ pub struct Field {
 
 pub fn field(options: &Options) -> Result<Field> {
     let mut field = Field { launches: Vec::new(), notes: Vec::new() };
-    let dies_with_parent = succeeds(Command::new("setpriv").args(["--pdeathsig", "KILL", "true"]));
+    let dies_with_parent = can_die_with_parent();
     for kind in &options.servers {
         let launch = match kind {
             Kind::Russet => Some(ours(*kind, options.russet.clone(), "russet-server")?),
@@ -38,6 +38,19 @@ pub fn field(options: &Options) -> Result<Field> {
         return Err(Failure::Usage("there is no server to measure".into()));
     }
     Ok(field)
+}
+
+/// Whether servers can be told to end when this program ends, however it ends.
+fn can_die_with_parent() -> bool {
+    succeeds(Command::new("setpriv").args(["--pdeathsig", "KILL", "true"]))
+}
+
+/// A build of Russet, to be measured beside another.
+pub fn russet(binary: PathBuf, options: &Options) -> Result<Launch> {
+    let mut launch = ours(Kind::Russet, Some(binary), "russet-server")?;
+    launch.dies_with_parent = can_die_with_parent();
+    add_arguments(&mut launch, options);
+    Ok(launch)
 }
 
 fn add_arguments(launch: &mut Launch, options: &Options) {
@@ -67,14 +80,22 @@ fn ours(kind: Kind, given: Option<PathBuf>, package: &str) -> Result<Launch> {
     Ok(Launch { kind, binary, arguments, preload, version, dies_with_parent: false })
 }
 
+/// The directory that this program itself was built into.
+pub fn target_directory() -> Result<PathBuf> {
+    let own = std::env::current_exe().doing("finding this program")?;
+    let target = own.parent().and_then(Path::parent).map(Path::to_owned);
+    target.ok_or_else(|| Failure::server("russet-bench", "no target directory found; give paths"))
+}
+
 /// Builds into the directory that this program itself was built into.
 fn build(package: &str, name: &str) -> Result<PathBuf> {
-    let own = std::env::current_exe().doing("finding this program")?;
-    let no_home = || Failure::server(name, "no target directory found; give its path");
-    let profile = own.parent().ok_or_else(no_home)?;
-    let target = profile.parent().ok_or_else(no_home)?;
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    build_from(&manifest, &target_directory()?, package, name)
+}
+
+/// Builds a binary of a source tree into `target`.
+pub fn build_from(manifest: &Path, target: &Path, package: &str, name: &str) -> Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.args(["build", "--release", "--quiet", "--package", package, "--bin", name]);
     command.arg("--manifest-path").arg(manifest).arg("--target-dir").arg(target);

@@ -3,6 +3,7 @@
 //! same load in turn, and prints tables. README.md says how to run it and how to read them.
 
 mod client;
+mod compare;
 mod cpu;
 mod engine;
 mod expiry;
@@ -50,6 +51,13 @@ fn run(options: &Options) -> Result<()> {
         return Ok(());
     }
     let mut lines = machine::describe();
+    if let Some(builds) = &options.builds {
+        let table = compare::run(options, builds)?;
+        let text: String = lines.iter().map(|line| format!("- {line}\n")).collect();
+        let text = format!("{text}\n{table}");
+        println!("{text}");
+        return options.markdown.as_ref().map_or(Ok(()), |path| report::write(path, &text));
+    }
     let field = find::field(options)?;
     lines.extend(field.notes.iter().cloned());
     if options.is_quick {

@@ -207,7 +207,8 @@ pub fn run(options: &Options, field: &Field) -> Result<Table> {
     );
     for (at, keys) in options.memory_keys.iter().enumerate() {
         let collections = if at == 0 { COLLECTIONS } else { &[] };
-        for shape in STRINGS.iter().chain(collections) {
+        let shapes = STRINGS.iter().chain(collections);
+        for shape in shapes.filter(|shape| is_wanted(options, &shape.name)) {
             let mut found = Vec::new();
             for launch in field.launches.iter().filter(|launch| launch.kind.stores_data()) {
                 let load = Load { keys: *keys, pipeline: LOADING_PIPELINE };
@@ -221,6 +222,9 @@ pub fn run(options: &Options, field: &Field) -> Result<Table> {
         let keys = (keys * ELEMENTS_PER_KEY / elements).clamp(1, *keys);
         let pipeline = (ELEMENTS_SENT_MAX / elements) as usize;
         let (shape, mut found) = (collection.of(elements), Vec::new());
+        if !is_wanted(options, &shape.name) {
+            continue;
+        }
         for launch in field.launches.iter().filter(|launch| launch.kind.stores_data()) {
             let bytes = measure(launch, &shape, Load { keys, pipeline }, options)?;
             found.push((launch.kind, bytes));
@@ -234,6 +238,11 @@ pub fn run(options: &Options, field: &Field) -> Result<Table> {
             .into(),
     );
     Ok(table)
+}
+
+fn is_wanted(options: &Options, name: &str) -> bool {
+    let wanted = options.shapes.as_ref();
+    wanted.is_none_or(|parts| parts.iter().any(|part| name.contains(part.as_str())))
 }
 
 fn add_row(table: &mut Table, row: Vec<String>) {

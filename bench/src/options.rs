@@ -10,6 +10,7 @@ pub const HELP: &str = "\
 Measures Russet next to Valkey and a floor, in turn, under the same load.
 
   russet-bench [section ...] [options]
+  russet-bench compare <before> <after> [options]
 
 Sections (all of them when none is named):
   throughput   requests/s and server CPU per request, by workload and pipeline
@@ -22,6 +23,9 @@ Sections (all of them when none is named):
   removal      a set of five million members and as many keys, removed at once
   engine       the engine in this process, one thread against two
 
+compare measures two builds of Russet against each other, and nothing else: <before> and <after>
+are commits, which are built, or paths of binaries. 9 rounds, and the workloads of every day.
+
 Options:
   --quick                small sizes and few rounds: does it work, not how fast it is
   --markdown FILE        write the tables there too
@@ -32,20 +36,24 @@ Options:
   --russet-args 'A B'    more arguments for that server; \"\" is an empty one
   --valkey-args 'A B'
   --threads N            of Russet and of the floor (their default)
-  --work LIST            only these workloads of throughput, for example get,set
+  --work LIST            only these workloads of throughput or compare, for example get,set
   --pipeline LIST        pipeline depths (1,16,100)
   --connections N        connections of the loader (50)
   --keys N               keys that requests choose from (1000000)
-  --rounds N             rounds of throughput (5); the other sections take fewer
+  --rounds N             rounds of throughput (5) and compare (9); other sections take fewer
   --secs S               seconds per server and round (1)
   --rate N               latency probes per second (10000)
   --memory-keys LIST     (1000000,5000000)
+  --shapes LIST          only these shapes of memory, by parts of their names, between ';'
   --growth-keys N        (10000000)
   --expiry-keys N        (1000000)
   --removal-keys N       members, and keys (5000000)
   --seed N               of the random keys (1)
   --help
 ";
+
+/// More than for the tables: a difference of a few hundredths is to be told from noise.
+const COMPARE_ROUNDS: usize = 9;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
@@ -81,6 +89,8 @@ impl Section {
 #[derive(Clone, Debug)]
 pub struct Options {
     pub sections: Vec<Section>,
+    /// Two builds to compare, the earlier first: commits, or paths of binaries.
+    pub builds: Option<[String; 2]>,
     pub wants_help: bool,
     pub is_quick: bool,
     pub markdown: Option<PathBuf>,
@@ -99,6 +109,7 @@ pub struct Options {
     pub time_per_round: Duration,
     pub probes_per_s: u64,
     pub memory_keys: Vec<u64>,
+    pub shapes: Option<Vec<String>>,
     pub growth_keys: u64,
     pub expiry_keys: u64,
     pub removal_keys: u64,
@@ -109,6 +120,7 @@ impl Options {
     fn full() -> Options {
         Options {
             sections: Vec::new(),
+            builds: None,
             wants_help: false,
             is_quick: false,
             markdown: None,
@@ -127,6 +139,7 @@ impl Options {
             time_per_round: Duration::from_secs(1),
             probes_per_s: 10_000,
             memory_keys: vec![1_000_000, 5_000_000],
+            shapes: None,
             growth_keys: 10_000_000,
             expiry_keys: 1_000_000,
             removal_keys: 5_000_000,
@@ -153,12 +166,20 @@ impl Options {
     pub fn parse(words: &[String]) -> Result<Options> {
         let is_quick = words.iter().any(|word| word == "--quick");
         let mut options = if is_quick { Options::quick() } else { Options::full() };
+        if !is_quick && words.first().is_some_and(|word| word == "compare") {
+            options.rounds = COMPARE_ROUNDS;
+        }
         let mut words = words.iter().map(String::as_str);
         while let Some(word) = words.next() {
             match word {
                 "--quick" => {}
                 "--help" | "-h" => options.wants_help = true,
                 "all" => options.sections.extend(Section::ALL),
+                "compare" => {
+                    let two = || Failure::Usage("compare wants two commits or binaries".into());
+                    let mut build = || words.next().map(str::to_owned).ok_or_else(two);
+                    options.builds = Some([build()?, build()?]);
+                }
                 _ if word.starts_with("--") => {
                     let missing = || Failure::Usage(format!("{word} wants a value"));
                     options.set(word, words.next().ok_or_else(missing)?)?;
@@ -169,7 +190,10 @@ impl Options {
                 }
             }
         }
-        if options.sections.is_empty() {
+        if options.builds.is_some() && !options.sections.is_empty() {
+            return Err(Failure::Usage("compare runs alone".into()));
+        }
+        if options.builds.is_none() && options.sections.is_empty() {
             options.sections.extend(Section::ALL);
         }
         Ok(options)
@@ -193,6 +217,7 @@ impl Options {
             "--secs" => self.time_per_round = seconds(name, value)?,
             "--rate" => self.probes_per_s = positive(name, value)?,
             "--memory-keys" => self.memory_keys = list(name, value, positive)?,
+            "--shapes" => self.shapes = Some(value.split(';').map(str::to_owned).collect()),
             "--growth-keys" => self.growth_keys = positive(name, value)?,
             "--expiry-keys" => self.expiry_keys = positive(name, value)?,
             "--removal-keys" => self.removal_keys = positive(name, value)?,
@@ -246,6 +271,18 @@ mod tests {
         assert_eq!(options.pipelines, [1, 8]);
         assert_eq!(options.servers, [Kind::Valkey, Kind::Floor]);
         assert_eq!(options.keys, 100_000);
+    }
+
+    #[test]
+    fn compare_takes_two_builds_and_runs_alone() {
+        let options = parse("compare main~3 target/release/russet --secs 0.5").unwrap();
+        assert_eq!(options.builds, Some(["main~3".into(), "target/release/russet".into()]));
+        assert_eq!(options.rounds, COMPARE_ROUNDS);
+        assert!(options.sections.is_empty());
+        assert_eq!(parse("compare a b --rounds 3").unwrap().rounds, 3);
+        for bad in ["compare", "compare main", "compare a b throughput"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

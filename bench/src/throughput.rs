@@ -7,7 +7,7 @@ use crate::find::Field;
 use crate::load::{Loader, Outcome, Plan, Until};
 use crate::options::Options;
 use crate::report::{Table, cost, figure, goal, percent};
-use crate::servers::{Kind, Server};
+use crate::servers::{Kind, Launch, Server};
 use crate::template::{Source, Template};
 use crate::workloads::{self, Count, Pattern, Preparation, Workload};
 use std::collections::HashSet;
@@ -24,20 +24,39 @@ struct Contender {
 
 /// One server in one cell, over all rounds.
 #[derive(Default)]
-struct Series {
-    requests_per_s: Vec<f64>,
-    cpu_us: Vec<f64>,
+pub struct Series {
+    pub requests_per_s: Vec<f64>,
+    pub cpu_us: Vec<f64>,
     loader_us: Vec<f64>,
     nils: u64,
 }
 
 pub fn run(options: &Options, field: &Field) -> Result<Table> {
-    let chosen = chosen(options)?;
+    let chosen = match &options.workloads {
+        Some(names) => workloads::named(names)?,
+        None => workloads::all().collect(),
+    };
+    let mut table = empty_table(options);
+    each_cell(options, &field.launches, &chosen, |workload, pipeline, cell| {
+        let row = row(workload, pipeline, cell, &mut table.notes);
+        eprintln!("{}", row.join("  "));
+        table.row(row);
+    })?;
+    Ok(table)
+}
+
+/// Starts all servers and measures each workload at each of its pipelines; `report` gets what each
+/// server came to, in the order of `launches`.
+pub fn each_cell(
+    options: &Options,
+    launches: &[Launch],
+    chosen: &[&Workload],
+    mut report: impl FnMut(&Workload, usize, &[(Kind, Series)]),
+) -> Result<()> {
     let mut contenders = Vec::new();
-    for launch in &field.launches {
+    for launch in launches {
         contenders.push(Contender { server: launch.start()?, prepared: HashSet::new() });
     }
-    let mut table = empty_table(options);
     for workload in chosen {
         for contender in &mut contenders {
             prepare(contender, workload, options)?;
@@ -48,23 +67,10 @@ pub fn run(options: &Options, field: &Field) -> Result<Table> {
         };
         for pipeline in pipelines {
             let cell = measure(&contenders, workload, *pipeline, options)?;
-            let row = row(workload, *pipeline, &cell, &mut table.notes);
-            eprintln!("{}", row.join("  "));
-            table.row(row);
+            report(workload, *pipeline, &cell);
         }
     }
-    Ok(table)
-}
-
-fn chosen(options: &Options) -> Result<Vec<&'static Workload>> {
-    let Some(names) = &options.workloads else { return Ok(workloads::all().collect()) };
-    let find = |name: &String| {
-        let found = workloads::all().find(|workload| workload.name.eq_ignore_ascii_case(name));
-        let known =
-            || workloads::all().map(|workload| workload.name).collect::<Vec<_>>().join(", ");
-        found.ok_or_else(|| Failure::Usage(format!("no workload '{name}'; there are {}", known())))
-    };
-    names.iter().map(find).collect()
+    Ok(())
 }
 
 fn prepare(contender: &mut Contender, workload: &Workload, options: &Options) -> Result<()> {

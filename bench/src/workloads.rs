@@ -3,6 +3,8 @@
 mod collections;
 pub mod scripts;
 
+use crate::failure::{Failure, Result};
+
 /// How many times a preparation runs.
 #[derive(Clone, Copy, Debug)]
 pub enum Count {
@@ -108,6 +110,17 @@ const POPS: Pattern = Pattern::Bounded { single: 100_000, deeper: 400_000 };
 /// Every workload, in the order of the report.
 pub fn all() -> impl Iterator<Item = &'static Workload> {
     PLAIN.iter().chain(collections::WORKLOADS).chain(scripts::WORKLOADS)
+}
+
+/// The workloads of these names, in the order of the names.
+pub fn named<N: AsRef<str>>(names: &[N]) -> Result<Vec<&'static Workload>> {
+    let find = |name: &N| {
+        let name = name.as_ref();
+        let known = || all().map(|workload| workload.name).collect::<Vec<_>>().join(", ");
+        let unknown = || Failure::Usage(format!("no workload '{name}'; there are {}", known()));
+        all().find(|workload| workload.name.eq_ignore_ascii_case(name)).ok_or_else(unknown)
+    };
+    names.iter().map(find).collect()
 }
 
 /// Strings, lists and the keyspace.

@@ -65,6 +65,13 @@ impl Server {
         Server::start_command(command, extra)
     }
 
+    /// Starts Russet with an allocator that gives no idle pages back unless the server asks it to.
+    pub fn start_keeping_pages(extra: &[&str]) -> Result<Server, String> {
+        let mut command = Command::new(binary(Kind::Russet)?);
+        command.env("_RJEM_MALLOC_CONF", "dirty_decay_ms:-1");
+        Server::start_command(command, extra)
+    }
+
     fn start_with(kind: Kind, file: Option<&str>, extra: &[&str]) -> Result<Server, String> {
         let binary = binary(kind)?;
         // The port is free when asked and may be taken a moment later, so try a few.

@@ -3,12 +3,14 @@
 pub mod coverage;
 pub mod expect;
 pub mod file;
+pub mod known;
 pub mod record;
 pub mod run;
+mod spelling;
 pub mod words;
 
 pub use file::{Case, WireFile};
-pub use run::{Endpoint, Failure, Report, run_file};
+pub use run::{Endpoint, Failure, Report, run_file, run_file_observed};
 
 use std::path::{Path, PathBuf};
 

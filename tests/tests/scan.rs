@@ -50,9 +50,15 @@ fn walk(client: &mut Client, count: &str) -> HashSet<String> {
     }
 }
 
+/// As the server comes, where one loop may serve both clients, and with four loops.
 #[test]
 fn keys_that_stay_are_all_returned() {
-    let server = Server::start(Kind::Russet, &[]).unwrap();
+    for words in [&[][..], &["--threads", "4", "--threads-min", "4"]] {
+        walk_beside_a_writer(&Server::start(Kind::Russet, words).unwrap());
+    }
+}
+
+fn walk_beside_a_writer(server: &Server) {
     let mut client = Client::connect(server.address()).unwrap();
     write_many(&mut client, (0..STAYING).map(|n| set("stay", n)));
 

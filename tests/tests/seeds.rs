@@ -19,6 +19,14 @@ fn server() -> Server {
     Server::start(Kind::Russet, &[]).unwrap()
 }
 
+/// Runs a test of many clients as the server comes, where one loop may serve them all, and with
+/// four loops, so that they meet in the keyspace.
+fn on_one_and_on_four_loops(test: impl Fn(&Server)) {
+    for words in [&[][..], &["--threads", "4", "--threads-min", "4"]] {
+        test(&Server::start(Kind::Russet, words).unwrap());
+    }
+}
+
 fn connect(server: &Server) -> Client {
     Client::connect(server.address()).unwrap()
 }
@@ -110,15 +118,19 @@ fn compare_and_set_keeps_the_time() {
 
 #[test]
 fn a_token_is_consumed_once() {
-    let (server, script) = (server(), seed!("consume_token"));
-    let client = &mut connect(&server);
+    on_one_and_on_four_loops(consume_a_token);
+}
+
+fn consume_a_token(server: &Server) {
+    let script = seed!("consume_token");
+    let client = &mut connect(server);
     assert_eq!(eval(client, script, &["t"], &[]), "0");
     call(client, "SET t U-123");
     assert_eq!(eval(client, script, &["t"], &[]), "'U-123'");
     assert_eq!(eval(client, script, &["t"], &[]), "0");
     call(client, "SET t U-123");
     let winners = AtomicUsize::new(0);
-    together(&server, |client, _| {
+    together(server, |client, _| {
         if eval(client, script, &["t"], &[]) != "0" {
             winners.fetch_add(1, Ordering::Relaxed);
         }
@@ -140,10 +152,13 @@ fn fixed_window() {
 /// 1,000 requests by 32 clients: exactly the limit is admitted, by EVAL, EVALSHA and FCALL.
 #[test]
 fn limiters_never_admit_more_than_their_limit() {
+    on_one_and_on_four_loops(call_limiters);
+}
+
+fn call_limiters(server: &Server) {
     const REQUESTS: usize = 1_000;
     const LIMIT: &str = "100";
-    let server = server();
-    let client = &mut connect(&server);
+    let client = &mut connect(server);
     let sha = |client: &mut Client, script: &str| {
         let reply = client.call(&["SCRIPT", "LOAD", script]).unwrap();
         String::from_utf8(reply.text().unwrap().to_vec()).unwrap()
@@ -174,7 +189,7 @@ fn limiters_never_admit_more_than_their_limit() {
     let requests: Vec<Vec<Vec<String>>> = (0..REQUESTS)
         .map(|request| limiters.iter().map(|(_, words)| words(request)).collect())
         .collect();
-    together(&server, |client, _| {
+    together(server, |client, _| {
         loop {
             let request = next.fetch_add(1, Ordering::Relaxed);
             let Some(calls) = requests.get(request) else { return };
@@ -234,10 +249,14 @@ fn a_lock_is_released_by_its_owner_only() {
 /// All clients take and release one lock: while one holds it, nobody else's release takes it away.
 #[test]
 fn a_lock_is_never_released_by_a_stranger() {
-    let (server, script) = (server(), seed!("lock_release"));
+    on_one_and_on_four_loops(take_and_release_a_lock);
+}
+
+fn take_and_release_a_lock(server: &Server) {
+    let script = seed!("lock_release");
     let holders = AtomicUsize::new(0);
     let rounds = AtomicUsize::new(0);
-    together(&server, |client, index| {
+    together(server, |client, index| {
         for round in 0..30 {
             let token = format!("{index}:{round}");
             let taken = call_nil(client, &format!("SET lock {token} NX PX 600000"));
@@ -253,7 +272,7 @@ fn a_lock_is_never_released_by_a_stranger() {
         }
     });
     assert!(rounds.into_inner() > 0);
-    assert_eq!(number(&call(&mut connect(&server), "EXISTS lock")), 0);
+    assert_eq!(number(&call(&mut connect(server), "EXISTS lock")), 0);
 }
 
 /// Whether a SET with NX was done.
@@ -263,9 +282,12 @@ fn call_nil(client: &mut Client, line: &str) -> bool {
 
 #[test]
 fn an_idempotency_claim_has_one_winner() {
-    let server = server();
+    on_one_and_on_four_loops(claim_idempotency_keys);
+}
+
+fn claim_idempotency_keys(server: &Server) {
     let (claim, complete) = (seed!("idempotency_claim"), seed!("idempotency_complete"));
-    let client = &mut connect(&server);
+    let client = &mut connect(server);
     assert_eq!(eval(client, claim, &["i"], &["me", "1000", "60"]), "['CLAIMED']");
     assert_eq!(eval(client, claim, &["i"], &["other", "1001", "60"]), "['BUSY' 'IN_PROGRESS']");
     assert_eq!(eval(client, complete, &["i"], &["other", "200", "body", "600"]), "0");
@@ -276,7 +298,7 @@ fn an_idempotency_claim_has_one_winner() {
     for round in 0..20 {
         let key = format!("idem:{round}");
         let (winners, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        together(&server, |client, index| {
+        together(server, |client, index| {
             let owner = format!("owner-{index}");
             let answer = eval(client, claim, &[&key], &[&owner, "1000", "60"]);
             let completed = eval(client, complete, &[&key], &[&owner, "200", &owner, "600"]);
@@ -328,8 +350,11 @@ fn keys_that_a_script_finds_by_itself() {
 
 #[test]
 fn recent_things_and_things_seen_before() {
-    let server = server();
-    let client = &mut connect(&server);
+    on_one_and_on_four_loops(see_things);
+}
+
+fn see_things(server: &Server) {
+    let client = &mut connect(server);
     for n in 1..=5 {
         let value = n.to_string();
         let expected = n.min(3).to_string();
@@ -340,7 +365,7 @@ fn recent_things_and_things_seen_before() {
     assert_eq!(eval(client, seed!("dedupe"), &["d"], &["event-1", "60"]), "0");
     assert!((1..=60).contains(&number(&call(client, "TTL d"))));
     let first = AtomicUsize::new(0);
-    together(&server, |client, _| {
+    together(server, |client, _| {
         let added = eval(client, seed!("dedupe"), &["d"], &["event-2", "60"]);
         first.fetch_add(usize::from(added == "1"), Ordering::Relaxed);
     });
@@ -349,16 +374,20 @@ fn recent_things_and_things_seen_before() {
 
 #[test]
 fn due_jobs_are_claimed_once() {
+    on_one_and_on_four_loops(claim_due_jobs);
+}
+
+fn claim_due_jobs(server: &Server) {
     const JOBS: usize = 1_000;
-    let (server, script) = (server(), seed!("claim_due_jobs"));
-    let client = &mut connect(&server);
+    let script = seed!("claim_due_jobs");
+    let client = &mut connect(server);
     for job in 0..JOBS {
         call(client, &format!("ZADD {{jobs}}:delayed {job} job-{job}"));
     }
     call(client, "ZADD {jobs}:delayed 999999 later");
     let keys = ["{jobs}:delayed", "{jobs}:processing"];
     let claimed = std::sync::Mutex::new(Vec::new());
-    together(&server, |client, _| {
+    together(server, |client, _| {
         loop {
             let reply = reply_of(client, script, &keys, &["1000", "7", "61000"]);
             let Reply::Array(jobs) = reply else { panic!("{reply:?}") };
@@ -377,14 +406,18 @@ fn due_jobs_are_claimed_once() {
 
 #[test]
 fn a_flash_sale_neither_oversells_nor_sells_twice() {
+    on_one_and_on_four_loops(sell_in_a_flash);
+}
+
+fn sell_in_a_flash(server: &Server) {
     const STOCK: usize = 50;
     const USERS: usize = 100;
-    let (server, script) = (server(), seed!("flash_sale"));
-    let client = &mut connect(&server);
+    let script = seed!("flash_sale");
+    let client = &mut connect(server);
     call(client, &format!("SET promo:stock:P1 {STOCK}"));
     let sold = std::sync::Mutex::new(Vec::new());
     // Every user tries from several clients.
-    together(&server, |client, index| {
+    together(server, |client, index| {
         for n in 0..USERS {
             let user = format!("user-{}", (n + index * 7) % USERS);
             match eval(client, script, &["P1"], &[&user]).as_str() {

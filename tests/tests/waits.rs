@@ -15,6 +15,8 @@ use russet_tests::server::{Kind, Server};
 const SPIN: &str = "local start = os.clock() \
                     while os.clock() - start < ARGV[1] / 1000 do end \
                     redis.call('EXISTS', KEYS[1]) return 'done'";
+/// How long a test tries to come into the situation that it is about.
+const SITUATION_WAIT: Duration = Duration::from_secs(120);
 const SPIN_FOR_EVER: &str = "redis.call('EXISTS', KEYS[1]) while true do end";
 
 fn server(extra: &[&str]) -> Server {
@@ -59,6 +61,38 @@ fn spin(client: &mut Client, key: &str, ms: u32) {
     client.send(&script.map(|word| word.as_bytes().to_vec())).unwrap();
 }
 
+/// Waits until a call on the key has to wait, since the script that was sent holds its shard. The
+/// call's reply is still to be read.
+fn await_busy(probe: &mut Client, key: &str) {
+    await_that("a script holds the key", || {
+        send(probe, &format!("EXISTS {key}"));
+        matches!(probe.read(Duration::from_millis(20)), Err(ReadError::TimedOut))
+    });
+}
+
+/// Sends commands, and waits until the server has come to the first of them. Replies are sent when
+/// a client's turn is over, so by the answer to ECHO the first either was run or waits.
+fn send_and_begin(client: &mut Client, lines: &[&str]) {
+    let all = ["ECHO begun"].iter().chain(lines).map(|line| encode(&words(line)));
+    client.send_raw(&all.collect::<Vec<_>>().concat()).unwrap();
+    assert_eq!(read(client), "begun");
+}
+
+fn is_unanswered(client: &mut Client) -> bool {
+    client.glance().unwrap().is_none()
+}
+
+/// Tries until the situation that a test is about was met so many times: `attempt` says whether it
+/// was. On a busy machine some attempts come too late.
+fn await_situation(times: usize, mut attempt: impl FnMut() -> bool) {
+    let deadline = Instant::now() + SITUATION_WAIT;
+    let mut met = 0;
+    while met < times {
+        assert!(Instant::now() < deadline, "met {met} times only");
+        met += usize::from(attempt());
+    }
+}
+
 /// Waits until something is so that nothing tells of.
 fn await_that(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + REPLY_WAIT;
@@ -85,20 +119,24 @@ fn await_blocked(client: &mut Client, count: usize) {
 fn a_blocked_move_that_times_out_holds_nothing() {
     let server = server(&[]);
     let [a, b, c, d] = &mut [(); 4].map(|()| connect(&server));
-    for round in 0..3 {
+    await_situation(3, || {
         send(a, "BLMOVE src dst LEFT RIGHT 0.2");
         await_blocked(c, 1);
         spin(b, "dst", 700);
-        // The destination may not be busy yet: then the move is done, and proves nothing.
+        await_busy(d, "dst");
         assert_eq!(call(c, "RPUSH src x"), "1");
-        read(a);
-        read(b);
+        // It was fed in time, and could not be served: it times out while the script still runs.
+        let was_fed = is_unanswered(a);
+        let was_busy = read(a) == "nil" && is_unanswered(b);
+        assert_eq!(read(b), "done");
+        read(d);
         for _ in 0..200 {
             call(d, "GET dst");
         }
         call(d, "DBSIZE");
-        assert_eq!(call(d, "DEL src dst"), "1", "round {round}");
-    }
+        assert_eq!(call(d, "DEL src dst"), "1");
+        was_fed && was_busy
+    });
 }
 
 /// A client that was blocked on two keys, one of which a slow script held, was told BUSY when the
@@ -124,19 +162,24 @@ fn a_blocked_pop_waits_on_through_a_slow_script() {
 #[test]
 fn a_paused_writer_keeps_no_reader_waiting() {
     let server = server(&[]);
-    let [a, b, c] = &mut [(); 3].map(|()| connect(&server));
-    spin(b, "k", 400);
-    send(a, "SET k v");
-    assert_eq!(call(c, "CLIENT PAUSE 1000000 WRITE"), "OK");
-    for _ in 0..200 {
-        call(c, "GET k");
-    }
-    read(b);
-    for _ in 0..200 {
-        call(c, "GET k");
-    }
-    assert_eq!(call(c, "CLIENT UNPAUSE"), "OK");
-    assert_eq!(read(a), "OK");
+    let [a, b, c, d] = &mut [(); 4].map(|()| connect(&server));
+    await_situation(2, || {
+        spin(b, "k", 400);
+        await_busy(d, "k");
+        send_and_begin(a, &["SET k v"]);
+        assert_eq!(call(c, "CLIENT PAUSE 1000000 WRITE"), "OK");
+        // The script holds the key still, so the writer was in its queue when the pause began.
+        let was_queued = is_unanswered(b);
+        read(b);
+        read(d);
+        for _ in 0..200 {
+            call(c, "GET k");
+        }
+        let was_paused = is_unanswered(a);
+        assert_eq!(call(c, "CLIENT UNPAUSE"), "OK");
+        assert_eq!(read(a), "OK");
+        was_queued && was_paused
+    });
 }
 
 /// A client that was held back while UNPAUSE went through the list of those to be told was put on
@@ -201,16 +244,22 @@ fn a_call_on_several_busy_keys_has_its_turn() {
 #[test]
 fn what_was_sent_before_the_end_is_carried_out() {
     let server = server(&[]);
-    let [b, c] = &mut [(); 2].map(|()| connect(&server));
+    let [b, c, d] = &mut [(); 3].map(|()| connect(&server));
     for close in [Shutdown::Write, Shutdown::Both] {
-        assert_eq!(call(c, "MSET k1 old k2 old"), "OK");
-        let mut a = connect(&server);
-        spin(b, "k1", 300);
-        let bytes = [encode(&words("SET k1 new")), encode(&words("SET k2 new"))].concat();
-        a.send_raw(&bytes).unwrap();
-        a.sender().unwrap().shutdown(close).unwrap();
-        read(b);
-        await_that("both have run", || call(c, "MGET k1 k2") == "new new");
+        await_situation(1, || {
+            assert_eq!(call(c, "MSET k1 old k2 old"), "OK");
+            let mut a = connect(&server);
+            spin(b, "k1", 300);
+            await_busy(d, "k1");
+            send_and_begin(&mut a, &["SET k1 new", "SET k2 new"]);
+            a.sender().unwrap().shutdown(close).unwrap();
+            // Read before the end, and not carried out yet.
+            let was_waiting = is_unanswered(b);
+            read(b);
+            read(d);
+            await_that("both have run", || call(c, "MGET k1 k2") == "new new");
+            was_waiting
+        });
     }
 }
 

@@ -6,6 +6,7 @@ use russet_catalog::Command;
 use russet_tests::client::{Client, Resp};
 use russet_tests::server::{Kind, Server};
 use russet_tests::wire::coverage::commands_missing;
+use russet_tests::wire::known::entries_without_a_case;
 use russet_tests::wire::{Endpoint, WireFile, files_under, root, run_file};
 
 /// One server for all files: each case empties it and puts back what it configured. A server that a
@@ -40,6 +41,13 @@ fn every_wire_file_can_be_read() {
         let file = WireFile::read(&path).unwrap();
         assert!(!file.cases.is_empty(), "{} has no case", path.display());
     }
+}
+
+/// A case that was renamed, or is gone, must not stay among the known differences.
+#[test]
+fn known_differences_of_peers_name_cases_that_are_there() {
+    let faults = entries_without_a_case();
+    assert!(faults.is_empty(), "no such case:\n{}", faults.join("\n"));
 }
 
 #[test]

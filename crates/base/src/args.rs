@@ -189,6 +189,10 @@ impl OwnedArgs {
         self.buffer.extend_from_slice(word);
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
     /// Forgets all words and keeps the room.
     pub fn clear(&mut self) {
         self.buffer.clear();

@@ -16,6 +16,19 @@ const POINT_EXPONENT_MAX: i32 = 4;
 /// Adds the text of `value` to `out`: the digits that read back as the same double, whole numbers
 /// without a point, `inf`, `-inf`, `nan`.
 pub fn format_f64(value: f64, out: &mut Vec<u8>) {
+    let magnitude = value.abs();
+    if magnitude > INTEGER_MAX || magnitude.trunc() != magnitude {
+        return format_shortest(value, out);
+    }
+    if value.is_sign_negative() {
+        out.push(b'-');
+    }
+    write_integer(magnitude as u64, out);
+}
+
+/// As [`format_f64`], but whole numbers that end with many zeros take an exponent, too: how Redis
+/// writes scores into digests.
+pub fn format_shortest(value: f64, out: &mut Vec<u8>) {
     if value.is_nan() {
         return out.extend_from_slice(b"nan");
     }
@@ -26,8 +39,8 @@ pub fn format_f64(value: f64, out: &mut Vec<u8>) {
     if magnitude == f64::INFINITY {
         return out.extend_from_slice(b"inf");
     }
-    if magnitude <= INTEGER_MAX && magnitude.trunc() == magnitude {
-        return write_integer(magnitude as u64, out);
+    if magnitude == 0.0 {
+        return out.push(b'0');
     }
     lay_out(&Decimal::new(magnitude), out);
 }

@@ -17,6 +17,18 @@ pub fn shrink_beyond<T>(list: &mut Vec<T>, kept_max: usize) {
     }
 }
 
+/// As [`shrink_beyond`], for a list that is in use: it keeps room for so many bytes more.
+#[inline]
+pub fn shrink_spare<T>(list: &mut Vec<T>, spare_bytes_max: usize) {
+    shrink_beyond(list, list.len() + spare_bytes_max / size_of::<T>());
+}
+
+/// Bytes of a list's room that is not in use.
+#[inline]
+pub fn spare_bytes<T>(list: &Vec<T>) -> usize {
+    (list.capacity() - list.len()) * size_of::<T>()
+}
+
 /// As [`shrink_beyond`], for a queue.
 #[inline]
 pub fn shrink_queue_beyond<T>(queue: &mut VecDeque<T>, kept_max: usize) {
@@ -52,6 +64,11 @@ mod tests {
         let mut small = Vec::<u64>::with_capacity(8);
         shrink_beyond(&mut small, 16);
         assert_eq!(small.capacity(), 8);
+        let mut used: Vec<u64> = (0..1000).collect();
+        used.truncate(500);
+        shrink_spare(&mut used, 8 * size_of::<u64>());
+        assert_eq!(used.len(), 500);
+        assert!(spare_bytes(&used) <= 8 * size_of::<u64>(), "{}", used.capacity());
         let mut queue: VecDeque<u64> = (0..1000).collect();
         queue.clear();
         shrink_queue_beyond(&mut queue, 16);

@@ -23,7 +23,9 @@ pub mod zset;
 use crate::arg;
 use crate::arg::Arg;
 use crate::spec::Arity::{AtLeast, Exactly};
-use crate::spec::{Access, Categories, Change, Deprecation, Flags, Group, KeySpec, Shape, Spec};
+use crate::spec::{
+    Access, Batching, Categories, Change, Deprecation, Flags, Group, KeySpec, Recorded, Shape, Spec,
+};
 
 // What a command does to its keys, in one word.
 

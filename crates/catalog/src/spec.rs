@@ -79,7 +79,11 @@ bits! {
         NO_MULTI = 19 => "no_multi",
         MOVABLE_KEYS = 20 => "movablekeys",
         ALLOW_BUSY = 21 => "allow_busy",
-        // Ours, not printed by COMMAND: it names no keys but touches the whole keyspace.
+        // Ours, not printed by COMMAND: CLIENT PAUSE holds it back never, or nobody could end it.
+        PASSES_PAUSE = 28 => "",
+        // Ours: not fast by Redis's table, but so short that it shares the time of its batch.
+        SHARES_TIME = 29 => "",
+        // Ours: it names no keys but touches the whole keyspace.
         ALL_SHARDS = 30 => "",
         // Ours, too: what is stored under its keys may name others.
         FURTHER_SHARDS = 31 => "",
@@ -269,6 +273,32 @@ pub enum Shape {
     Push,
 }
 
+/// How a call that changed something is recorded, for the log and for replicas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recorded {
+    /// It changes no data, or what it runs is recorded instead: EXEC, scripts.
+    Never,
+    /// As it is: run again on the same data it does the same.
+    Verbatim,
+    /// Its handler records what it came to.
+    Rewritten,
+    /// As it is, but the log needs none of it: published messages.
+    ReplicasOnly,
+}
+
+/// Whether a call may run in one batch with others, besides what its flags say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Batching {
+    ByFlags,
+    /// If its third argument, a count or an offset, has no more digits than this: the work grows
+    /// with the number, however small the value.
+    NumberUpTo {
+        digits: u8,
+    },
+    /// The work can't be told from the arguments' lengths.
+    Never,
+}
+
 /// Groups as COMMAND DOCS names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
@@ -354,6 +384,8 @@ pub struct Spec {
     pub deprecated: Option<Deprecation>,
     /// Printed as a system command: of use to the server's own tools only.
     pub internal: bool,
+    pub recorded: Recorded,
+    pub batching: Batching,
 }
 
 impl Spec {
@@ -376,6 +408,8 @@ impl Spec {
             history: &[],
             deprecated: None,
             internal: false,
+            recorded: Recorded::Never,
+            batching: Batching::ByFlags,
         }
     }
 
@@ -443,6 +477,22 @@ impl Spec {
 
     pub const fn deprecated(mut self, deprecation: Deprecation) -> Self {
         self.deprecated = Some(deprecation);
+        self
+    }
+
+    /// Left out, it changes no data.
+    pub const fn recorded(mut self, recorded: Recorded) -> Self {
+        self.recorded = recorded;
+        self
+    }
+
+    /// Whether a replica would hear of it.
+    pub const fn reaches_replicas(&self) -> bool {
+        self.flags.has(Flags::WRITE) || !matches!(self.recorded, Recorded::Never)
+    }
+
+    pub const fn batching(mut self, batching: Batching) -> Self {
+        self.batching = batching;
         self
     }
 

@@ -4,8 +4,8 @@
 use crate::client::Hold;
 use crate::clients::{ClientCard, ClientFlags};
 use crate::ctx::Ctx;
-use crate::dispatch::settle;
 use crate::error::Refusal;
+use crate::invoke::{Origin, publish_effects, serve};
 use crate::mail::{Letter, Mailbox};
 use crate::node::Node;
 use russet_base::clock::UnixMillis;
@@ -110,8 +110,32 @@ impl BlockedState {
     }
 }
 
+/// A call has found nothing to take: its client waits, or goes on waiting.
+pub(crate) fn wait(ctx: &mut Ctx, args: Args, request: BlockRequest) {
+    if ctx.origin != Origin::Waiter {
+        return park(ctx, args, request);
+    }
+    // A second try was in vain: its turn is over for now.
+    recheck_waiters(ctx);
+}
+
+/// A second try was answered: nobody else may answer, and those behind it get their turn.
+pub(crate) fn end_retry(ctx: &mut Ctx) {
+    recheck_waiters(ctx);
+    if let Hold::Keys(state) = std::mem::take(&mut ctx.session.hold) {
+        let was_waiting = claim(&state.waiter);
+        debug_assert!(was_waiting, "its keys and its card were locked since it was seen waiting");
+    }
+}
+
+fn recheck_waiters(ctx: &mut Ctx) {
+    if let Hold::Keys(state) = &ctx.session.hold {
+        state.keys.iter().for_each(|key| ctx.keys.recheck_waiters(key));
+    }
+}
+
 /// Parks a client in the queues of its keys. The shards of all of them are locked.
-pub(crate) fn park(ctx: &mut Ctx, args: Args, request: BlockRequest) {
+fn park(ctx: &mut Ctx, args: Args, request: BlockRequest) {
     let Ctx { keys, session, node, .. } = ctx;
     let BlockRequest { keys: awaited, wants, deadline, call } = request;
     let awaited: Arc<[Box<[u8]>]> = awaited.into();
@@ -239,7 +263,7 @@ fn serve_key(keys: &mut Keys, ready: &ReadyKey) {
         let mut reply = Vec::new();
         let mut writer = RespWriter::new(&mut reply, parked.resp);
         let served = match source {
-            Source::Key(from) => parked.call.serve(keys, &mut writer, from),
+            Source::Key(from) => serve(&*parked.call, keys, &mut writer, from),
             Source::WrongType | Source::Busy => Err(Refusal::WrongType),
         };
         if let Err(refusal) = served {
@@ -317,7 +341,7 @@ pub(crate) fn tend(node: &Node, effects: &mut Effects, now: UnixMillis) {
         }
         let mut keys = node.keyspace.keys(locked, effects, (0, now));
         keys.effects.ready = owed;
-        settle(&mut keys, node);
+        publish_effects(&mut keys, node);
         rung.iter().for_each(|target| set_alarms_again(&mut keys, target));
     }
 }

@@ -2,10 +2,13 @@
 
 use crate::blocking::BlockRequest;
 use crate::error::Refusal;
+use crate::invoke::Origin;
 use crate::node::Node;
+use crate::scripting::code::{self, Code};
 use crate::session::Session;
 use crate::stats::WorkerStats;
-use russet_base::Args;
+use crate::tally::{Tally, Timing};
+use russet_base::{Args, OwnedArgs};
 use russet_catalog::Command;
 use russet_engine::keys::Keys;
 use russet_protocol::Sink;
@@ -18,10 +21,42 @@ pub struct Ctx<'c, 'k> {
     pub session: &'c mut Session,
     pub node: &'c Node,
     pub stats: &'c WorkerStats,
+    pub tally: &'c mut Tally,
+    pub timing: Timing,
+    pub origin: Origin,
     pub command: Command,
+    /// What it runs, if it runs code: found when its shards were chosen.
+    pub code: Option<Code>,
     /// False inside EXEC and scripts, where a command that would block answers as if its time were
     /// over at once.
     pub may_block: bool,
+}
+
+impl Ctx<'_, '_> {
+    /// The code that the call runs. A transaction may load or replace code that it then runs: what
+    /// was not there when its shards were chosen is looked for now, for then it holds all of them.
+    pub fn take_code(&mut self, args: Args) -> Option<Code> {
+        let planned = self.code.take();
+        if planned.is_none() && self.keys.holds_all() {
+            return code::find(self.node, self.stats.number, self.command, args);
+        }
+        planned
+    }
+
+    /// Records the call as it is, if anybody listens: for a handler that records others itself.
+    #[inline]
+    pub fn record_as_is(&mut self, args: Args) {
+        if self.keys.is_recording() {
+            let db = self.keys.db;
+            self.keys.effects.records.push_owned(db, OwnedArgs::from(args));
+        }
+    }
+
+    /// Whether those who monitor see the call: not if the call that runs it is shown, nor if it
+    /// was seen when it came.
+    pub fn is_shown(&self) -> bool {
+        matches!(self.origin, Origin::Client | Origin::Transaction | Origin::Script)
+    }
 }
 
 /// How a handler ended.
@@ -31,9 +66,6 @@ pub enum Flow {
     Done,
     /// Nothing is written: the client waits for keys.
     Block(Box<BlockRequest>),
-    /// Nothing was done: what the command needs has changed since its shards were chosen. It is to
-    /// be planned again.
-    Replan,
 }
 
 pub type Outcome = Result<Flow, Refusal>;

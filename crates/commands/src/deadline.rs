@@ -2,6 +2,8 @@
 
 use crate::error::Refusal;
 use russet_base::told::told;
+use russet_engine::keys::Keys;
+use russet_engine::types::element::IntText;
 
 /// Whether a time is told in seconds or in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +17,13 @@ pub enum Unit {
 pub enum Base {
     Now,
     Epoch,
+}
+
+/// Records the end that a key was given.
+pub fn record_expiry(keys: &mut Keys, key: &[u8], at_ms: i64) {
+    if keys.is_recording() {
+        keys.record([b"PEXPIREAT", key, IntText::new(at_ms).as_bytes()]);
+    }
 }
 
 /// NX, XX, GT, LT.

@@ -1,27 +1,29 @@
-//! The path of every command: look up, check, plan, lock, run, settle.
+//! The path of every request: look up, check, plan, lock, invoke, publish.
 
 use crate::blocking::{self, BlockedState};
 use crate::client::Hold;
-use crate::ctx::{Ctx, Flow, Outcome};
+use crate::ctx::Ctx;
 use crate::error::Refusal;
 use crate::gate;
 use crate::generic;
-use crate::handlers;
 use crate::http_guard;
+use crate::invoke::{Invoked, Origin, invoke, publish_effects, refusal_of};
 use crate::mail::WakeByMail;
 use crate::node::Node;
 use crate::once;
-use crate::scripting::{self, BUSY_FUNCTION, BUSY_SCRIPT};
-use crate::session::{Gate, Session};
-use crate::stats::{CallCounts, WorkerStats};
+use crate::scripting::code::{self, Code};
+use crate::scripting::{BUSY_FUNCTION, BUSY_SCRIPT};
+use crate::session::Session;
+use crate::stats::WorkerStats;
+use crate::tally::{Tally, Timing, note_call};
 use crate::together::Reach;
 use crate::transactions;
 use russet_base::told::told;
 use russet_base::{Args, UnixMillis};
 use russet_catalog::spec::Flags;
 use russet_catalog::{Command, Unknown, keys as key_positions, resolve};
-use russet_engine::keys::{Effects, Keys};
-use russet_engine::keyspace::{KeyspaceWait, Place};
+use russet_engine::keys::Effects;
+use russet_engine::keyspace::{Keyspace, KeyspaceWait, Place};
 use russet_engine::shard::Shard;
 use russet_engine::store::raw::lock::Locked;
 use russet_engine::store::shard_set::ShardSet;
@@ -56,12 +58,8 @@ pub struct Worker {
     pub(crate) places: Vec<(usize, Place)>,
     /// Databases and places of keys that commands of other connections will touch soon.
     expected: Vec<(usize, Place)>,
-    /// Fast commands of the batch under way, timed together.
     pub(crate) reach: Reach,
-    pub(crate) batch: CallCounts,
-    /// The wall clock in microseconds; if it is set back, a batch seems to take no time.
-    batch_started: u64,
-    is_clock_fresh: bool,
+    pub(crate) tally: Tally,
     pub(crate) effects: Effects,
 }
 
@@ -77,41 +75,29 @@ impl Worker {
             places: Vec::new(),
             expected: Vec::new(),
             reach: Reach::default(),
-            batch: CallCounts::default(),
-            batch_started: 0,
-            is_clock_fresh: false,
+            tally: Tally::default(),
             effects: Effects::default(),
         }
     }
 
-    /// Before the first command of a connection's turn. The turn before ended just now, so the time
-    /// that it read will do, unless the thread has slept since.
+    /// Before the first command of a connection's turn; see [`Tally::begin_batch`].
     pub fn begin_batch(&mut self) {
-        if !self.is_clock_fresh {
-            self.read_clock();
-        }
-        self.is_clock_fresh = false;
+        self.tally.begin_batch(&self.node);
+        self.now = self.tally.now();
     }
 
     /// Reads the time; after the thread has slept.
     pub fn read_clock(&mut self) {
-        let micros = self.node.clock.now_micros();
-        self.now = UnixMillis(micros.div_euclid(1000));
-        self.batch_started = micros.cast_unsigned();
-        self.is_clock_fresh = true;
+        self.tally.read_clock(&self.node);
+        self.now = self.tally.now();
     }
 
-    /// Accounts the time of the fast commands since [`Worker::begin_batch`] in equal shares.
+    /// Counts what the commands since [`Worker::begin_batch`] have done, and their time.
     pub fn end_batch(&mut self) {
         self.count_effects();
         self.shrink_buffers();
-        if self.batch.is_empty() {
-            return;
-        }
-        let started = self.batch_started;
-        self.read_clock();
-        let elapsed = self.batch_started.saturating_sub(started);
-        self.batch.settle(&self.stats, elapsed);
+        self.tally.end_batch(&self.node, &self.stats);
+        self.now = self.tally.now();
     }
 
     /// Gives back what a call of many keys, or with many effects, has made the buffers grow by.
@@ -180,7 +166,7 @@ impl Worker {
         let node = &*self.node;
         let expired = node.keyspace.expire_shard(shard, &mut self.effects, (now, budget));
         let Some((mut keys, has_more)) = expired else { return false };
-        settle(&mut keys, node);
+        publish_effects(&mut keys, node);
         has_more
     }
 
@@ -209,9 +195,7 @@ impl Worker {
         };
         let spec = command.spec();
         if !spec.arity.allows(args.len()) {
-            let is_stranger = needs_auth(session, command);
-            let refusal =
-                if is_stranger { Refusal::NoAuth } else { Refusal::Arity(spec.full_name) };
+            let refusal = refusal_of(session, command).unwrap_or(Refusal::Arity(spec.full_name));
             self.refuse(session, Some((command, args)), refusal, sink);
             return Progress::Done;
         }
@@ -229,18 +213,7 @@ impl Worker {
                 }
             }
         }
-        if command == Command::Multi && !self.is_precise() && !self.node.monitors.is_on() {
-            transactions::begin(session, sink);
-            session.card.last_command.store(command as u16 + 1, Ordering::Relaxed);
-            self.account(session, command, args, None);
-            return Progress::Done;
-        }
-        self.call(session, command, args, sink)
-    }
-
-    /// Somebody wants to know the time of every single command.
-    fn is_precise(&self) -> bool {
-        self.node.slowlog.is_precise() || self.node.latency.is_on()
+        self.call(session, (command, args), sink)
     }
 
     /// A command that was never started; inside MULTI it dooms the transaction.
@@ -272,19 +245,18 @@ impl Worker {
     fn call(
         &mut self,
         session: &mut Session,
-        command: Command,
-        args: Args,
+        (command, args): (Command, Args),
         sink: &mut dyn Sink,
     ) -> Progress {
-        let is_fast = is_timed_with_batch(command)
-            || (command == Command::Exec && transactions::is_fast(session));
-        let is_timed = !is_fast || self.is_precise();
-        if is_timed {
-            // Its time is not that of the fast ones before it; and it may be INFO, which shows what
-            // they have done.
+        let timing = match command {
+            Command::Exec => transactions::timing(&self.node, session),
+            command => Timing::of(&self.node, command),
+        };
+        if timing == Timing::Alone {
+            // It may be INFO, which shows what the fast ones before it have done.
             self.end_batch();
         }
-        self.plan(session, command, args);
+        let code = self.plan(session, command, args);
         let node = &*self.node;
         let Some(locked) = lock(node, session, &self.shards) else {
             return self.find_busy(session, (command, args), sink);
@@ -294,11 +266,9 @@ impl Worker {
         if session.blocked().is_some_and(|state| state.waiter.is_settled()) {
             return Progress::Blocked;
         }
-        // The turn began, or the command before it ended, no more than a parsing ago.
-        let started = self.batch_started;
-        let is_retry = session.blocked().is_some();
+        let origin = if retrying.is_some() { Origin::Waiter } else { Origin::Client };
         // A block, for a `drop` would move the locks about before it lets go of them.
-        let progress = 'run: {
+        let invoked = {
             let mut keys = node.keyspace.keys(locked, &mut self.effects, (session.db, self.now));
             keys.know(&self.places);
             keys.is_silent = session.is_silent;
@@ -311,30 +281,29 @@ impl Worker {
                 session,
                 node,
                 stats: &self.stats,
+                tally: &mut self.tally,
+                timing,
+                origin,
                 command,
+                code,
                 may_block: true,
             };
-            let outcome = handlers::of(command)(&mut ctx, args);
-            if let Ok(Flow::Replan) = outcome {
-                break 'run None;
+            let invoked = invoke(&mut ctx, args);
+            if origin == Origin::Waiter && invoked == Invoked::Done {
+                blocking::end_retry(&mut ctx);
             }
-            let progress = conclude(&mut ctx, outcome, args);
-            settle(&mut keys, node);
-            if node.monitors.is_on() && !is_retry {
-                node.monitors.feed(node, session, command, args);
-            }
-            Some(progress)
+            publish_effects(&mut keys, node);
+            invoked
         };
-        let Some(progress) = progress else {
-            return self.call(session, command, args, sink);
-        };
+        self.now = self.tally.now();
         session.card.last_command.store(command as u16 + 1, Ordering::Relaxed);
-        self.batch.absorb(&mut session.uncounted);
-        // A blocked call is counted when it is over.
-        if progress != Progress::Blocked {
-            self.account(session, command, args, is_timed.then_some(started));
+        match invoked {
+            Invoked::Blocked => Progress::Blocked,
+            Invoked::Done => {
+                self.count_run(session, 1);
+                Progress::Done
+            }
         }
-        progress
     }
 
     /// A shard is busy: for long, if it is with a slow script.
@@ -363,81 +332,53 @@ impl Worker {
         session.card.commands.store(before + commands, Ordering::Relaxed);
     }
 
-    fn account(&mut self, session: &Session, command: Command, args: Args, started: Option<u64>) {
-        self.count_run(session, 1);
-        match started {
-            None => self.batch.add(command),
-            Some(started) => {
-                self.read_clock();
-                let micros = self.batch_started.saturating_sub(started);
-                note_call(&self.node, &self.stats, session, (command, args), micros);
-            }
-        }
-    }
-
     /// Finds the shards that a call needs, and the places of its keys for the handler.
-    fn plan(&mut self, session: &Session, command: Command, args: Args) {
+    fn plan(&mut self, session: &mut Session, command: Command, args: Args) -> Option<Code> {
         self.places.clear();
         let asker = (&*self.node, self.stats.number);
         match command {
             Command::Exec => {
                 self.shards = transactions::plan(asker, session, &mut self.places);
+                None
             }
             Command::Once => {
-                self.shards = once::plan(asker, session, args, &mut self.places);
+                let (shards, code) = once::plan(asker, session, args, &mut self.places);
+                self.shards = shards;
+                code
             }
             _ => {
+                let code = code::find(&self.node, self.stats.number, command, args);
                 self.shards.clear();
-                plan_keys(asker, command, args, &mut self.shards, &mut self.places);
+                let found = (&mut self.shards, &mut self.places);
+                plan_keys(&self.node.keyspace, (command, args), code.as_ref(), found);
+                code
             }
         }
     }
 }
 
-/// Counts a call that was timed by itself, and remembers it if it took long.
-pub(crate) fn note_call(
-    node: &Node,
-    stats: &WorkerStats,
-    session: &Session,
-    (command, args): (Command, Args),
-    micros: u64,
-) {
-    stats.count_call(command, micros);
-    let flags = command.spec().flags;
-    if !flags.has(Flags::SKIP_SLOWLOG) {
-        node.slowlog.note(node, session, args, micros);
-    }
-    let event = if flags.has(Flags::FAST) { "fast-command" } else { "command" };
-    node.latency.note(event, micros, || node.clock.now().seconds());
-}
-
-/// Whether a command takes so little time that reading the clock twice would be a good part of it.
-/// SET does, though the catalog does not call it fast.
-#[inline]
-pub(crate) fn is_timed_with_batch(command: Command) -> bool {
-    command.spec().flags.has(Flags::FAST) || command == Command::Set
-}
-
-/// Adds the shards of one call's keys, for the worker of this number. A call whose keys can't be
-/// told is refused by its handler before it touches any.
+/// Adds the shards of one call's keys. A call whose keys can't be told is refused by its handler
+/// before it touches any.
 pub(crate) fn plan_keys(
-    (node, worker): (&Node, usize),
-    command: Command,
-    args: Args,
-    shards: &mut ShardSet,
-    places: &mut Vec<(usize, Place)>,
+    keyspace: &Keyspace,
+    (command, args): (Command, Args),
+    code: Option<&Code>,
+    (shards, places): (&mut ShardSet, &mut Vec<(usize, Place)>),
 ) {
     if command.spec().flags.has_any(Flags::ALL_SHARDS.and(Flags::FURTHER_SHARDS)) {
-        *shards = std::mem::take(shards).union(&generic::shards_of(&node.keyspace, command, args));
+        *shards = std::mem::take(shards).union(&generic::shards_of(keyspace, command, args));
         return;
     }
-    if scripting::runs_wide(node, worker, command, args) {
-        *shards = node.keyspace.all_shards();
+    if code.is_some_and(Code::is_wide) {
+        *shards = keyspace.all_shards();
         return;
+    }
+    if let Some(shard) = code.and_then(Code::own_shard) {
+        shards.insert(shard);
     }
     let _refused_by_the_handler = key_positions(command, args, &mut |key| {
         let bytes = args.at(key.index);
-        let place = node.keyspace.place(bytes);
+        let place = keyspace.place(bytes);
         shards.insert(place.shard as usize);
         // An empty key has no address of its own to be known by.
         if !bytes.is_empty() {
@@ -477,33 +418,6 @@ fn poll<'n>(
     locked
 }
 
-/// Turns a handler's outcome into a reply or a wait.
-fn conclude(ctx: &mut Ctx, outcome: Outcome, args: Args) -> Progress {
-    match outcome {
-        Ok(Flow::Done | Flow::Replan) => {}
-        Ok(Flow::Block(request)) => {
-            match ctx.session.blocked() {
-                None => blocking::park(ctx, args, *request),
-                // A second try was in vain: its turn is over for now.
-                Some(state) => state.keys.iter().for_each(|key| ctx.keys.recheck_waiters(key)),
-            }
-            return Progress::Blocked;
-        }
-        Err(refusal) => fail(ctx, &refusal),
-    }
-    if ctx.session.blocked().is_some()
-        && let Hold::Keys(state) = std::mem::take(&mut ctx.session.hold)
-    {
-        // A second try was answered: nobody else may, and those behind it get their turn.
-        let was_waiting = blocking::claim(&state.waiter);
-        debug_assert!(was_waiting, "its keys and its card were locked since it was seen waiting");
-        for key in state.keys.iter() {
-            ctx.keys.recheck_waiters(key);
-        }
-    }
-    Progress::Done
-}
-
 /// How a wait ended.
 #[derive(Clone, Copy, Debug)]
 pub enum Ending<'r> {
@@ -519,37 +433,6 @@ impl<'r> Ending<'r> {
         match self {
             Ending::Answered(reply) | Ending::TimedOut(reply) | Ending::Unblocked(reply) => reply,
         }
-    }
-}
-
-/// Answers with a refusal, and counts it.
-pub(crate) fn fail(ctx: &mut Ctx, refusal: &Refusal) {
-    let text = refusal.wire();
-    ctx.stats.of(ctx.command).failed.add(1);
-    if !matches!(refusal, Refusal::Counted(_)) {
-        ctx.node.stats.count_error(&text);
-    }
-    ctx.reply.error(&text);
-}
-
-/// What follows from a command's effects, while its shards are still locked.
-#[inline]
-pub(crate) fn settle(keys: &mut Keys, node: &Node) {
-    if !keys.effects.is_settled() {
-        settle_effects(keys, node);
-    }
-}
-
-fn settle_effects(keys: &mut Keys, node: &Node) {
-    if !keys.effects.ready.is_empty() {
-        // The command may have taken long, and what it fed may have expired meanwhile.
-        keys.now = node.clock.now();
-        blocking::serve_ready(keys);
-    }
-    keys.publish();
-    if !keys.effects.notices.is_empty() {
-        node.publish_notices(&keys.effects.notices);
-        keys.effects.notices.clear();
     }
 }
 
@@ -578,9 +461,4 @@ fn unknown_text(unknown: Unknown, args: Args) -> Refusal {
             ))
         }
     }
-}
-
-/// Whether the client must authenticate before anything else.
-pub(crate) fn needs_auth(session: &Session, command: Command) -> bool {
-    session.gate.has(Gate::NEEDS_AUTH) && !command.spec().flags.has(Flags::NO_AUTH)
 }

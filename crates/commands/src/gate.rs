@@ -1,8 +1,8 @@
 //! The checks that hold a command back before it is planned: authentication, transactions,
 //! subscribed clients, CLIENT PAUSE. Skipped whole when none applies.
 
-use crate::dispatch::needs_auth;
 use crate::error::Refusal;
+use crate::invoke::refusal_of;
 use crate::node::Node;
 use crate::once;
 use crate::session::{Gate, Session};
@@ -28,8 +28,8 @@ pub(crate) fn check(
     args: Args,
     sink: &mut dyn Sink,
 ) -> Verdict {
-    if needs_auth(session, command) {
-        return Verdict::Refuse(Refusal::NoAuth);
+    if let Some(refusal) = refusal_of(session, command) {
+        return Verdict::Refuse(refusal);
     }
     if session.gate.has(Gate::SUBSCRIBED_RESP2) && !is_allowed_when_subscribed(command) {
         let name = command.full_name();

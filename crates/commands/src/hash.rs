@@ -24,10 +24,10 @@ pub use write::{hdel, hgetdel, hmset, hset, hsetnx};
 use crate::config::Directive;
 use crate::ctx::Ctx;
 use crate::error::Refusal;
-use russet_base::Args;
+use russet_base::{Args, OwnedArgs};
 use russet_engine::event::Event;
 use russet_engine::keys::Keys;
-use russet_engine::types::element::Element;
+use russet_engine::types::element::{Element, IntText};
 use russet_engine::types::hash::stored::{self, Pair};
 use russet_engine::types::hash::{HashLimits, HashRef};
 use russet_protocol::Sink;
@@ -82,8 +82,56 @@ fn pairs(words: Args<'_>) -> impl ExactSizeIterator<Item = Pair<'_>> + Clone {
 /// Tells of a change to several fields, which count one by one.
 #[inline]
 fn wrote_fields(ctx: &mut Ctx, key: &[u8], (event, fields): (Event, usize)) {
-    ctx.keys.effects.dirty += fields.saturating_sub(1) as u64;
-    ctx.keys.wrote(key, event);
+    ctx.keys.wrote_many(key, event, fields as u64);
+}
+
+/// Fields that a call has changed, for its record: none are gathered while nobody listens.
+struct Changed<'a> {
+    is_recording: bool,
+    names: Vec<&'a [u8]>,
+    count: usize,
+}
+
+impl<'a> Changed<'a> {
+    fn new(keys: &Keys) -> Self {
+        Changed { is_recording: keys.is_recording(), names: Vec::new(), count: 0 }
+    }
+
+    fn add(&mut self, name: &'a [u8]) {
+        self.count += 1;
+        if self.is_recording {
+            self.names.push(name);
+        }
+    }
+
+    fn record_removed(&self, keys: &mut Keys, key: &[u8]) {
+        keys.record_list(&[b"HDEL", key], &self.names);
+    }
+
+    /// Records that the fields have this deadline, or none.
+    fn record_deadline(&self, keys: &mut Keys, key: &[u8], deadline_ms: Option<i64>) {
+        record_deadline(keys, key, (deadline_ms, self.names.iter().copied()));
+    }
+}
+
+/// Records that fields were given a deadline, or have none any more.
+fn record_deadline<'a>(
+    keys: &mut Keys,
+    key: &[u8],
+    (deadline_ms, names): (Option<i64>, impl ExactSizeIterator<Item = &'a [u8]>),
+) {
+    if !keys.is_recording() || names.len() == 0 {
+        return;
+    }
+    let mut args = match deadline_ms {
+        Some(_) => [b"HPEXPIREAT", key].into_iter().collect(),
+        None => [b"HPERSIST", key].into_iter().collect::<OwnedArgs>(),
+    };
+    deadline_ms.into_iter().for_each(|at_ms| args.push(IntText::new(at_ms).as_bytes()));
+    args.push(b"FIELDS");
+    args.push(IntText::new(names.len() as i64).as_bytes());
+    names.for_each(|name| args.push(name));
+    keys.effects.records.push_owned(keys.db, args);
 }
 
 /// Deletes a hash that has lost its last field.

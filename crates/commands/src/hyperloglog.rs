@@ -11,10 +11,18 @@ pub use debug::{pfdebug, pfselftest};
 use crate::config::Directive;
 use crate::ctx::Ctx;
 use crate::error::Refusal;
-use russet_engine::types::hyperloglog::Fault;
+use crate::invoke::Origin;
+use russet_engine::types::hyperloglog::{Fault, REGISTERS};
 
-/// What `hll-sparse-max-bytes` says now.
+/// More bytes than the sparse form of any value has.
+const SPARSE_BYTES_ENOUGH: usize = 2 * REGISTERS;
+
+/// What `hll-sparse-max-bytes` says now. When a call is run again there is no limit: whether the
+/// value became dense is a record of its own.
 fn sparse_bytes_max(ctx: &Ctx) -> usize {
+    if ctx.origin == Origin::Load {
+        return SPARSE_BYTES_ENOUGH;
+    }
     usize::try_from(ctx.node.config.memory(Directive::HllSparseMaxBytes)).unwrap_or(usize::MAX)
 }
 

@@ -23,6 +23,7 @@ mod hash;
 mod help;
 pub mod http_guard;
 mod hyperloglog;
+pub mod invoke;
 pub mod latency;
 mod list;
 pub mod mail;
@@ -42,6 +43,7 @@ pub mod slowlog;
 pub mod stats;
 mod stream;
 mod string;
+pub mod tally;
 #[cfg(test)]
 mod testing;
 pub mod together;

@@ -9,14 +9,16 @@ use crate::once::OnceStats;
 use crate::pause::Pause;
 use crate::pubsub::hub::{Hub, Space};
 use crate::scripting::Scripts;
+use crate::server::debug::Gathered;
 use crate::slowlog::{CostLog, LogKind};
 use crate::stats::Stats;
 use russet_base::{Clock, Random};
 use russet_engine::access::CounterPace;
 use russet_engine::event::{EventClasses, Notice};
 use russet_engine::keyspace::Keyspace;
-use std::sync::Arc;
+use russet_engine::record::{RecordListener, Records};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 /// What only the process around the commands can tell or do.
 pub trait Host: Send + Sync {
@@ -100,6 +102,10 @@ pub struct Node {
     pub scripts: Scripts,
     pub once: OnceStats,
     pub http_guard: HttpGuard,
+    /// Who gets what calls have changed.
+    listener: RwLock<Option<Arc<dyn RecordListener>>>,
+    /// DEBUG RECORD.
+    gathered: Mutex<Option<Arc<Gathered>>>,
     pub clock: Arc<dyn Clock>,
     pub host: Box<dyn Host>,
     pub run_id: String,
@@ -154,6 +160,8 @@ impl Node {
             scripts: Scripts::default(),
             once: OnceStats::default(),
             http_guard: HttpGuard::default(),
+            listener: RwLock::default(),
+            gathered: Mutex::default(),
             clock,
             host,
             run_id: random.run_id(),
@@ -284,6 +292,29 @@ impl Node {
     fn counted_bytes(&self) -> u64 {
         let once_bytes = self.keyspace.once_totals().bytes();
         self.keyspace.used_memory().bytes() + once_bytes + self.scripts.source_bytes()
+    }
+
+    /// From now on this one gets what calls have changed; None: nobody does. Every shard must be
+    /// held, so that no call is half-way.
+    pub fn set_record_listener(&self, listener: Option<Arc<dyn RecordListener>>) {
+        self.keyspace.set_recording(listener.is_some());
+        *self.listener.write().unwrap_or_else(|poison| poison.into_inner()) = listener;
+    }
+
+    /// What DEBUG RECORD has gathered.
+    pub(crate) fn gathered(&self) -> MutexGuard<'_, Option<Arc<Gathered>>> {
+        self.gathered.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+
+    /// Hands over the records of a call, or of several that happened as one.
+    #[cold]
+    pub(crate) fn pass_on(&self, records: &mut Records) {
+        let listener = self.listener.read().unwrap_or_else(|poison| poison.into_inner());
+        if let Some(listener) = &*listener {
+            listener.unit(records.all());
+        }
+        drop(listener);
+        records.clear();
     }
 
     /// Publishes what happened to keys, as `notify-keyspace-events` asks.

@@ -5,23 +5,27 @@
 //! reply is left in the shard of the request id, so that the id is known whatever key comes with it
 //! the next time.
 
+mod kept;
+
 use crate::config::Directive;
-use crate::ctx::{Ctx, DONE, Flow, Outcome};
+use crate::ctx::{Ctx, DONE, Outcome};
 use crate::dispatch::plan_keys;
 use crate::error::Refusal;
-use crate::handlers;
+use crate::invoke::{Origin, invoke};
 use crate::node::Node;
+use crate::scripting::code::{self, Code};
 use crate::session::Session;
+use crate::tally::Timing;
 use crate::transactions;
+use kept::Keeping;
 use russet_base::hash::KeyHasher;
 use russet_base::text::eq_ignore_case;
 use russet_base::told::told;
-use russet_base::{Args, UnixMillis, num};
+use russet_base::{Args, num};
 use russet_catalog::spec::Flags;
 use russet_catalog::{Command, ONCE_WORDS, is_first_word_only_key, keys as key_positions, resolve};
 use russet_engine::keys::Keys;
 use russet_engine::keyspace::Place;
-use russet_engine::once::OnceRecord;
 use russet_engine::store::shard_set::ShardSet;
 use russet_protocol::{RespWriter, Sink, decode};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,8 +34,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const ID_BYTES_MAX: usize = 256;
 /// Longest time that a reply is kept: ten years.
 const TTL_MS_MAX: i64 = 315_360_000_000;
-/// Longest reply that is kept. Of a longer one only the fact is.
-const REPLY_BYTES_MAX: usize = 64 * 1024;
 
 /// What ONCE STATS shows besides what is kept.
 #[derive(Debug, Default)]
@@ -187,11 +189,14 @@ fn homes(keys: &mut Keys, session: &Session, request: &Request) -> Homes {
 /// The shards of the command and of its record.
 pub(crate) fn plan(
     (node, worker): (&Node, usize),
-    session: &Session,
+    session: &mut Session,
     args: Args,
     places: &mut Vec<(usize, Place)>,
-) -> ShardSet {
-    let Ok(request) = Request::parse(args) else { return ShardSet::EMPTY };
+) -> (ShardSet, Option<Code>) {
+    let Ok(request) = Request::parse(args) else {
+        return (kept::shards(&node.keyspace, args), None);
+    };
+    let mut code = None;
     let mark = node.keyspace.place(request.id);
     let mut shards = ShardSet::one(mark.shard as usize);
     places.push((request.id.as_ptr() as usize, mark));
@@ -199,7 +204,11 @@ pub(crate) fn plan(
         Command::Exec => {
             shards = shards.union(&transactions::plan((node, worker), session, places));
         }
-        command => plan_keys((node, worker), command, request.args, &mut shards, places),
+        command => {
+            code = code::find(node, worker, command, request.args);
+            let call = (command, request.args);
+            plan_keys(&node.keyspace, call, code.as_ref(), (&mut shards, places));
+        }
     }
     // Where a command's places were planned, the shard of its first key is among them.
     if (places.len() == 1 || request.command == Command::Exec)
@@ -207,7 +216,7 @@ pub(crate) fn plan(
     {
         shards.insert(node.keyspace.place(key).shard as usize);
     }
-    shards
+    (shards, code)
 }
 
 /// The places of the id and of the key, for a call that may run together with others: its command
@@ -238,6 +247,9 @@ pub(crate) fn prefetch(keys: &mut Keys, places: &[(usize, Place)]) {
 pub fn once(ctx: &mut Ctx, args: Args) -> Outcome {
     if args.len() == 2 && eq_ignore_case(args.at(1), b"stats") {
         return stats(ctx);
+    }
+    if ctx.origin == Origin::Load {
+        return kept::restore(ctx, args);
     }
     let outcome = Request::parse(args).and_then(|request| answer(ctx, &request));
     if outcome.is_err() && wraps_exec(Command::Once, args) {
@@ -304,24 +316,18 @@ fn replay(sink: &mut dyn Sink, reply: &[u8]) -> Outcome {
 }
 
 fn run(ctx: &mut Ctx, request: &Request, (homes, digest): (Homes, u128)) -> Outcome {
-    // A transaction may select another database: a repeat is looked for where the first began.
-    let (db, dirty) = (ctx.keys.db, ctx.keys.effects.dirty);
     let Some(start) = ctx.reply.wire().map(|out| out.len()) else {
         return run_apart(ctx, request, (homes, digest));
     };
-    let may_block = std::mem::replace(&mut ctx.may_block, false);
-    ctx.command = request.command;
-    let outcome = run_inner(ctx, request);
-    (ctx.command, ctx.may_block) = (Command::Once, may_block);
-    if let Some(flow) = outcome {
-        return Ok(flow);
-    }
+    let dirty = ctx.keys.effects.dirty;
+    let keeping = Keeping::new(ctx, request, (homes, digest));
+    run_inner(ctx, request);
     let has_changed = ctx.keys.effects.dirty != dirty;
     let Ctx { keys, reply, node, .. } = ctx;
     if let Some(out) = reply.wire() {
         let bytes = out.bytes_from(start);
         if has_changed || is_answer(request.command, &bytes) {
-            store((keys, node), (db, request), homes, (digest, &bytes));
+            keeping.store(keys, node, &bytes);
         }
     }
     DONE
@@ -329,7 +335,8 @@ fn run(ctx: &mut Ctx, request: &Request, (homes, digest): (Homes, u128)) -> Outc
 
 /// As `run`, for who does not take bytes.
 fn run_apart(ctx: &mut Ctx, request: &Request, (homes, digest): (Homes, u128)) -> Outcome {
-    let (db, dirty) = (ctx.keys.db, ctx.keys.effects.dirty);
+    let dirty = ctx.keys.effects.dirty;
+    let keeping = Keeping::new(ctx, request, (homes, digest));
     let mut bytes = Vec::new();
     let mut writer = RespWriter::new(&mut bytes, ctx.reply.resp());
     let mut inner = Ctx {
@@ -338,28 +345,29 @@ fn run_apart(ctx: &mut Ctx, request: &Request, (homes, digest): (Homes, u128)) -
         session: ctx.session,
         node: ctx.node,
         stats: ctx.stats,
-        command: request.command,
+        tally: ctx.tally,
+        timing: ctx.timing,
+        origin: ctx.origin,
+        command: ctx.command,
+        code: ctx.code.take(),
         may_block: false,
     };
-    if let Some(flow) = run_inner(&mut inner, request) {
-        return Ok(flow);
-    }
+    run_inner(&mut inner, request);
     if ctx.keys.effects.dirty != dirty || is_answer(request.command, &bytes) {
-        store((ctx.keys, ctx.node), (db, request), homes, (digest, &bytes));
+        keeping.store(ctx.keys, ctx.node, &bytes);
     }
     replay(ctx.reply, &bytes)
 }
 
-/// Runs the command itself; what else is to be done if it could not run now.
-fn run_inner(ctx: &mut Ctx, request: &Request) -> Option<Flow> {
-    match handlers::of(request.command)(ctx, request.args) {
-        Ok(Flow::Done) => {}
-        Ok(Flow::Replan) => return Some(Flow::Replan),
-        Ok(Flow::Block(_)) => unreachable!("no handler blocks when it may not"),
-        Err(refusal) => crate::dispatch::fail(ctx, &refusal),
-    }
-    ctx.stats.count_call(request.command, 0);
-    None
+/// Runs the command itself, as a part of ONCE.
+fn run_inner(ctx: &mut Ctx, request: &Request) {
+    let outer = (ctx.command, ctx.origin, ctx.timing, ctx.may_block);
+    ctx.command = request.command;
+    ctx.origin = Origin::Once;
+    ctx.timing = Timing::WithCaller;
+    ctx.may_block = false;
+    invoke(ctx, request.args);
+    (ctx.command, ctx.origin, ctx.timing, ctx.may_block) = outer;
 }
 
 /// An error that changed nothing is no answer yet: the same request may succeed later. Nor is a
@@ -369,33 +377,6 @@ fn is_answer(command: Command, reply: &[u8]) -> bool {
         Command::Exec => reply.first() == Some(&b'*') && !reply.starts_with(b"*-1"),
         _ => reply.first() != Some(&b'-'),
     }
-}
-
-fn store(
-    (keys, node): (&mut Keys, &Node),
-    (db, request): (usize, &Request),
-    homes: Homes,
-    (digest, reply): (u128, &[u8]),
-) {
-    let too_long;
-    let reply = if reply.len() <= REPLY_BYTES_MAX {
-        reply
-    } else {
-        let len = reply.len();
-        too_long = format!("-ONCELARGE it ran; its reply of {len} bytes was not kept\r\n");
-        too_long.as_bytes()
-    };
-    let expires = UnixMillis(keys.now.0.saturating_add(request.ttl_ms));
-    let now = keys.now;
-    let mut put = |shard: usize, reply: &[u8]| {
-        let id = (request.id, homes.id_hash);
-        keys.shard(shard).once.put(db, id, OnceRecord { digest, reply, expires }, now);
-    };
-    put(homes.reply, reply);
-    if homes.mark != homes.reply {
-        put(homes.mark, &[]);
-    }
-    node.once.stored.fetch_add(1, Ordering::Relaxed);
 }
 
 fn stats(ctx: &mut Ctx) -> Outcome {

@@ -3,8 +3,9 @@
 use crate::clients::{ClientCard, ClientFlags};
 use crate::mail::{Letter, Mailbox, Receipt};
 use crate::node::Node;
+use crate::scripting::code;
 use crate::session::Session;
-use crate::{scripting, transactions};
+use crate::transactions;
 use russet_base::{Args, UnixMillis};
 use russet_catalog::Command;
 use russet_catalog::spec::Flags;
@@ -113,7 +114,7 @@ impl Pause {
         let Some((kind, _)) = self.state() else { return false };
         let would_hold = match kind {
             // DIFFERS: CLIENT itself gets through, or nobody could end the pause.
-            PauseKind::All => command.parent() != Some(Command::Client),
+            PauseKind::All => !command.spec().flags.has(Flags::PASSES_PAUSE),
             PauseKind::Write => {
                 reaches_replicas(node, command, args)
                     || transactions::any_queued(session, command, &|queued, args| {
@@ -144,15 +145,7 @@ impl Pause {
 
 /// A pause of writes holds all that a replica would hear of, and scripts that may write.
 fn reaches_replicas(node: &Node, command: Command, args: Args) -> bool {
-    command.spec().flags.has(Flags::WRITE)
-        || may_replicate(command)
-        || scripting::may_write(node, command, args)
-}
-
-/// What is no write but goes to replicas all the same.
-pub(crate) fn may_replicate(command: Command) -> bool {
-    command.spec().flags.has(Flags::MAY_REPLICATE)
-        || matches!(command, Command::Publish | Command::Spublish | Command::Pfcount)
+    command.spec().reaches_replicas() || code::may_write(node, command, args)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 
 pub(crate) mod api;
 mod cache;
+pub(crate) mod code;
 mod compiling;
 mod eval;
 pub mod function;
@@ -26,13 +27,12 @@ mod sink;
 pub use eval::{eval, eval_ro, evalsha, evalsha_ro};
 pub use script::{BUSY_FUNCTION, BUSY_SCRIPT, debug, exists, flush, kill, load, show, stats};
 
-use crate::node::Node;
 use cache::{Cache, Script};
+use code::Code;
 use compiling::RefusedScripts;
-use function::{Libraries, Library};
+use function::Libraries;
 use machine::{Known, Lua, Machine};
 use running::Running;
-use russet_base::Args;
 use russet_catalog::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, Weak};
@@ -120,22 +120,6 @@ pub struct ScriptMemory {
 
 /// Machines that are kept for the next script.
 const MACHINES_KEPT_MAX: usize = 64;
-
-/// Whether a call runs code that does not say that it only reads.
-pub(crate) fn may_write(node: &Node, command: Command, args: Args) -> bool {
-    let reads = match command {
-        Command::Eval => shebang::parse(args.at(1)).ok().map(|(flags, _)| flags.no_writes),
-        Command::Evalsha => {
-            node.scripts.cache().by_sha(args.at(1)).map(|script| script.flags.no_writes)
-        }
-        Command::Fcall => {
-            let found = node.scripts.libraries().function(args.at(1));
-            found.map(|(library, index)| library.functions[index].flags.no_writes)
-        }
-        _ => Some(true),
-    };
-    !reads.unwrap_or(false)
-}
 
 impl Scripts {
     fn cache(&self) -> RwLockReadGuard<'_, Cache> {
@@ -272,6 +256,15 @@ impl Scripts {
         is_up_to_date.then(|| ask(&machine.known)).flatten()
     }
 
+    /// Has the machine that waits for this worker find some code again by itself.
+    fn make_known(&self, worker: usize, is_for_functions: bool, code: &Code) {
+        let mut stand = self.stand(worker).lock();
+        if let Some(machine) = stand[usize::from(is_for_functions)].as_mut() {
+            machine.catch_up(self.epoch(is_for_functions));
+            machine.known.add(code);
+        }
+    }
+
     /// Scripts in the cache, and the bytes of their sources.
     pub fn cached(&self) -> (usize, usize) {
         let cache = self.cache();
@@ -298,39 +291,6 @@ impl Scripts {
     }
 }
 
-/// Whether this call runs a script that may reach keys which it does not name: then it needs all
-/// shards. A script that is new is compiled here, for the answer is in its code.
-pub(crate) fn runs_wide(node: &Node, worker: usize, command: Command, args: Args) -> bool {
-    let Some(name) = args.get(1) else { return false };
-    let scripts = &node.scripts;
-    match command {
-        Command::Eval | Command::EvalRo => {
-            let known = |known: &Known| known.script_of(name).map(|script| script.is_wide);
-            let compiled = || eval::plan_script(node, args).map(|script| script.is_wide);
-            scripts.ask_known(worker, false, known).or_else(compiled)
-        }
-        Command::Evalsha | Command::EvalshaRo => {
-            let known = |known: &Known| known.script(name).map(|script| script.is_wide);
-            let cached = || scripts.cache().by_sha(name).map(|script| script.is_wide);
-            scripts.ask_known(worker, false, known).or_else(cached)
-        }
-        Command::Fcall | Command::FcallRo => {
-            let is_wide =
-                |(library, index): &(Arc<Library>, usize)| library.functions[*index].is_wide;
-            let known = |known: &Known| known.function(name).map(is_wide);
-            let loaded = || scripts.libraries().function(name).as_ref().map(is_wide);
-            scripts.ask_known(worker, true, known).or_else(loaded)
-        }
-        _ => None,
-    }
-    .unwrap_or(false)
-}
-
-/// Whether this call runs a function by its name.
-pub(crate) fn calls_function(command: Command) -> bool {
-    matches!(command, Command::Fcall | Command::FcallRo)
-}
-
 /// Whether this call may give the name of a function to other code.
 pub(crate) fn changes_functions(command: Command) -> bool {
     matches!(
@@ -340,14 +300,4 @@ pub(crate) fn changes_functions(command: Command) -> bool {
             | Command::FunctionFlush
             | Command::FunctionRestore
     )
-}
-
-/// Whether this call names a script or function that nobody has loaded yet.
-pub(crate) fn is_unknown(node: &Node, command: Command, args: Args) -> bool {
-    let Some(name) = args.get(1) else { return false };
-    match command {
-        Command::Evalsha | Command::EvalshaRo => node.scripts.cache().by_sha(name).is_none(),
-        Command::Fcall | Command::FcallRo => node.scripts.libraries().function(name).is_none(),
-        _ => false,
-    }
 }

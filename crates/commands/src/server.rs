@@ -1,7 +1,7 @@
 //! Commands about the server: its settings, state, logs and end.
 
 mod config;
-mod debug;
+pub(crate) mod debug;
 mod info;
 mod latency;
 mod logs;

@@ -5,8 +5,6 @@ use crate::client::Hold;
 use crate::clients::{ClientCard, ClientFlags};
 use crate::mail::{Mailbox, Pending, Receipt};
 use crate::pubsub::Subscriptions;
-use crate::scripting::function::Libraries;
-use crate::stats::CallCounts;
 use crate::transactions::Transaction;
 use russet_engine::keyspace::KeyspaceWait;
 use russet_engine::watch::WatchFlag;
@@ -64,10 +62,6 @@ pub struct Session {
     pub transaction: Option<Box<Transaction>>,
     /// The last one, emptied, for the next.
     pub(crate) spare_transaction: Option<Box<Transaction>>,
-    /// The functions that the transaction which runs now can call: as they were when it began.
-    pub(crate) libraries: Option<Arc<Libraries>>,
-    /// Fast commands that EXEC has run and its worker has not counted yet.
-    pub(crate) uncounted: CallCounts,
     /// Keys this client watches, and the flag that their shards hold.
     pub watching: BTreeSet<(usize, Box<[u8]>)>,
     pub watch_flag: Arc<WatchFlag>,
@@ -97,8 +91,6 @@ impl Session {
             reply_mode: ReplyMode::On,
             transaction: None,
             spare_transaction: None,
-            libraries: None,
-            uncounted: CallCounts::default(),
             watching: BTreeSet::new(),
             watch_flag: Arc::default(),
             subscriptions: Subscriptions::default(),

@@ -52,12 +52,14 @@ pub struct CommandCounters {
     pub micros: Counter,
     pub rejected: Counter,
     pub failed: Counter,
+    /// Calls that changed something, while records were gathered.
+    pub recorded: Counter,
     pub histogram: [Counter; HISTOGRAM_BUCKETS],
 }
 
 impl CommandCounters {
     fn reset(&self) {
-        [&self.calls, &self.micros, &self.rejected, &self.failed]
+        [&self.calls, &self.micros, &self.rejected, &self.failed, &self.recorded]
             .into_iter()
             .chain(&self.histogram)
             .for_each(Counter::reset);
@@ -96,17 +98,8 @@ impl CallCounts {
         self.calls == 0
     }
 
-    /// Takes over what another has, in order.
-    #[inline]
-    pub fn absorb(&mut self, other: &mut CallCounts) {
-        if other.calls > 0 {
-            self.calls += std::mem::take(&mut other.calls);
-            self.runs.append(&mut other.runs);
-        }
-    }
-
     /// Counts them all as having taken equal shares of the time, and forgets them.
-    pub fn settle(&mut self, stats: &WorkerStats, micros: u64) {
+    pub fn finish(&mut self, stats: &WorkerStats, micros: u64) {
         let calls = std::mem::take(&mut self.calls);
         let Some(share) = micros.checked_div(calls) else { return };
         let mut rest = micros % calls;

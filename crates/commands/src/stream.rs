@@ -12,6 +12,7 @@ mod pending;
 mod range;
 mod read;
 mod reading;
+mod record;
 mod reply;
 mod settings;
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod crowd;
 mod guest;
+mod records;
 
 use crate::clients::ClientCard;
 use crate::config::{Config, Directive};

@@ -12,13 +12,15 @@
 mod plan;
 
 use crate::client::Hold;
-use crate::ctx::{Ctx, Flow};
-use crate::dispatch::{Worker, fail, settle};
-use crate::handlers;
+use crate::ctx::Ctx;
+use crate::dispatch::Worker;
+use crate::invoke::{Origin, invoke, publish_effects};
 use crate::node::Node;
 use crate::once;
 use crate::session::Session;
-use crate::stats::{CallCounts, WorkerStats};
+use crate::stats::WorkerStats;
+use crate::tally::{Tally, Timing};
+use crate::transactions;
 use plan::{Calls, Part, Plan, Planned, WORDS_BYTES_MAX};
 use russet_base::Args;
 use russet_catalog::Command;
@@ -90,8 +92,8 @@ impl Worker {
         prefetch_once(&mut keys, &calls, &self.places);
         let notes_requests = node.large_requests.wants(WORDS_BYTES_MAX as u64);
         let writer = RespWriter::new(out, session.resp);
-        let (stats, counts) = (&*self.stats, &mut self.batch);
-        let mut stage = Stage { keys, writer, session, node, stats, counts, notes_requests };
+        let (stats, tally) = (&*self.stats, &mut self.tally);
+        let mut stage = Stage { keys, writer, session, node, stats, tally, notes_requests };
         let places = &self.places;
         let is_small = |stage: &mut Stage, call: &Planned| {
             !may_be_long || is_small(&mut stage.keys, call.command.spec(), &places[call.places()])
@@ -135,16 +137,17 @@ struct Stage<'s, 'k> {
     session: &'s mut Session,
     node: &'s Node,
     stats: &'s WorkerStats,
-    counts: &'s mut CallCounts,
+    tally: &'s mut Tally,
     /// A request may be large enough to be remembered.
     notes_requests: bool,
 }
 
-impl Stage<'_, '_> {
+impl<'k> Stage<'_, 'k> {
     #[inline]
     fn run_whole(&mut self, call: &Planned) {
         let before = self.writer.bytes_len();
-        self.run(call, true);
+        self.keys.skip_to(call.places().start);
+        invoke(&mut self.ctx(call.command), call.args);
         self.finish(call, before);
     }
 
@@ -153,41 +156,39 @@ impl Stage<'_, '_> {
     fn run_transaction(&mut self, calls: &[Planned]) {
         let [multi, queued @ .., exec] = calls else { return };
         self.writer.ok();
-        self.counts.add(multi.command);
+        self.tally.add(multi.command);
         queued.iter().for_each(|_| self.writer.status("QUEUED"));
         let before = self.writer.bytes_len();
-        self.writer.array(queued.len());
-        queued.iter().for_each(|call| self.run(call, false));
-        self.counts.add(exec.command);
+        self.keys.skip_to(multi.places().start);
+        let calls = queued.iter().map(|call| (call.command, call.args, None));
+        transactions::run_queued(&mut self.ctx(exec.command), calls);
+        self.tally.add(exec.command);
         self.finish(exec, before);
     }
 
     #[inline]
-    fn run(&mut self, call: &Planned, may_block: bool) {
-        self.keys.skip_to(call.places().start);
-        let mut ctx = Ctx {
+    fn ctx<'c>(&'c mut self, command: Command) -> Ctx<'c, 'k> {
+        Ctx {
             keys: &mut self.keys,
             reply: &mut self.writer,
             session: self.session,
             node: self.node,
             stats: self.stats,
-            command: call.command,
-            may_block,
-        };
-        match handlers::of(call.command)(&mut ctx, call.args) {
-            Ok(Flow::Done) => {}
-            Ok(_) => unreachable!("no command that waits or runs code is planned here"),
-            Err(refusal) => fail(&mut ctx, &refusal),
+            tally: self.tally,
+            timing: Timing::WithBatch,
+            origin: Origin::Client,
+            command,
+            code: None,
+            may_block: true,
         }
-        self.counts.add(call.command);
     }
 
     /// What follows from a command, or from a whole transaction, whose reply starts at `before`.
     #[inline]
     fn finish(&mut self, call: &Planned, before: usize) {
         let Stage { keys, writer, session, node, .. } = self;
-        if keys.effects.has_told() {
-            settle(keys, node);
+        if keys.effects.has_listeners() {
+            publish_effects(keys, node);
         }
         if self.notes_requests {
             let request_bytes = call.args.extent_bytes() as u64;

@@ -3,13 +3,15 @@
 //! EXEC locks the union of its commands' shards and those of the watched keys, so nothing comes
 //! between its commands. A command that fails does not undo those before it.
 
-use crate::ctx::{Ctx, DONE, Flow, Outcome};
-use crate::dispatch::{fail, is_timed_with_batch, note_call, plan_keys};
+use crate::ctx::{Ctx, DONE, Outcome};
+use crate::dispatch::plan_keys;
 use crate::error::Refusal;
-use crate::handlers;
+use crate::invoke::{Origin, invoke};
 use crate::node::Node;
-use crate::scripting::{self, function::Libraries};
+use crate::scripting;
+use crate::scripting::code::{self, Code};
 use crate::session::{Gate, Session};
+use crate::tally::{Timing, is_precise, is_timed_with_batch};
 use russet_base::args::Span;
 use russet_base::{Args, OwnedArgs};
 use russet_catalog::Command;
@@ -35,19 +37,26 @@ pub struct Transaction {
     pub is_doomed: bool,
     /// A command is not fast.
     has_slow: bool,
-    /// A command calls a function.
-    calls_function: bool,
+    /// A command runs a script or a function.
+    runs_code: bool,
     /// A command changes what functions there are.
     changes_functions: bool,
 }
 
 /// A command, and where its words are.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Queued {
     command: Command,
+    /// What it runs, as EXEC finds it when it is planned.
+    code: Option<Code>,
     buffer: u32,
     first: u32,
     len: u32,
+}
+
+fn args_of<'t>(buffers: &'t [OwnedArgs], queued: &Queued) -> Args<'t> {
+    let all = buffers[queued.buffer as usize].as_args();
+    all.from(queued.first as usize).first(queued.len as usize)
 }
 
 impl Transaction {
@@ -60,23 +69,34 @@ impl Transaction {
         let Some(words) = self.words.last_mut() else { return };
         let (first, len) = (words.as_args().len() as u32, args.len() as u32);
         words.extend(args);
-        self.queued.push(Queued { command, buffer, first, len });
+        self.queued.push(Queued { command, code: None, buffer, first, len });
         self.has_slow |= !is_timed_with_batch(command);
-        self.calls_function |= scripting::calls_function(command);
+        self.runs_code |= code::runs_code(command);
         self.changes_functions |= scripting::changes_functions(command);
         self.queued_bytes += args.bytes_total() + args.len() * size_of::<Span>();
     }
 
-    fn commands(&self) -> impl Iterator<Item = (Command, Args<'_>)> {
-        self.queued.iter().map(|queued| {
-            let words = self.words[queued.buffer as usize].as_args();
-            (queued.command, words.from(queued.first as usize).first(queued.len as usize))
-        })
+    fn commands(&self) -> impl ExactSizeIterator<Item = (Command, Args<'_>)> {
+        self.queued.iter().map(|queued| (queued.command, args_of(&self.words, queued)))
     }
 
-    /// Whether a function that it calls may be one that it has loaded, or replaced.
-    fn may_change_own_functions(&self) -> bool {
-        self.calls_function && self.changes_functions
+    /// Finds the code that its commands run, as it is now: another client may replace it while
+    /// the transaction runs. False if it can't be told yet, for a command may load or replace what
+    /// a later one runs.
+    fn find_code(&mut self, (node, worker): (&Node, usize)) -> bool {
+        if !self.runs_code {
+            return true;
+        }
+        if self.changes_functions {
+            return false;
+        }
+        let mut is_known = true;
+        for queued in self.queued.iter_mut().filter(|queued| code::runs_code(queued.command)) {
+            let args = args_of(&self.words, queued);
+            queued.code = code::find(node, worker, queued.command, args);
+            is_known &= queued.code.is_some();
+        }
+        is_known
     }
 
     /// Forgets everything, and keeps its room if that is not too much.
@@ -116,24 +136,22 @@ pub(crate) fn queued(session: &Session) -> impl Iterator<Item = (Command, Args<'
 
 /// The shards of all queued commands and of the watched keys.
 pub(crate) fn plan(
-    (node, worker): (&Node, usize),
-    session: &Session,
+    asker: (&Node, usize),
+    session: &mut Session,
     places: &mut Vec<(usize, Place)>,
 ) -> ShardSet {
+    let keyspace = &asker.0.keyspace;
+    let Some(transaction) = &mut session.transaction else { return ShardSet::EMPTY };
+    if !transaction.find_code(asker) {
+        return keyspace.all_shards();
+    }
     let mut shards = ShardSet::EMPTY;
     for (_, key) in &session.watching {
-        shards.insert(node.keyspace.place(key).shard as usize);
+        shards.insert(keyspace.place(key).shard as usize);
     }
-    for (command, args) in queued(session) {
-        plan_keys((node, worker), command, args, &mut shards, places);
-        if scripting::is_unknown(node, command, args) {
-            // A command before it may load it: then it needs what only its code could tell.
-            shards = node.keyspace.all_shards();
-        }
-    }
-    if session.transaction.as_ref().is_some_and(|held| held.may_change_own_functions()) {
-        // What code they will run can't be told before.
-        shards = node.keyspace.all_shards();
+    for queued in &transaction.queued {
+        let call = (queued.command, args_of(&transaction.words, queued));
+        plan_keys(keyspace, call, queued.code.as_ref(), (&mut shards, places));
     }
     shards
 }
@@ -174,9 +192,10 @@ pub(crate) fn begin(session: &mut Session, reply: &mut dyn Sink) {
     reply.ok();
 }
 
-/// Whether the transaction under way has only fast commands, which are timed with their batch.
-pub(crate) fn is_fast(session: &Session) -> bool {
-    session.transaction.as_ref().is_none_or(|transaction| !transaction.has_slow)
+/// How EXEC of the transaction under way is timed: with its batch if all its commands are.
+pub(crate) fn timing(node: &Node, session: &Session) -> Timing {
+    let has_slow = session.transaction.as_ref().is_some_and(|transaction| transaction.has_slow);
+    if has_slow || is_precise(node) { Timing::Alone } else { Timing::WithBatch }
 }
 
 pub fn discard(ctx: &mut Ctx, _args: Args) -> Outcome {
@@ -213,11 +232,7 @@ pub fn unwatch(ctx: &mut Ctx, _args: Args) -> Outcome {
 }
 
 pub fn exec(ctx: &mut Ctx, _args: Args) -> Outcome {
-    let functions = functions_at_start(ctx);
-    if functions.as_ref().is_some_and(|functions| needs_more_shards(ctx, functions)) {
-        return Ok(Flow::Replan);
-    }
-    let Some(transaction) = ctx.session.transaction.take() else {
+    let Some(mut transaction) = ctx.session.transaction.take() else {
         return Err(Refusal::text("ERR EXEC without MULTI"));
     };
     let is_touched = is_touched(ctx);
@@ -229,73 +244,38 @@ pub fn exec(ctx: &mut Ctx, _args: Args) -> Outcome {
         ctx.reply.null_array();
         return DONE;
     }
-    ctx.reply.array(transaction.queued.len());
-    ctx.may_block = false;
     // To others, and to CLIENT INFO among its commands, it is a transaction until it has ended.
     let queued = &ctx.session.card.queued;
     queued.store(transaction.queued.len() as i64, Ordering::Relaxed);
-    ctx.session.libraries = functions;
-    run_all(ctx, &transaction);
-    ctx.session.libraries = None;
-    ctx.command = Command::Exec;
+    let Transaction { queued, words, .. } = &mut *transaction;
+    let calls = queued.iter_mut().map(|queued| {
+        let code = queued.code.take();
+        (queued.command, args_of(words, queued), code)
+    });
+    run_queued(ctx, calls);
     ctx.session.card.queued.store(-1, Ordering::Relaxed);
     ctx.session.spare_transaction = transaction.emptied();
     DONE
 }
 
-/// The functions that a transaction calls, unless it changes them itself. It calls them as they are
-/// when it begins: another client may replace them while it runs, and with that what they need.
-fn functions_at_start(ctx: &Ctx) -> Option<Arc<Libraries>> {
-    let transaction = ctx.session.transaction.as_ref()?;
-    let is_fixed = transaction.calls_function && !transaction.changes_functions;
-    is_fixed.then(|| Arc::clone(&ctx.node.scripts.libraries()))
-}
-
-/// Whether a function was replaced since the shards were chosen, and now needs all of them.
-fn needs_more_shards(ctx: &Ctx, functions: &Libraries) -> bool {
-    let is_wide = |(command, args): (Command, Args)| {
-        scripting::calls_function(command) && functions.is_wide(args.at(1))
-    };
-    !ctx.keys.holds_all() && queued(ctx.session).any(is_wide)
-}
-
-/// Runs the commands one after the other. Fast ones share the time until the next slow one, or that
-/// of the batch if there is none.
-fn run_all(ctx: &mut Ctx, transaction: &Transaction) {
-    let (node, stats) = (ctx.node, ctx.stats);
-    let is_precise = node.slowlog.is_precise() || node.latency.is_on();
-    let is_timed = is_precise || transaction.has_slow;
-    let mut counts = std::mem::take(&mut ctx.session.uncounted);
-    let mut since = if is_timed { node.clock.monotonic_micros() } else { 0 };
-    let mut lap = || {
-        let started = std::mem::replace(&mut since, node.clock.monotonic_micros());
-        since.saturating_sub(started)
-    };
-    for (command, args) in transaction.commands() {
-        ctx.command = command;
-        let is_fast = !is_precise && is_timed_with_batch(command);
-        if !is_fast && !counts.is_empty() {
-            counts.settle(stats, lap());
+/// Runs the commands of a transaction one after the other, and answers with all their replies.
+pub(crate) fn run_queued<'a>(
+    ctx: &mut Ctx,
+    calls: impl ExactSizeIterator<Item = (Command, Args<'a>, Option<Code>)>,
+) {
+    let outer = (ctx.command, ctx.origin, ctx.timing, ctx.may_block);
+    ctx.reply.array(calls.len());
+    ctx.stats.processed.add(calls.len() as u64);
+    ctx.may_block = false;
+    ctx.origin = Origin::Transaction;
+    for (command, args, code) in calls {
+        (ctx.command, ctx.code) = (command, code);
+        if outer.2 != Timing::WithBatch {
+            ctx.timing = Timing::of(ctx.node, command);
         }
-        match handlers::of(command)(ctx, args) {
-            Ok(Flow::Done) => {}
-            Ok(Flow::Block(_)) => unreachable!("no handler blocks when it may not"),
-            Ok(Flow::Replan) => fail(ctx, &Refusal::text("ERR Script was replaced, try again")),
-            Err(refusal) => fail(ctx, &refusal),
-        }
-        match is_fast {
-            true => counts.add(command),
-            false => note_call(node, stats, ctx.session, (command, args), lap()),
-        }
-        if node.monitors.is_on() {
-            node.monitors.feed(node, ctx.session, command, args);
-        }
+        invoke(ctx, args);
     }
-    stats.processed.add(transaction.queued.len() as u64);
-    if is_timed && !counts.is_empty() {
-        counts.settle(stats, lap());
-    }
-    ctx.session.uncounted = counts;
+    (ctx.command, ctx.origin, ctx.timing, ctx.may_block) = outer;
 }
 
 /// Whether a watched key was changed, or is gone because its time was over.

@@ -2,6 +2,7 @@
 //! shards are unlocked. Which changes there are is up to `keys`, who hears of them to the callers.
 
 use crate::event::{Event, EventClasses, Notice};
+use crate::record::Records;
 use crate::store::shard_set::ShardSet;
 use russet_base::shared::shrink_beyond;
 use std::collections::HashSet;
@@ -26,6 +27,7 @@ pub struct Effects {
     pub misses: u64,
     pub notices: Vec<Notice>,
     pub ready: Vec<ReadyKey>,
+    pub records: Records,
     /// The classes of events that someone asked for.
     pub(crate) wanted: EventClasses,
     /// The shards whose gauges are out of date.
@@ -35,14 +37,14 @@ pub struct Effects {
 impl Effects {
     /// Somebody must hear of what was done before the next command.
     #[inline]
-    pub fn has_told(&self) -> bool {
-        !self.notices.is_empty() || !self.ready.is_empty()
+    pub fn has_listeners(&self) -> bool {
+        !self.notices.is_empty() || !self.ready.is_empty() || !self.records.is_empty()
     }
 
     /// Nothing is left to do before the shards are unlocked.
     #[inline]
-    pub fn is_settled(&self) -> bool {
-        self.touched.is_empty() && self.notices.is_empty() && self.ready.is_empty()
+    pub fn is_published(&self) -> bool {
+        self.touched.is_empty() && !self.has_listeners()
     }
 
     /// Leaves each ready key once, where it came first: a script can touch a key many times, and
@@ -61,11 +63,27 @@ impl Effects {
     pub fn shrink(&mut self) {
         shrink_beyond(&mut self.notices, EFFECTS_KEPT_MAX);
         shrink_beyond(&mut self.ready, EFFECTS_KEPT_MAX);
+        self.records.shrink();
     }
 
     /// Notes that the gauges of a shard are out of date.
     pub(crate) fn mark_touched(&mut self, shard: usize) {
         self.touched.insert(shard);
+    }
+
+    /// A key is gone because its time was over: its event, and its record.
+    pub(crate) fn expired(&mut self, db: usize, key: &[u8]) {
+        self.notice(db, key, Event::EXPIRED);
+        self.records.for_everyone(|records| records.push(db, [b"DEL", key]));
+    }
+
+    /// Fields of a hash are gone because their time was over: their record, or that of the whole
+    /// key if it went with them.
+    pub(crate) fn expired_fields(&mut self, db: usize, key: &[u8], names: Option<&[Box<[u8]>]>) {
+        self.records.for_everyone(|records| match names {
+            Some(names) => records.push_list(db, &[b"HDEL", key], names),
+            None => records.push(db, [b"DEL", key]),
+        });
     }
 
     #[inline]

@@ -2,7 +2,6 @@
 //! effects are those of any other change: the shard stays locked until they are published, so that
 //! an `expired` event comes before that of the write that follows.
 
-use crate::event::Event;
 use crate::field_expiry::bound_of_gone;
 use crate::keys::{Effects, Keys, ReadyKey};
 use crate::keyspace::Keyspace;
@@ -50,7 +49,7 @@ impl Keys<'_> {
                 if waiting.is_awaited(db, key) {
                     effects.ready.push(ReadyKey { db, key: key.into() });
                 }
-                effects.notice(db, key, Event::EXPIRED);
+                effects.expired(db, key);
                 if let Some(object) = value.into_object() {
                     keyspace.reclaimer().reclaim(object);
                 }
@@ -61,5 +60,44 @@ impl Keys<'_> {
             }
         }
         has_more
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::raw::lock::Wake;
+    use crate::store::shard_set::ShardSet;
+    use russet_base::hash::KeyHasher;
+    use std::sync::Arc;
+
+    struct Nobody;
+
+    impl Wake for Nobody {
+        fn wake(&self) {}
+    }
+
+    /// Housekeeping leaves a busy shard for the next time. Would it reserve one, as calls do that
+    /// have waited for long, then clients who come meanwhile would wait for it.
+    #[test]
+    fn housekeeping_never_reserves() {
+        const NOW: UnixMillis = UnixMillis(1_000_000);
+        const BUDGET: usize = 16;
+        let (keyspace, shard) = (Keyspace::new(4, 2, KeyHasher::with_seed(1)), 2);
+        let mut only = ShardSet::EMPTY;
+        only.insert(shard);
+        let busy = keyspace.try_lock(&only).ok().expect("nobody else is there");
+        let bystander = keyspace.wait(Arc::new(Nobody));
+        let mut effects = Effects::default();
+        for _ in 0..100 {
+            assert!(keyspace.expire_shard(shard, &mut effects, (NOW, BUDGET)).is_none());
+            assert!(!keyspace.expire_once(shard, NOW, BUDGET));
+            assert!(keyspace.sweep_listeners(shard), "someone may wait there");
+            keyspace.sample_lifetimes(shard, NOW);
+            assert_eq!(bystander.reservations(), 0);
+        }
+        drop(busy);
+        assert!(keyspace.try_lock(&only).is_ok(), "who comes by takes it");
+        assert!(keyspace.expire_shard(shard, &mut effects, (NOW, BUDGET)).is_some());
     }
 }

@@ -10,6 +10,7 @@
 //! DIFFERS: Valkey leaves such fields in place until its own housekeeping comes across them, so
 //! that HLEN counts them and EXISTS sees a key of nothing else.
 
+use crate::effects::Effects;
 use crate::event::Event;
 use crate::keys::{Keys, Use};
 use crate::keyspace::Place;
@@ -127,6 +128,8 @@ impl FieldSchedule {
 struct Step {
     now: UnixMillis,
     fields_max: usize,
+    /// Whether the names of what goes are wanted.
+    is_recording: bool,
 }
 
 /// What a key has lost.
@@ -134,6 +137,8 @@ struct Step {
 struct Loss {
     fields: usize,
     is_key_gone: bool,
+    /// What the fields were called, if somebody wants to know and the key is still there.
+    names: Vec<Box<[u8]>>,
     /// What a large hash of which nothing is left takes with it.
     object: Option<Box<Object>>,
 }
@@ -158,9 +163,15 @@ impl Shard {
             let object = entry.delete().into_object();
             self.fields[db].change(key, (before, None));
             self.watched.touch(db, key);
-            return Loss { fields, is_key_gone: true, object };
+            return Loss { fields, is_key_gone: true, object, ..Loss::default() };
         }
-        let Purged { fields, is_empty } = stored::purge(&mut entry, step.now.0, step.fields_max);
+        let mut names = Vec::new();
+        let limits = (step.now.0, step.fields_max);
+        let Purged { fields, is_empty } = stored::purge(&mut entry, limits, &mut |name| {
+            if step.is_recording {
+                names.push(name.to_vec().into_boxed_slice());
+            }
+        });
         let after = stored::bound_of(&entry.value());
         if is_empty {
             drop(entry.delete());
@@ -169,14 +180,19 @@ impl Shard {
         if fields > 0 {
             self.watched.touch(db, key);
         }
-        Loss { fields, is_key_gone: is_empty, object: None }
+        Loss { fields, is_key_gone: is_empty, names, object: None }
     }
 }
 
-fn events_of(loss: &Loss) -> impl Iterator<Item = Event> + use<> {
-    let expired = (loss.fields > 0).then_some(Event::hash("hexpired"));
-    let deleted = loss.is_key_gone.then_some(Event::DEL);
-    expired.into_iter().chain(deleted)
+/// The events and the record of what a key has lost.
+fn tell_loss(effects: &mut Effects, (db, key): (usize, &[u8]), loss: &Loss) {
+    if loss.fields > 0 {
+        effects.notice(db, key, Event::hash("hexpired"));
+        effects.expired_fields(db, key, (!loss.is_key_gone).then_some(&loss.names));
+    }
+    if loss.is_key_gone {
+        effects.notice(db, key, Event::DEL);
+    }
 }
 
 impl Keys<'_> {
@@ -196,13 +212,14 @@ impl Keys<'_> {
                 if has_more {
                     break;
                 }
-                let step = Step { now, fields_max: left };
+                let is_recording = effects.records.is_on();
+                let step = Step { now, fields_max: left, is_recording };
                 let loss = shard.expire_fields(db, (&key, keyspace.place(&key).hash), step);
                 shard.fields[db].drop_idle(&key, (at_ms, loss.fields));
                 let cost = if loss.object.is_some() { 1 } else { loss.fields.max(1) };
                 left = left.saturating_sub(cost);
                 fields += loss.fields;
-                events_of(&loss).for_each(|event| effects.notice(db, &key, event));
+                tell_loss(effects, (db, &key), &loss);
                 loss.object.into_iter().for_each(|object| keyspace.reclaimer().reclaim(object));
             }
             gauges.count_expired_fields(fields as u64);
@@ -287,7 +304,8 @@ impl Keys<'_> {
 
     fn expire_fields_at(&mut self, key: &[u8], place: Place) -> usize {
         let (db, index) = (self.db, usize::from(place.shard));
-        let step = Step { now: self.now, fields_max: usize::MAX };
+        let is_recording = self.is_recording();
+        let step = Step { now: self.now, fields_max: usize::MAX, is_recording };
         let shard = self.locked.shard(index);
         let loss = shard.expire_fields(db, (key, place.hash), step);
         if loss.fields > 0 {
@@ -296,7 +314,7 @@ impl Keys<'_> {
             gauges.publish_volatile(db, shard.fields[db].len());
             self.effects.mark_touched(index);
         }
-        events_of(&loss).for_each(|event| self.also(key, event));
+        tell_loss(self.effects, (db, key), &loss);
         loss.object.into_iter().for_each(|object| self.keyspace.reclaimer().reclaim(object));
         loss.fields
     }

@@ -38,8 +38,8 @@ pub enum Weight {
     LongString,
 }
 
-/// What hears of a key that has expired.
-struct Heirs<'s> {
+/// What changes with the expiry of a key.
+struct ExpiryScope<'s> {
     keyspace: &'s Keyspace,
     may_expire: bool,
     watched: &'s mut Watched,
@@ -48,12 +48,12 @@ struct Heirs<'s> {
     effects: &'s mut Effects,
 }
 
-impl Heirs<'_> {
+impl ExpiryScope<'_> {
     /// Deletes an expired entry, with its event, or leaves it where it is for now: see
     /// [`Keyspace::may_expire`].
     #[cold]
     #[inline(never)]
-    fn expire(self, key: &[u8], (db, shard): (usize, usize), entry: EntryMut<'_, Object>) {
+    fn expire_entry(self, key: &[u8], (db, shard): (usize, usize), entry: EntryMut<'_, Object>) {
         self.watched.expire(db, key);
         if !self.may_expire {
             return;
@@ -63,8 +63,8 @@ impl Heirs<'_> {
             self.effects.ready.push(ReadyKey { db, key: key.into() });
         }
         self.effects.touched.insert(shard);
-        self.effects.notice(db, key, Event::EXPIRED);
-        self.keyspace.bury(shard, entry.delete().into_object());
+        self.effects.expired(db, key);
+        self.keyspace.reclaim_expired(shard, entry.delete().into_object());
     }
 }
 
@@ -96,6 +96,7 @@ impl<'a> Keys<'a> {
         (db, now): (usize, UnixMillis),
     ) -> Self {
         effects.wanted = keyspace.notify_classes();
+        effects.records.set_on(keyspace.is_recording());
         Keys {
             keyspace,
             locked,
@@ -240,8 +241,8 @@ impl<'a> Keys<'a> {
         if entry.expiry().is_some_and(|at| at <= now.0) {
             let fields = &mut fields[db];
             let effects = &mut *effects;
-            let heirs = Heirs { keyspace, may_expire, watched, waiting, fields, effects };
-            heirs.expire(key, (db, shard), entry);
+            let scope = ExpiryScope { keyspace, may_expire, watched, waiting, fields, effects };
+            scope.expire_entry(key, (db, shard), entry);
             return (None, effects);
         }
         (Some(entry), effects)
@@ -398,7 +399,7 @@ impl<'a> Keys<'a> {
         if has_expired {
             // Nobody saw the old value any more, so it went before the new one came.
             self.keyspace.count_expired(place.shard as usize);
-            self.notice(key, Event::EXPIRED);
+            self.effects.expired(self.db, key);
             self.notice(key, Event::NEW);
         }
         if let Some(object) = replaced {
@@ -461,6 +462,14 @@ impl<'a> Keys<'a> {
         self.notice(key, event);
     }
 
+    /// As [`Keys::wrote`], for a call that counts as several changes.
+    #[inline]
+    pub fn wrote_many(&mut self, key: &[u8], event: Event, changes: u64) {
+        self.effects.dirty += changes;
+        self.touch(key);
+        self.notice(key, event);
+    }
+
     /// As [`Keys::wrote`], for a key that went because its deadline was set in the past.
     pub fn wrote_expired(&mut self, key: &[u8]) {
         let place = self.place(key);
@@ -504,6 +513,29 @@ impl<'a> Keys<'a> {
                 self.effects.ready.push(ReadyKey { db, key: key.into() });
             }
         }
+    }
+
+    /// Adds a command to the record of the call under way, if anybody listens.
+    #[inline]
+    pub fn record<A: AsRef<[u8]>>(&mut self, args: impl IntoIterator<Item = A>) {
+        if self.effects.records.is_on() {
+            self.effects.records.push(self.db, args);
+        }
+    }
+
+    /// As [`Keys::record`], for a command that ends with a list of any length.
+    pub fn record_list<A: AsRef<[u8]>>(
+        &mut self,
+        head: &[&[u8]],
+        list: impl IntoIterator<Item = A>,
+    ) {
+        self.effects.records.push_list(self.db, head, list);
+    }
+
+    /// Whether anybody listens to records: if not, none need be made.
+    #[inline]
+    pub fn is_recording(&self) -> bool {
+        self.effects.records.is_on()
     }
 
     /// A further event of a change that was told already.

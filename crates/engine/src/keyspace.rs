@@ -45,6 +45,8 @@ pub struct Keyspace {
     reclaimer: Reclaimer,
     notify: AtomicU32,
     is_expiry_held: AtomicBool,
+    /// Whether anybody wants to know what calls change.
+    is_recording: AtomicBool,
     pub(crate) access: AccessPolicy,
     draws: AtomicU64,
 }
@@ -72,6 +74,7 @@ impl Keyspace {
             reclaimer: Reclaimer::start(),
             notify: AtomicU32::new(0),
             is_expiry_held: AtomicBool::new(false),
+            is_recording: AtomicBool::new(false),
             access: AccessPolicy::default(),
             draws: AtomicU64::new(0),
         }
@@ -242,6 +245,17 @@ impl Keyspace {
         self.is_expiry_held.store(is_held, Ordering::Relaxed);
     }
 
+    /// Whether records of changes are gathered; see [`crate::record`].
+    #[inline]
+    pub fn is_recording(&self) -> bool {
+        self.is_recording.load(Ordering::Acquire)
+    }
+
+    /// Calls that begin from now on gather their records, or no longer do.
+    pub fn set_recording(&self, is_recording: bool) {
+        self.is_recording.store(is_recording, Ordering::Release);
+    }
+
     /// What is kept of requests that run at most once; see [`crate::once`].
     pub fn once_totals(&self) -> &OnceTotals {
         &self.once
@@ -281,7 +295,7 @@ impl Keyspace {
 
     /// Counts an expired entry that is out of its table, and frees what it held.
     #[cold]
-    pub(crate) fn bury(&self, shard: usize, object: Option<Box<Object>>) {
+    pub(crate) fn reclaim_expired(&self, shard: usize, object: Option<Box<Object>>) {
         self.count_expired(shard);
         if let Some(object) = object {
             self.reclaimer.reclaim(object);

@@ -13,6 +13,7 @@ mod lifetime;
 pub mod once;
 pub mod placement;
 pub mod reclaim;
+pub mod record;
 pub mod shard;
 pub mod store;
 pub mod types;

@@ -230,6 +230,15 @@ impl OnceRecords {
         (slot.expires > now.0).then(|| slot.record())
     }
 
+    /// Shows every record: its database, its id, and what is kept.
+    pub fn for_each(&self, mut visit: impl FnMut(usize, &[u8], OnceRecord<'_>)) {
+        for slot in &self.slots {
+            if let Some(bytes) = &slot.bytes {
+                visit(slot.db as usize, &bytes[..slot.id_len as usize], slot.record());
+            }
+        }
+    }
+
     /// Keeps a record, in place of one of the same id that is over.
     pub fn put(
         &mut self,

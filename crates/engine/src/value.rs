@@ -62,6 +62,9 @@ pub enum Object {
     Bloom(Bloom),
 }
 
+/// The next size that the allocator has is 112 bytes, for every value that is not in its entry.
+const _: () = assert!(size_of::<Object>() <= 96);
+
 impl Object {
     pub(crate) fn string(bytes: Vec<u8>) -> Box<Object> {
         Box::new(Object::String(SharedBytes::new(bytes)))

@@ -54,7 +54,10 @@ impl<'a> Keys<'a> {
     /// Gives up the held shards for another one, unless that one is busy. Only for a command that
     /// has told of no change and asks for no more than a walk.
     pub fn move_on(&mut self, shard: usize) -> bool {
-        debug_assert!(self.effects.is_settled(), "effects are settled under the locks they had");
+        debug_assert!(
+            self.effects.is_published(),
+            "effects are published under the locks they had"
+        );
         match self.keyspace.try_lock(&ShardSet::one(shard)) {
             Ok(locked) => {
                 self.locked = locked;

@@ -1,6 +1,7 @@
 //! A tree of statements to instructions.
 
 mod assign;
+mod chain;
 mod condition;
 mod expr;
 mod function;

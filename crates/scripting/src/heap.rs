@@ -437,7 +437,7 @@ impl Heap {
     }
 
     pub fn meta(&self, table: TableRef) -> Option<TableRef> {
-        self.tables.at(table.index()).meta
+        self.tables.at(table.index()).meta()
     }
 
     pub(crate) fn set_meta(
@@ -449,7 +449,7 @@ impl Heap {
         if object.is_read_only {
             return Err(Refusal::ReadOnly);
         }
-        object.meta = meta;
+        object.set_meta(meta);
         if let (true, Some(meta)) = (self.tables.is_permanent(table.index()), meta) {
             self.remember_table(table, Value::Nil, Value::Table(meta));
         }

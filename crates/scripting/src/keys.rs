@@ -7,10 +7,11 @@
 //! plain values, `loadstring`, `_G`) makes the chunk wide. It errs on the wide side only.
 //!
 //! `facts` collects what each variable may hold and how each function is called, `prove` decides
-//! what variables hold whenever they are read, `walk` lists the calls. Each takes time in
-//! proportion to the text.
+//! what variables hold whenever they are read, `walk` lists the calls. `lasting` says whether a
+//! library keeps something from call to call. Each takes time in proportion to the text.
 
 mod facts;
+mod lasting;
 mod prove;
 #[cfg(test)]
 mod tests;
@@ -102,9 +103,17 @@ pub struct FunctionUse {
 pub struct KeysUse {
     /// By the number of the function; 0 is the chunk itself.
     functions: Vec<FunctionUse>,
+    /// Its functions may change what outlives their calls.
+    keeps_state: bool,
 }
 
 impl KeysUse {
+    /// Whether a function of the library may change a variable of the library, or a table that was
+    /// made when it was loaded, so that a later call can tell.
+    pub fn keeps_state(&self) -> bool {
+        self.keeps_state
+    }
+
     /// Whether the chunk, run as a script, calls nothing but what passes.
     pub fn script_is_narrow(&self, passes: &dyn Fn(&CommandCall) -> bool) -> bool {
         self.functions.iter().all(|function| function.is_narrow(passes))
@@ -159,7 +168,8 @@ pub(crate) fn analyse(
     let facts = facts::collect(tree, is_library, meter);
     let proofs = prove::prove(&facts, tree, meter);
     let functions = walk::walk(tree, &facts, &proofs, meter);
-    // Each of the three returns early once the compilation is ended.
+    let keeps_state = is_library && lasting::may_change(&facts, tree, meter);
+    // Each of them returns early once the compilation is ended.
     meter.check()?;
-    Ok(KeysUse { functions })
+    Ok(KeysUse { functions, keeps_state })
 }

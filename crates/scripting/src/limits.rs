@@ -1,13 +1,9 @@
 //! Every bound of the language and of its machine, by name. The numbers of the language itself are
 //! those of Lua 5.1, so that a script is refused here where it would be refused there.
 
-/// Levels of nested blocks, expressions and functions that the parser follows.
+/// Levels of nested blocks, expressions and functions that the parser follows. Chains to the left
+/// (`a + b + c`, `a.b.c`) are no levels.
 pub const SYNTAX_LEVELS_MAX: usize = 200;
-
-/// Levels of the tree that a chunk becomes. Chains such as `a.b.c` and `a + b + c` nest in it too.
-///
-/// DIFFERS: Lua 5.1 takes longer chains of operators and indexes.
-pub const TREE_LEVELS_MAX: usize = 1_000;
 
 /// Local variables of one function.
 pub const LOCALS_MAX: usize = 200;

@@ -15,6 +15,10 @@ use tikv_jemalloc_ctl::{Access, AsName, arenas, epoch, stats, stats_print, versi
 /// Clock ticks of a second in the figures of `/proc`; Linux has had no other number for decades.
 const TICKS_PER_SECOND: f64 = 100.0;
 
+/// What the allocator calls the dirty pages of all arenas; 4096 stands for all of them.
+const ALL_DIRTY_PAGES: &[u8] = b"stats.arenas.4096.pdirty\0";
+const PAGE_SIZE: &[u8] = b"arenas.page\0";
+
 /// The loops exist only after the node does, so the host learns of them later.
 #[derive(Default)]
 pub struct Process {
@@ -130,6 +134,13 @@ impl Host for ProcessHost {
             log.say(Level::from_number(level), &line);
         }
     }
+}
+
+/// Bytes of pages that the allocator keeps for later, in all its arenas.
+pub fn idle_bytes() -> u64 {
+    let _advanced = epoch::advance();
+    let read = |name: &[u8]| Access::<usize>::read(name.name()).unwrap_or(0);
+    read(ALL_DIRTY_PAGES) as u64 * read(PAGE_SIZE) as u64
 }
 
 /// A decay time of zero makes an arena give its unused pages back at once; then the old one holds

@@ -1,6 +1,9 @@
 //! What must happen without a client asking: expired keys are reclaimed, blocked clients looked
-//! after, pauses ended, the peak of memory noted. One thread, in small steps.
+//! after, pauses ended, the peak of memory noted, idle memory given back. One thread, in small
+//! steps.
 
+use crate::host;
+use crate::idle_pages::IdlePages;
 use russet_base::UnixMillis;
 use russet_commands::dispatch::Worker;
 use russet_commands::node::Node;
@@ -17,6 +20,7 @@ const EXPIRE_BUDGET: usize = 256;
 pub fn start(node: Arc<Node>, is_ending: Arc<AtomicBool>) -> std::io::Result<()> {
     let run = move || {
         let mut worker = Worker::new(node.clone());
+        let mut idle_pages = IdlePages::new();
         while !is_ending.load(Ordering::Relaxed) {
             std::thread::sleep(REST);
             if node.is_housekeeping_paused.load(Ordering::Relaxed) {
@@ -28,6 +32,9 @@ pub fn start(node: Arc<Node>, is_ending: Arc<AtomicBool>) -> std::io::Result<()>
             node.pause.tick(&node.keyspace, now);
             worker.tend();
             node.tick();
+            if idle_pages.turn(host::idle_bytes) {
+                node.host.purge();
+            }
             let micros = node.clock.monotonic_micros().saturating_sub(started);
             node.stats.housekeeping_micros.fetch_add(micros, Ordering::Relaxed);
         }

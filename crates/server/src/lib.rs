@@ -6,6 +6,7 @@ mod daemon;
 pub mod event_loop;
 mod host;
 mod housekeeping;
+mod idle_pages;
 mod listen;
 mod log;
 mod open_files;

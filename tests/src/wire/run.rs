@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::expect::{self, Saved};
 use super::file::{Case, Step, Verb, WireFile, version_numbers};
+use super::spelling;
 use super::words::{expand, quote, split};
 use crate::client::{Client, ReadError, Reply, Resp};
 use crate::server::Kind;
@@ -93,6 +94,16 @@ fn cut(text: &str) -> String {
 
 /// Runs every case of the file that the server has, in one protocol.
 pub fn run_file(path: &Path, endpoint: &Endpoint, resp: Resp) -> Report {
+    run_file_observed(path, endpoint, resp, &mut |_| Ok(()))
+}
+
+/// As [`run_file`]. After each case, before what it has done is undone, `observe` may find fault.
+pub fn run_file_observed(
+    path: &Path,
+    endpoint: &Endpoint,
+    resp: Resp,
+    observe: &mut dyn FnMut(&Case) -> Result<(), String>,
+) -> Report {
     let mut report = Report { path: path.to_owned(), ..Report::default() };
     let broken = |got: String| Failure {
         path: path.to_owned(),
@@ -122,8 +133,14 @@ pub fn run_file(path: &Path, endpoint: &Endpoint, resp: Resp) -> Report {
         match Talk::begin(endpoint, resp, case.bare) {
             Ok(mut talk) => {
                 let outcome = talk.run(case);
+                let observed = observe(case).map_err(|got| Wrong {
+                    line: 0,
+                    sent: String::new(),
+                    expected: "nothing for the observer to find".to_owned(),
+                    got,
+                });
                 let undone = talk.end();
-                if let Err(wrong) = outcome.and(undone) {
+                if let Err(wrong) = outcome.and(observed).and(undone) {
                     report.failures.push(wrong.into_failure(path, case, resp));
                 }
             }
@@ -366,8 +383,10 @@ impl<'a> Talk<'a> {
     }
 
     pub fn read(&mut self, name: char, wait: Duration) -> Result<Reply, String> {
+        let is_redis = self.endpoint.kind == Kind::Redis;
         let connection = self.open(name)?;
         let reply = connection.client.read(wait).map_err(|error| error.to_string())?;
+        let reply = if is_redis { spelling::of_redis(reply) } else { reply };
         connection.awaits_reply = false;
         if let Some(resp) = connection.switching.take().filter(|_| !reply.is_error()) {
             connection.resp = resp;

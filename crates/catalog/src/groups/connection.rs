@@ -98,7 +98,7 @@ pub const CLIENT_ID: Spec = Spec::new(Group::Connection, "client|id")
     .summary("Tells the number of this connection")
     .since("5.0.0")
     .arity(Exactly(2))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY))
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY).and(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .reply(Shape::Integer);
 
@@ -106,7 +106,7 @@ pub const CLIENT_GETNAME: Spec = Spec::new(Group::Connection, "client|getname")
     .summary("Tells the name given to this connection")
     .since("2.6.9")
     .arity(Exactly(2))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY))
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY).and(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .reply(Shape::OneOf(&[Shape::Bulk, Shape::Null]));
 
@@ -114,7 +114,7 @@ pub const CLIENT_SETNAME: Spec = Spec::new(Group::Connection, "client|setname")
     .summary("Names this connection")
     .since("2.6.9")
     .arity(Exactly(3))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY))
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY).and(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
     .args(&[arg::string("connection-name")])
@@ -124,7 +124,7 @@ pub const CLIENT_SETINFO: Spec = Spec::new(Group::Connection, "client|setinfo")
     .summary("Records which library and version the client is built on")
     .since("7.2.0")
     .arity(Exactly(4))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY))
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY).and(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
     .args(&[arg::one_of(
@@ -137,7 +137,7 @@ pub const CLIENT_INFO: Spec = Spec::new(Group::Connection, "client|info")
     .summary("Describes this connection in one line")
     .since("6.2.0")
     .arity(Exactly(2))
-    .flags(Flags::NOSCRIPT.and(ANYTIME))
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .tips(&["nondeterministic_output"])
     .reply(Shape::Verbatim);
@@ -147,7 +147,7 @@ pub const CLIENT_LIST: Spec = Spec::new(Group::Connection, "client|list")
     .complexity("O(N) for N connections")
     .since("2.4.0")
     .arity(AtLeast(2))
-    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(ANYTIME))
+    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(ANYTIME).and(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .tips(&["nondeterministic_output"])
     .args(&[
@@ -200,7 +200,7 @@ pub const CLIENT_KILL: Spec = Spec::new(Group::Connection, "client|kill")
     .complexity("O(N) for N connections")
     .since("2.4.0")
     .arity(AtLeast(3))
-    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(ANYTIME))
+    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(ANYTIME).and(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .args(&[arg::one_of(
         "filter",
@@ -303,7 +303,13 @@ pub const CLIENT_NO_EVICT: Spec = Spec::new(Group::Connection, "client|no-evict"
     .summary("Shields this connection from being closed when memory is short")
     .since("7.0.0")
     .arity(Exactly(3))
-    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(ANYTIME).and(Flags::ALLOW_BUSY))
+    .flags(
+        Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(ANYTIME)
+            .and(Flags::ALLOW_BUSY)
+            .and(Flags::PASSES_PAUSE),
+    )
     .categories(Categories::CONNECTION)
     .args(&[arg::one_of("enabled", ON_OR_OFF)])
     .reply(Shape::Ok);
@@ -312,7 +318,7 @@ pub const CLIENT_NO_TOUCH: Spec = Spec::new(Group::Connection, "client|no-touch"
     .summary("Makes reads by this connection leave no trace in key ages")
     .since("7.2.0")
     .arity(Exactly(3))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY))
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY).and(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .args(&[arg::one_of("enabled", ON_OR_OFF)])
     .reply(Shape::Ok);
@@ -322,7 +328,7 @@ pub const CLIENT_CAPA: Spec = Spec::new(Group::Connection, "client|capa")
     .complexity("O(1)")
     .since("8.0.0")
     .arity(AtLeast(3))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY))
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY).and(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .args(&[arg::string("capability").multiple()])
     .reply(Shape::Ok);
@@ -331,7 +337,13 @@ pub const CLIENT_REPLY: Spec = Spec::new(Group::Connection, "client|reply")
     .summary("Turns replies off or on, or skips the next one")
     .since("3.2.0")
     .arity(Exactly(3))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::NO_MULTI).and(Flags::ALLOW_BUSY))
+    .flags(
+        Flags::NOSCRIPT
+            .and(ANYTIME)
+            .and(Flags::NO_MULTI)
+            .and(Flags::ALLOW_BUSY)
+            .and(Flags::PASSES_PAUSE),
+    )
     .categories(Categories::CONNECTION)
     .args(&[arg::one_of(
         "action",
@@ -347,7 +359,7 @@ pub const CLIENT_PAUSE: Spec = Spec::new(Group::Connection, "client|pause")
     .summary("Holds back clients' commands for a while")
     .since("3.0.0")
     .arity(AtLeast(3))
-    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(ANYTIME))
+    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(ANYTIME).and(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .args(&[
         arg::integer("timeout"),
@@ -363,7 +375,7 @@ pub const CLIENT_UNPAUSE: Spec = Spec::new(Group::Connection, "client|unpause")
     .complexity("O(N) for N held connections")
     .since("6.2.0")
     .arity(Exactly(2))
-    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(ANYTIME))
+    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(ANYTIME).and(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .reply(Shape::Ok);
 
@@ -372,7 +384,7 @@ pub const CLIENT_UNBLOCK: Spec = Spec::new(Group::Connection, "client|unblock")
     .complexity("O(log N) for N connections")
     .since("5.0.0")
     .arity(AtLeast(3))
-    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(ANYTIME))
+    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(ANYTIME).and(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .args(&[
         arg::integer("client-id"),
@@ -388,7 +400,7 @@ pub const CLIENT_IMPORT_SOURCE: Spec = Spec::new(Group::Connection, "client|impo
     .summary("Says whether this connection brings data from another server")
     .since("8.1.0")
     .arity(Exactly(3))
-    .flags(Flags::NOSCRIPT.and(ANYTIME))
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .args(&[arg::one_of("enabled", ON_OR_OFF)])
     .reply(Shape::Ok);
@@ -397,7 +409,7 @@ pub const CLIENT_HELP: Spec = Spec::new(Group::Connection, "client|help")
     .summary("Lists the subcommands")
     .since("5.0.0")
     .arity(Exactly(2))
-    .flags(ANYTIME)
+    .flags(ANYTIME.and(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .reply(Shape::Array);
 
@@ -405,7 +417,7 @@ pub const CLIENT_CACHING: Spec = Spec::new(Group::Connection, "client|caching")
     .summary("Says whether the next command's keys are tracked")
     .since("6.0.0")
     .arity(Exactly(3))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY))
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY).and(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .args(&[arg::one_of("mode", YES_OR_NO)])
     .reply(Shape::Ok);
@@ -414,7 +426,7 @@ pub const CLIENT_GETREDIR: Spec = Spec::new(Group::Connection, "client|getredir"
     .summary("Tells which connection gets this one's invalidations")
     .since("6.0.0")
     .arity(Exactly(2))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY))
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY).and(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .reply(Shape::Integer);
 
@@ -423,7 +435,7 @@ pub const CLIENT_TRACKING: Spec = Spec::new(Group::Connection, "client|tracking"
     .complexity("O(1), more with some options")
     .since("6.0.0")
     .arity(AtLeast(3))
-    .flags(Flags::NOSCRIPT.and(ANYTIME))
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .args(&[
         arg::one_of("status", ON_OR_OFF),
@@ -440,12 +452,13 @@ pub const CLIENT_TRACKINGINFO: Spec = Spec::new(Group::Connection, "client|track
     .summary("Tells how this connection tracks keys")
     .since("6.2.0")
     .arity(Exactly(2))
-    .flags(Flags::NOSCRIPT.and(ANYTIME))
+    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .reply(Shape::Map);
 
 pub const CLIENT_MAINT_NOTIFICATIONS: Spec =
     Spec::new(Group::Connection, "client|maint_notifications")
+        .flags(Flags::PASSES_PAUSE)
         .summary("Asks for, or declines, notices of planned maintenance")
         .since("8.4.0")
         .arity(AtLeast(3))

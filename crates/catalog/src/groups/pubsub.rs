@@ -64,6 +64,7 @@ pub const PUBLISH: Spec = Spec::new(Group::PubSub, "publish")
     .since("2.0.0")
     .arity(Exactly(3))
     .flags(Flags::PUBSUB.and(ANYTIME).and(Flags::FAST))
+    .recorded(Recorded::ReplicasOnly)
     .args(&[arg::string("channel"), arg::string("message")])
     .reply(Shape::Integer);
 
@@ -73,6 +74,7 @@ pub const SPUBLISH: Spec = Spec::new(Group::PubSub, "spublish")
     .since("7.0.0")
     .arity(Exactly(3))
     .flags(Flags::PUBSUB.and(ANYTIME).and(Flags::FAST))
+    .recorded(Recorded::ReplicasOnly)
     .keys(&[KeySpec::at(1, CHANNEL)])
     .args(&[arg::string("shardchannel"), arg::string("message")])
     .reply(Shape::Integer);

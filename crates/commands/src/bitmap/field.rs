@@ -98,12 +98,12 @@ fn read(ctx: &mut Ctx, key: &[u8], steps: &Steps) -> Outcome {
 }
 
 fn write(ctx: &mut Ctx, key: &[u8], steps: &Steps, len: usize) -> Outcome {
-    let changes = match ctx.keys.write(key) {
+    let (changes, has_grown) = match ctx.keys.write(key) {
         Some(mut entry) => {
             let mut bytes = string::edit(&mut entry, len)?;
             let has_grown = bytes.bytes().len() < len;
             bytes.grow(len);
-            run(ctx.reply, &mut bytes, steps, has_grown)
+            (run(ctx.reply, &mut bytes, steps, has_grown), has_grown)
         }
         None => {
             let mut bytes = vec![0; len];
@@ -111,12 +111,14 @@ fn write(ctx: &mut Ctx, key: &[u8], steps: &Steps, len: usize) -> Outcome {
             // COMPAT: the string is made even if every operation failed (test
             // `a_failed_bitfield_makes_its_string`).
             ctx.keys.put(key, string::adopt(&mut bytes), None);
-            changes
+            (changes, true)
         }
     };
+    // DIFFERS: a string that was made or has grown has changed, even if every operation failed;
+    // peers count and tell nothing then.
+    let changes = changes.max(u64::from(has_grown));
     if changes > 0 {
-        ctx.keys.wrote(key, Event::string("setbit"));
-        ctx.keys.effects.dirty += changes - 1;
+        ctx.keys.wrote_many(key, Event::string("setbit"), changes);
     }
     DONE
 }

@@ -164,6 +164,15 @@ impl Config {
     /// name that was asked for by itself, before a pattern matched it, is in the letters of the
     /// question. A pattern that is just a name costs one look-up: there may be very many.
     pub fn matching<'p>(&self, patterns: &[&'p [u8]]) -> Vec<(Cow<'p, str>, Vec<u8>)> {
+        self.matching_by(patterns, |glob, name| glob.matches(name))
+    }
+
+    /// As [`Config::matching`]; `compare` is asked whether a pattern matches a name.
+    pub(super) fn matching_by<'p>(
+        &self,
+        patterns: &[&'p [u8]],
+        mut compare: impl FnMut(&Glob, &[u8]) -> bool,
+    ) -> Vec<(Cow<'p, str>, Vec<u8>)> {
         let names: Vec<_> = table::names().collect();
         let numbers: HashMap<&[u8], usize> =
             names.iter().enumerate().map(|(at, (_, name))| (name.as_bytes(), at)).collect();
@@ -181,7 +190,7 @@ impl Config {
             }
             for ((directive, name), shown) in names.iter().zip(&mut shown) {
                 let may_match = shown.is_none() && !directive.spec().is_hidden;
-                if may_match && glob.matches(name.as_bytes()) {
+                if may_match && compare(&glob, name.as_bytes()) {
                     *shown = Some(Cow::Borrowed(name));
                 }
             }

@@ -300,6 +300,29 @@ fn no_file_panics() {
     }
 }
 
+/// CONFIG GET compared each of its patterns with each name, however many there were. What is just a
+/// name is looked up, and a name that was found is not compared again; only patterns that match
+/// nothing cost a comparison per name.
+#[test]
+fn many_patterns_cost_few_comparisons() {
+    let config = Config::default();
+    let comparisons = |patterns: &[&str]| {
+        let patterns: Vec<&[u8]> = patterns.iter().map(|pattern| pattern.as_bytes()).collect();
+        let mut count = 0;
+        let found = config.matching_by(&patterns, |glob, name| {
+            count += 1;
+            glob.matches(name)
+        });
+        (found.len(), count)
+    };
+    let (names, once) = comparisons(&["*"]);
+    assert_eq!(once, names, "each name that may be shown is compared once");
+    assert_eq!(comparisons(&["*"; 1_000]), (names, names));
+    assert_eq!(comparisons(&["maxclients"; 1_000]), (1, 0));
+    assert_eq!(comparisons(&["no-such-name"; 1_000]), (0, 0));
+    assert_eq!(comparisons(&["no-such-*"; 10]), (0, 10 * names));
+}
+
 #[test]
 fn matching_lists_names_once_and_hidden_ones_only_in_full() {
     let config = Config::default();

@@ -64,7 +64,10 @@ impl<'a> Condition<'a> {
 pub fn delex(ctx: &mut Ctx, args: Args) -> Outcome {
     let key = args.at(1);
     match args.len() {
-        2 => return del(ctx, args),
+        2 => {
+            let is_there = ctx.keys.exists(key);
+            return delete_if(ctx, key, is_there);
+        }
         4 => {}
         _ => return Err(Refusal::Arity("delex")),
     }
@@ -91,6 +94,7 @@ pub fn delifeq(ctx: &mut Ctx, args: Args) -> Outcome {
 fn delete_if(ctx: &mut Ctx, key: &[u8], is_met: bool) -> Outcome {
     if is_met && ctx.keys.remove(key) {
         ctx.keys.wrote(key, Event::DEL);
+        ctx.keys.record([b"DEL", key]);
     }
     ctx.reply.int(i64::from(is_met));
     DONE

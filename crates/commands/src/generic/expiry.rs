@@ -1,7 +1,7 @@
 //! When keys end: EXPIRE and its kin set it, TTL and its kin tell it, PERSIST takes it away.
 
 use crate::ctx::{Ctx, DONE, Outcome};
-use crate::deadline::{Base, Conditions, Unit};
+use crate::deadline::{Base, Conditions, Unit, record_expiry};
 use crate::error::Refusal;
 use russet_base::{Args, UnixMillis, num};
 use russet_engine::event::Event;
@@ -56,9 +56,11 @@ fn set_expiry(ctx: &mut Ctx, args: Args, (base, unit): (Base, Unit)) -> Outcome 
         // (tests/wire/pubsub/keyspace.wire).
         ctx.keys.remove(key);
         ctx.keys.wrote_expired(key);
+        ctx.keys.record([b"DEL", key]);
     } else {
         entry.set_expiry(Some(at_ms));
         ctx.keys.wrote(key, Event::generic("expire"));
+        record_expiry(ctx.keys, key, at_ms);
     }
     ctx.reply.int(1);
     DONE

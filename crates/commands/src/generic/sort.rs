@@ -251,11 +251,12 @@ fn store<'t>(
         list::stored::build(End::Back, output.elements(), (extent, limits), |value| {
             ctx.keys.put(target, value, None);
         });
-        let before = ctx.keys.effects.dirty;
-        ctx.keys.wrote(target, Event::list("sortstore"));
-        ctx.keys.effects.dirty = before + count as u64;
+        ctx.keys.wrote_many(target, Event::list("sortstore"), count as u64);
+        ctx.keys.record([b"DEL", target]);
+        ctx.keys.record_list(&[b"RPUSH", target], output.texts());
     } else if ctx.keys.remove(target) {
         ctx.keys.wrote(target, Event::DEL);
+        ctx.keys.record([b"DEL", target]);
     }
     ctx.reply.int(count as i64);
 }
@@ -273,10 +274,14 @@ impl Output {
         self.ends.push(self.block.len());
     }
 
-    fn elements(&self) -> impl DoubleEndedIterator<Item = Element<'_>> {
+    fn texts(&self) -> impl DoubleEndedIterator<Item = &[u8]> {
         (0..self.ends.len()).map(|at| {
             let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
-            Element::parse(&self.block[start..self.ends[at]])
+            &self.block[start..self.ends[at]]
         })
+    }
+
+    fn elements(&self) -> impl DoubleEndedIterator<Item = Element<'_>> {
+        self.texts().map(Element::parse)
     }
 }

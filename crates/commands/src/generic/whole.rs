@@ -11,10 +11,12 @@ pub fn dbsize(ctx: &mut Ctx, _args: Args) -> Outcome {
     DONE
 }
 
+/// Recorded even if there was no key: what ONCE remembers goes, too.
 pub fn flushdb(ctx: &mut Ctx, args: Args) -> Outcome {
     check_mode(args)?;
     let db = ctx.keys.db;
     ctx.keys.flush(db..db + 1);
+    ctx.record_as_is(args);
     ctx.reply.ok();
     DONE
 }
@@ -23,6 +25,7 @@ pub fn flushall(ctx: &mut Ctx, args: Args) -> Outcome {
     check_mode(args)?;
     let databases = ctx.keys.keyspace().databases();
     ctx.keys.flush(0..databases);
+    ctx.record_as_is(args);
     ctx.reply.ok();
     DONE
 }

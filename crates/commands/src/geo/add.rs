@@ -83,9 +83,7 @@ pub fn geoadd(ctx: &mut Ctx, args: Args) -> Outcome {
         draft.put(|value| ctx.keys.put(key, value, None));
     }
     if added + moved > 0 {
-        let before = ctx.keys.effects.dirty;
-        ctx.keys.wrote(key, Event::zset("zadd"));
-        ctx.keys.effects.dirty = before + (added + moved) as u64;
+        ctx.keys.wrote_many(key, Event::zset("zadd"), (added + moved) as u64);
     }
     ctx.reply.int(if condition.counts_changes { added + moved } else { added });
     DONE

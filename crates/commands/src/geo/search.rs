@@ -131,7 +131,5 @@ fn put(ctx: &mut Ctx, key: &[u8], draft: Draft, (event, count): (Event, usize)) 
         return;
     }
     draft.put(|value| ctx.keys.put(key, value, None));
-    let before = ctx.keys.effects.dirty;
-    ctx.keys.wrote(key, event);
-    ctx.keys.effects.dirty = before + count as u64;
+    ctx.keys.wrote_many(key, event, count as u64);
 }

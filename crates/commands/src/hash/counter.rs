@@ -1,6 +1,6 @@
 //! Fields that count: HINCRBY, HINCRBYFLOAT.
 
-use super::limits;
+use super::{limits, record_deadline};
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_base::longdouble::{LongDouble, add};
@@ -54,13 +54,19 @@ pub fn hincrbyfloat(ctx: &mut Ctx, args: Args) -> Outcome {
         }
         sum.write(&mut text);
         hash.set((name, &text), Lease::Keep);
-        Ok(())
+        Ok(hash.view().deadline(name).flatten())
     })?;
-    if edited.transpose()?.is_none() {
+    let edited = edited.transpose()?;
+    if edited.is_none() {
         by.write(&mut text);
         ctx.keys.put_hash(key, [(name, &*text)].into_iter(), (Lease::None, limits));
     }
     ctx.keys.wrote(key, Event::hash("hincrbyfloat"));
+    ctx.keys.record([b"HSET", key, name, &text]);
+    if let Some(Some(at_ms)) = edited {
+        // HSET has taken it away.
+        record_deadline(ctx.keys, key, (Some(at_ms), [name].into_iter()));
+    }
     ctx.reply.bulk(&text);
     DONE
 }

@@ -1,7 +1,7 @@
 //! When fields end: HEXPIRE and its kin set it, HTTL and its kin tell it, HPERSIST takes it away.
 
 use super::words::{self, Call, Moment};
-use super::{delete_emptied, limits, read, wrote_fields};
+use super::{Changed, delete_emptied, limits, read, wrote_fields};
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::deadline::{Base, Conditions, Unit};
 use crate::error::Refusal;
@@ -44,9 +44,9 @@ fn set_deadlines(ctx: &mut Ctx, args: Args, (base, unit): (Base, Unit)) -> Outco
     let (names, is_over) = (call.fields(), at_ms <= now.0);
 
     let Ctx { keys, reply, .. } = ctx;
+    let mut changed = Changed::new(keys);
     let edited = keys.edit_hash(key, limits, |hash| {
         reply.array(names.len());
-        let mut changed = 0;
         for name in names.iter() {
             let answer = match hash.view().deadline(name) {
                 None => NO_FIELD,
@@ -60,26 +60,33 @@ fn set_deadlines(ctx: &mut Ctx, args: Args, (base, unit): (Base, Unit)) -> Outco
                     CHANGED
                 }
             };
-            changed += usize::from(answer > 0);
+            if answer > 0 {
+                changed.add(name);
+            }
             reply.int(answer);
         }
-        (changed, hash.is_empty())
+        hash.is_empty()
     })?;
     match edited {
         None => reply_missing(ctx, names),
-        Some((0, _)) => {}
-        Some((changed, _)) if !is_over => {
-            wrote_fields(ctx, key, (Event::hash("hexpire"), changed));
-        }
-        Some(expired) => tell_expired(ctx, key, expired),
+        Some(_) if changed.count == 0 => {}
+        Some(_) if !is_over => tell_deadline(ctx, key, (&changed, at_ms)),
+        Some(is_emptied) => tell_expired(ctx, key, (&changed, is_emptied)),
     }
     DONE
 }
 
+/// Tells of fields that were given a deadline.
+pub(super) fn tell_deadline(ctx: &mut Ctx, key: &[u8], (fields, at_ms): (&Changed, i64)) {
+    wrote_fields(ctx, key, (Event::hash("hexpire"), fields.count));
+    fields.record_deadline(ctx.keys, key, Some(at_ms));
+}
+
 /// Tells of fields that are over as soon as they were given their deadline.
-pub(super) fn tell_expired(ctx: &mut Ctx, key: &[u8], (fields, is_emptied): (usize, bool)) {
-    ctx.keys.count_expired_fields(key, fields);
-    wrote_fields(ctx, key, (Event::hash("hexpired"), fields));
+pub(super) fn tell_expired(ctx: &mut Ctx, key: &[u8], (fields, is_emptied): (&Changed, bool)) {
+    ctx.keys.count_expired_fields(key, fields.count);
+    wrote_fields(ctx, key, (Event::hash("hexpired"), fields.count));
+    fields.record_removed(ctx.keys, key);
     if is_emptied {
         delete_emptied(ctx, key);
     }

@@ -1,8 +1,11 @@
 //! Fields together with their time to live: HSETEX, HGETEX.
 
-use super::expiry::tell_expired;
+use super::expiry::{tell_deadline, tell_expired};
 use super::words::{Call, Lifetime};
-use super::{delete_emptied, limits, pairs, read, reply_nulls, reply_value, wrote_fields};
+use super::{
+    Changed, delete_emptied, limits, pairs, read, record_deadline, reply_nulls, reply_value,
+    wrote_fields,
+};
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_base::Args;
@@ -118,23 +121,47 @@ fn set_fields(ctx: &mut Ctx, target: (&[u8], Args), lease: Lease) -> Result<(), 
     if let Lease::Until(_) = lease {
         ctx.keys.also(key, Event::hash("hexpire"));
     }
+    if ctx.keys.is_recording() {
+        record_set(ctx, (key, words), lease);
+    }
     Ok(())
+}
+
+/// Fields that were set, and then their deadlines, which HSET takes away.
+fn record_set(ctx: &mut Ctx, (key, words): (&[u8], Args), lease: Lease) {
+    ctx.keys.record([b"HSET", key].into_iter().chain(words.iter()));
+    let names = pairs(words).map(|(name, _)| name);
+    match lease {
+        Lease::None => {}
+        Lease::Until(at_ms) => record_deadline(ctx.keys, key, (Some(at_ms), names)),
+        Lease::Keep => {
+            for name in names {
+                let entry = ctx.keys.peek(key);
+                let hash = entry.and_then(|entry| stored::hash(&entry).ok());
+                if let Some(Some(at_ms)) = hash.and_then(|hash| hash.deadline(name)) {
+                    record_deadline(ctx.keys, key, (Some(at_ms), [name].into_iter()));
+                }
+            }
+        }
+    }
 }
 
 /// Fields that would be over at once. DIFFERS: as in Valkey it is as if they had been set and then
 /// had expired; Redis tells of their deletion.
 fn drop_fields(ctx: &mut Ctx, key: &[u8], words: Args) -> Result<(), Refusal> {
     let limits = limits(ctx);
+    let mut removed = Changed::new(ctx.keys);
     let edited = ctx.keys.edit_hash(key, limits, |hash| {
-        let removed = pairs(words).filter(|(name, _)| hash.remove(name)).count();
-        (removed, hash.is_empty())
+        pairs(words).filter(|(name, _)| hash.remove(name)).for_each(|(name, _)| removed.add(name));
+        hash.is_empty()
     })?;
-    let (removed, is_emptied) = edited.unwrap_or((0, true));
+    let is_emptied = edited.unwrap_or(true);
     ctx.keys.count_expired_fields(key, words.len() / 2);
     ctx.keys.also(key, Event::hash("hset"));
     ctx.keys.also(key, Event::hash("hexpire"));
-    if removed > 0 {
-        wrote_fields(ctx, key, (Event::hash("hexpired"), removed));
+    if removed.count > 0 {
+        wrote_fields(ctx, key, (Event::hash("hexpired"), removed.count));
+        removed.record_removed(ctx.keys, key);
     } else {
         ctx.keys.also(key, Event::hash("hexpired"));
     }
@@ -185,9 +212,9 @@ pub fn hgetex(ctx: &mut Ctx, args: Args) -> Outcome {
 fn read_and_change(ctx: &mut Ctx, target: (&[u8], Args), change: Change) -> Result<(), Refusal> {
     let ((key, names), limits) = (target, limits(ctx));
     let Ctx { keys, reply, .. } = ctx;
+    let mut changed = Changed::new(keys);
     let edited = keys.edit_hash(key, limits, |hash| {
         reply.array(names.len());
-        let mut changed = 0;
         for name in names.iter() {
             reply_value(*reply, hash.view().value(name));
             let is_changed = match change {
@@ -199,17 +226,21 @@ fn read_and_change(ctx: &mut Ctx, target: (&[u8], Args), change: Change) -> Resu
                         && hash.set_deadline(name, None)
                 }
             };
-            changed += usize::from(is_changed);
+            if is_changed {
+                changed.add(name);
+            }
         }
-        (changed, hash.is_empty())
+        hash.is_empty()
     })?;
-    let (changed, is_emptied) = edited.unwrap_or((0, false));
     match change {
-        _ if changed == 0 => {}
+        _ if changed.count == 0 => {}
         Change::Nothing => {}
-        Change::Expire(_) => wrote_fields(ctx, key, (Event::hash("hexpire"), changed)),
-        Change::Drop => tell_expired(ctx, key, (changed, is_emptied)),
-        Change::Persist => wrote_fields(ctx, key, (Event::hash("hpersist"), changed)),
+        Change::Expire(at_ms) => tell_deadline(ctx, key, (&changed, at_ms)),
+        Change::Drop => tell_expired(ctx, key, (&changed, edited == Some(true))),
+        Change::Persist => {
+            wrote_fields(ctx, key, (Event::hash("hpersist"), changed.count));
+            changed.record_deadline(ctx.keys, key, None);
+        }
     }
     Ok(())
 }

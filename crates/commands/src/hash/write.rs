@@ -96,7 +96,12 @@ pub fn hgetdel(ctx: &mut Ctx, args: Args) -> Outcome {
     })?;
     match edited {
         None => reply_nulls(ctx.reply, names.len()),
-        Some(edited) => tell_removed(ctx, key, edited),
+        Some(edited) => {
+            tell_removed(ctx, key, edited);
+            if edited.0 > 0 {
+                ctx.keys.record_list(&[b"HDEL", key], names.iter());
+            }
+        }
     }
     DONE
 }

@@ -5,11 +5,13 @@ use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_base::Args;
 use russet_engine::event::Event;
+use russet_engine::types::hyperloglog::Encoding;
 use russet_engine::types::hyperloglog::stored::{self, Gain, Union};
 
 pub fn pfadd(ctx: &mut Ctx, args: Args) -> Outcome {
     let (key, elements) = (args.at(1), args.from(2));
     let sparse_max = sparse_bytes_max(ctx);
+    let was_dense = ctx.keys.is_recording() && is_dense(ctx, key);
     let changes = match ctx.keys.write(key) {
         Some(mut entry) => stored::add(&mut entry, elements.iter(), sparse_max)?,
         None => {
@@ -20,12 +22,27 @@ pub fn pfadd(ctx: &mut Ctx, args: Args) -> Outcome {
         }
     };
     if changes > 0 {
-        let before = ctx.keys.effects.dirty;
-        ctx.keys.wrote(key, Event::string("pfadd"));
-        ctx.keys.effects.dirty = before + changes as u64;
+        ctx.keys.wrote_many(key, Event::string("pfadd"), changes as u64);
+        record(ctx, args, was_dense);
     }
     ctx.reply.int(i64::from(changes > 0));
     DONE
+}
+
+fn is_dense(ctx: &mut Ctx, key: &[u8]) -> bool {
+    ctx.keys.peek(key).is_some_and(|entry| stored::encoding(&entry) == Ok(Encoding::Dense))
+}
+
+/// Records a call that has changed its first key. If that became dense, perhaps because it would
+/// have outgrown `hll-sparse-max-bytes`, it becomes so wherever the call is run again.
+fn record(ctx: &mut Ctx, args: Args, was_dense: bool) {
+    if ctx.keys.is_recording() {
+        let key = args.at(1);
+        ctx.record_as_is(args);
+        if !was_dense && is_dense(ctx, key) {
+            ctx.keys.record([b"PFDEBUG", b"TODENSE", key]);
+        }
+    }
 }
 
 pub fn pfcount(ctx: &mut Ctx, args: Args) -> Outcome {
@@ -62,6 +79,7 @@ fn count_one(ctx: &mut Ctx, key: &[u8]) -> Result<u64, Refusal> {
 pub fn pfmerge(ctx: &mut Ctx, args: Args) -> Outcome {
     let target = args.at(1);
     let sparse_max = sparse_bytes_max(ctx);
+    let was_dense = ctx.keys.is_recording() && is_dense(ctx, target);
     let mut union = None;
     let gain = read_merged(ctx, args, &mut union)?;
     match (ctx.keys.write(target), gain, union) {
@@ -73,6 +91,7 @@ pub fn pfmerge(ctx: &mut Ctx, args: Args) -> Outcome {
         _ => {}
     }
     ctx.keys.wrote(target, Event::string("pfadd"));
+    record(ctx, args, was_dense);
     ctx.reply.ok();
     DONE
 }

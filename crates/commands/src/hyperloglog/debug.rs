@@ -75,6 +75,7 @@ fn make_dense(ctx: &mut Ctx, key: &[u8]) -> Result<bool, Refusal> {
     let was_sparse = stored::make_dense(&mut entry)?;
     if was_sparse {
         ctx.keys.changed(key);
+        ctx.keys.record([b"PFDEBUG", b"TODENSE", key]);
     }
     Ok(was_sparse)
 }

@@ -18,6 +18,19 @@ impl EndOf<'_> {
         Event::list(if self.end == End::Front { "lpush" } else { "rpush" })
     }
 
+    /// What this end is called.
+    pub fn side(self) -> &'static [u8] {
+        if self.end == End::Front { b"LEFT" } else { b"RIGHT" }
+    }
+
+    pub fn push_name(self) -> &'static [u8] {
+        if self.end == End::Front { b"LPUSH" } else { b"RPUSH" }
+    }
+
+    pub fn pop_name(self) -> &'static [u8] {
+        if self.end == End::Front { b"LPOP" } else { b"RPOP" }
+    }
+
     pub fn popped(self) -> Event {
         Event::list(if self.end == End::Front { "lpop" } else { "rpop" })
     }
@@ -47,6 +60,20 @@ pub fn push<'e>(
     growth: Extent,
     limits: ListLimits,
 ) -> Result<usize, WrongType> {
+    let len = push_untold(keys, onto, elements, growth, limits)?;
+    tell(keys, onto.key, onto.pushed(), growth.count);
+    Ok(len)
+}
+
+/// As [`push`], without telling it.
+#[inline]
+pub fn push_untold<'e>(
+    keys: &mut Keys,
+    onto: EndOf,
+    elements: impl DoubleEndedIterator<Item = Element<'e>>,
+    growth: Extent,
+    limits: ListLimits,
+) -> Result<usize, WrongType> {
     let len = match keys.write(onto.key) {
         Some(mut entry) => {
             stored::make_room(&mut entry, growth, limits)?;
@@ -62,16 +89,13 @@ pub fn push<'e>(
             growth.count
         }
     };
-    tell(keys, onto.key, onto.pushed(), growth.count);
     Ok(len)
 }
 
 /// Tells a change of `count` elements.
 #[inline]
 pub fn tell(keys: &mut Keys, key: &[u8], event: Event, count: usize) {
-    let before = keys.effects.dirty;
-    keys.wrote(key, event);
-    keys.effects.dirty = before + count as u64;
+    keys.wrote_many(key, event, count as u64);
 }
 
 /// What a shrinking edit did.

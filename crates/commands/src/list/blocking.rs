@@ -10,8 +10,9 @@ use crate::error::Refusal;
 use crate::many_keys::ManyKeys;
 use russet_base::{Args, UnixMillis};
 use russet_engine::keys::Keys;
+use russet_engine::types::element::IntText;
 use russet_engine::types::list::{End, ListLimits};
-use russet_engine::value::Type;
+use russet_engine::value::{Type, WrongType};
 use russet_protocol::Sink;
 
 /// A pop that waits.
@@ -22,10 +23,23 @@ struct WaitingPop {
     limits: ListLimits,
 }
 
+impl WaitingPop {
+    /// Pops from one list, answers and records it. False, and no answer, without a list.
+    fn pop(&self, keys: &mut Keys, reply: &mut dyn Sink, key: &[u8]) -> Result<bool, WrongType> {
+        let from = EndOf { key, end: self.end };
+        let is_popped = pop_with_key(keys, reply, from, self.count, self.limits)?;
+        if is_popped && keys.is_recording() {
+            let count = self.count.map(|count| IntText::new(count as i64));
+            let count = count.as_ref().map(IntText::as_bytes);
+            keys.record([from.pop_name(), key].into_iter().chain(count));
+        }
+        Ok(is_popped)
+    }
+}
+
 impl BlockedCall for WaitingPop {
     fn serve(&self, keys: &mut Keys, reply: &mut dyn Sink, key: &[u8]) -> Result<(), Refusal> {
-        let from = EndOf { key, end: self.end };
-        pop_with_key(keys, reply, from, self.count, self.limits)?;
+        self.pop(keys, reply, key)?;
         Ok(())
     }
 
@@ -64,8 +78,7 @@ fn pop_or_wait<'a>(
     call: WaitingPop,
 ) -> Outcome {
     for key in keys.clone() {
-        let from = EndOf { key, end: call.end };
-        if pop_with_key(ctx.keys, ctx.reply, from, call.count, call.limits)? {
+        if call.pop(ctx.keys, ctx.reply, key)? {
             return DONE;
         }
     }

@@ -9,6 +9,7 @@ use russet_base::Args;
 use russet_base::text::eq_ignore_case;
 use russet_engine::keys::Keys;
 use russet_engine::types::blob::Blob;
+use russet_engine::types::element::IntText;
 use russet_engine::types::list::{Element, End, ListLimits, ListMut, Taken, stored};
 use russet_engine::value::WrongType;
 use russet_protocol::Sink;
@@ -160,15 +161,15 @@ fn carry_over(
         taken = list.take(from.end, count);
         count
     })?;
-    let before = keys.effects.dirty;
     let growth = taken.extent();
     if is_turned(route, amount) {
-        access::push(keys, to, taken.iter().rev(), growth, limits)?;
+        access::push_untold(keys, to, taken.iter().rev(), growth, limits)?;
     } else {
-        access::push(keys, to, taken.iter(), growth, limits)?;
+        access::push_untold(keys, to, taken.iter(), growth, limits)?;
     }
     // A move is told by both its ends, but counts once.
-    keys.effects.dirty = before;
+    keys.wrote_too(to.key, to.pushed());
+    record_move(keys, route, amount, &taken);
     access::tell_shrunk(keys, from.key, from.popped(), shrunk.unwrap_or(Shrunk::NOTHING));
     answer(reply, route, amount, &taken);
     Ok(())
@@ -198,8 +199,34 @@ fn carry_within(
     };
     access::tell(keys, from.key, first, count);
     keys.also(from.key, second);
+    record_move(keys, route, amount, &taken);
     answer(reply, route, amount, &taken);
     Ok(())
+}
+
+/// Records a move: one element by the command that every server has, several as a pop and a push.
+fn record_move(keys: &mut Keys, route: Route, amount: Amount, taken: &Taken) {
+    if !keys.is_recording() {
+        return;
+    }
+    let Route { from, to } = route;
+    // Within one list a pop of all would end the key, and its deadline with it.
+    let is_within = from.key == to.key;
+    if is_within && is_turned(route, amount) {
+        return;
+    }
+    if amount == Amount::One || is_within {
+        let record: [&[u8]; 5] = [b"LMOVE", from.key, to.key, from.side(), to.side()];
+        return taken.iter().for_each(|_| keys.record(record));
+    }
+    let count = taken.len() as i64;
+    keys.record([from.pop_name(), from.key, IntText::new(count).as_bytes()]);
+    let mut elements: Vec<Vec<u8>> =
+        taken.iter().map(|element| element.with_bytes(<[u8]>::to_vec)).collect();
+    if is_turned(route, amount) {
+        elements.reverse();
+    }
+    keys.record_list(&[to.push_name(), to.key], elements);
 }
 
 fn put_back<B: Blob>(list: &mut ListMut<'_, B>, end: End, taken: &Taken, is_turned: bool) {

@@ -3,7 +3,7 @@
 mod model;
 mod waiting;
 
-use crate::testing::{Crowd, Desk};
+use crate::testing::{Crowd, Desk, Guest};
 
 #[test]
 fn both_ends_push_and_pop() {
@@ -100,4 +100,31 @@ fn moves_inside_one_list_are_told() {
     assert_eq!(events(&mut crowd, "LINSERT b AFTER x y"), ["linsert b"]);
     assert_eq!(events(&mut crowd, "LREM b 0 x"), ["lrem b"]);
     assert_eq!(events(&mut crowd, "LTRIM b 5 6"), ["ltrim b", "del b"]);
+}
+
+/// A pop that waited, and a move of several, are recorded as what every server has.
+#[test]
+fn pops_and_moves_are_recorded_as_what_they_came_to() {
+    let mut desk = Desk::new();
+    desk.say("RPUSH l a b c d e f g h");
+    for (line, records) in [
+        ("BLPOP nosuch l 0", vec!["LPOP l"]),
+        ("BRPOP l 0", vec!["RPOP l"]),
+        ("BLMPOP 0 2 nosuch l LEFT COUNT 2", vec!["LPOP l 2"]),
+        ("LMPOP 1 l RIGHT", vec!["LMPOP 1 l RIGHT"]),
+        ("BLMOVE l m LEFT RIGHT 0", vec!["LMOVE l m LEFT RIGHT"]),
+        ("BRPOPLPUSH l m 0", vec!["LMOVE l m RIGHT LEFT"]),
+        ("LMOVEM m l LEFT LEFT COUNT 9 BULK", vec!["LPOP m 2", "LPUSH l d f"]),
+        ("LMOVEM l m RIGHT LEFT COUNT 2 OBO", vec!["RPOP l 2", "LPUSH m e d"]),
+        ("LMOVEM m m LEFT RIGHT COUNT 2 OBO", vec!["LMOVE m m LEFT RIGHT"; 2]),
+        ("LMOVEM m m LEFT LEFT COUNT 2 BULK", vec![]),
+        ("BLPOP nosuch 0.001", vec![]),
+    ] {
+        assert_eq!(desk.records_of(line), records, "{line}");
+    }
+    let mut desk = Desk::new();
+    assert_eq!(desk.try_run(&["BLPOP", "l", "0"]), None);
+    let mut other = Guest::of(&desk);
+    let records = desk.record(|desk| _ = other.says(desk, "RPUSH l a b"));
+    assert_eq!(records, ["RPUSH l a b", "LPOP l"]);
 }

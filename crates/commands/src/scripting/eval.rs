@@ -1,9 +1,9 @@
 //! EVAL, EVALSHA and their read-only forms.
 
 use super::cache::{SHA_DIGITS, Script};
+use super::code::Code;
 use super::compiling::Compiling;
-use super::machine::Lua;
-use super::run::{Code, Request, on_machine, run};
+use super::run::{Request, on_machine, run};
 use crate::ctx::{Ctx, Outcome};
 use crate::error::Refusal;
 use crate::node::Node;
@@ -29,18 +29,6 @@ pub fn plan_script(node: &Node, args: Args) -> Option<Arc<Script>> {
     }
 }
 
-fn find_or_compile(ctx: &Ctx, args: Args) -> Result<Arc<Script>, Refusal> {
-    let (scripts, source) = (&ctx.node.scripts, args.at(1));
-    if let Some(script) = scripts.cache().by_source(source) {
-        return Ok(script);
-    }
-    if let Some(refusal) = scripts.refused.take(source) {
-        return Err(refusal);
-    }
-    let script = Script::compile(source, &Compiling::of_call(ctx, args))?;
-    Ok(scripts.add_script(Arc::new(script), true))
-}
-
 pub fn eval(ctx: &mut Ctx, args: Args) -> Outcome {
     run_source(ctx, args, false)
 }
@@ -58,36 +46,34 @@ pub fn evalsha_ro(ctx: &mut Ctx, args: Args) -> Outcome {
 }
 
 fn run_source(ctx: &mut Ctx, args: Args, is_read_only: bool) -> Outcome {
-    let (words, source) = (parsed(ctx, args)?, args.at(1));
-    on_machine(ctx, false, |ctx, machine| {
-        if let Some(script) = machine.known.script_of(source) {
-            return run_script(ctx, &mut machine.lua, script, (words, is_read_only));
-        }
-        let script = find_or_compile(ctx, args);
-        let script = script.map_err(|refusal| refused(ctx, args, refusal))?;
-        machine.known.add_script(script.clone());
-        run_script(ctx, &mut machine.lua, &script, (words, is_read_only))
-    })
+    let call = (parsed(ctx, args)?, is_read_only);
+    if let Some(code) = ctx.take_code(args) {
+        return run_script(ctx, &code, call);
+    }
+    // It could not be compiled, as planning has found.
+    let (scripts, source) = (&ctx.node.scripts, args.at(1));
+    let refusal = match scripts.refused.take(source) {
+        Some(refusal) => refusal,
+        None => match Script::compile(source, &Compiling::of_call(ctx, args)) {
+            Err(refusal) => refusal,
+            // By now it can be: it was killed, or out of memory.
+            Ok(_) => Refusal::text("ERR Error compiling script: it was interrupted, try again"),
+        },
+    };
+    Err(refused(ctx, args, refusal))
 }
 
 fn run_digest(ctx: &mut Ctx, args: Args, is_read_only: bool) -> Outcome {
-    let sha = args.at(1);
     // COMPAT: what can't be a digest is not found, whatever follows it; test
     // tests/wire/scripting/evalsha.wire, "what is no digest".
-    if sha.len() != SHA_DIGITS {
+    if args.at(1).len() != SHA_DIGITS {
         return Err(refused(ctx, args, no_script()));
     }
-    let words = parsed(ctx, args)?;
-    on_machine(ctx, false, |ctx, machine| {
-        if let Some(script) = machine.known.script(sha) {
-            return run_script(ctx, &mut machine.lua, script, (words, is_read_only));
-        }
-        let found = ctx.node.scripts.cache().by_sha(sha);
-        let missing = || refused(ctx, args, no_script());
-        let script = found.ok_or_else(missing)?;
-        machine.known.add_script(script.clone());
-        run_script(ctx, &mut machine.lua, &script, (words, is_read_only))
-    })
+    let call = (parsed(ctx, args)?, is_read_only);
+    let Some(code) = ctx.take_code(args) else {
+        return Err(refused(ctx, args, no_script()));
+    };
+    run_script(ctx, &code, call)
 }
 
 fn no_script() -> Refusal {
@@ -142,17 +128,13 @@ impl<'a> Words<'a> {
 /// Told to those who call by a read-only command what does not say that it only reads.
 pub const MAY_WRITE: &str = "ERR Can not execute a script with write flag using *_ro command.";
 
-fn run_script(
-    ctx: &mut Ctx,
-    lua: &mut Lua,
-    script: &Script,
-    (words, is_read_only): (Words, bool),
-) -> Outcome {
+fn run_script(ctx: &mut Ctx, code: &Code, (words, is_read_only): (Words, bool)) -> Outcome {
+    let Code::Script(script) = code else { return Err(refused(ctx, words.all, no_script())) };
     if is_read_only && script.flags.has_shebang && !script.flags.no_writes {
         return Err(refused(ctx, words.all, Refusal::text(MAY_WRITE)));
     }
     let request = Request {
-        code: Code::Script(script),
+        code,
         name: &script.sha,
         words,
         is_read_only: is_read_only || script.flags.no_writes,
@@ -160,5 +142,5 @@ fn run_script(
         compile_micros: script.take_compile_micros(),
         stats: &script.stats,
     };
-    run(ctx, lua, &request)
+    on_machine(ctx, false, |ctx, machine| run(ctx, &mut machine.lua, &request))
 }

@@ -1,8 +1,8 @@
 //! Functions: libraries of Lua code that are loaded once and called by name.
 //!
 //! A library is compiled once; each machine that runs one of its functions runs the library first,
-//! to have its functions registered there. So variables of a library are each machine's own.
-//! DIFFERS: in Redis there is one machine, and a library's variables are shared by all its calls.
+//! to have its functions registered there. A library whose functions may change its variables has
+//! one interpreter for all calls, and its calls run one after the other (`OwnInterpreter`).
 
 mod call;
 mod dump;
@@ -16,11 +16,14 @@ pub use edit::{delete, flush, kill, load as load_command};
 pub use list::{list, stats};
 
 use super::cache::RunStats;
+use super::machine::Lua;
+use super::run::memory_max;
 use super::shebang::ScriptFlags;
+use crate::ctx::{Ctx, Outcome};
 use russet_scripting::Chunk;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// One function of a library.
 #[derive(Debug)]
@@ -41,6 +44,35 @@ pub struct Library {
     pub functions: Vec<Function>,
     /// Names the library in every machine that has loaded it.
     pub number: u64,
+    /// Where all its calls run, if they may change its variables.
+    pub own: Option<OwnInterpreter>,
+}
+
+/// The interpreter of a library that keeps something from call to call. It ends with the library.
+///
+/// Calls never wait for it: each holds one fixed shard, which is planned and locked together with
+/// those of its keys.
+#[derive(Debug)]
+pub struct OwnInterpreter {
+    pub shard: usize,
+    lua: Mutex<Box<Lua>>,
+}
+
+impl OwnInterpreter {
+    pub fn new(shard: usize, lua: Lua) -> Self {
+        OwnInterpreter { shard, lua: Mutex::new(Box::new(lua)) }
+    }
+
+    pub fn run(
+        &self,
+        ctx: &mut Ctx,
+        action: impl FnOnce(&mut Ctx, &mut Lua) -> Outcome,
+    ) -> Outcome {
+        debug_assert!(ctx.keys.held().contains(self.shard), "its shard was planned by its code");
+        let mut lua = self.lua.lock().unwrap_or_else(|poison| poison.into_inner());
+        lua.state.set_memory_max(memory_max(ctx.node));
+        action(ctx, &mut lua)
+    }
 }
 
 impl Library {
@@ -63,11 +95,6 @@ pub struct Libraries {
 impl Libraries {
     pub fn function(&self, name: &[u8]) -> Option<(Arc<Library>, usize)> {
         self.functions.get(&name.to_ascii_lowercase()).cloned()
-    }
-
-    /// Whether there is such a function, and it may reach keys that its caller does not name.
-    pub fn is_wide(&self, name: &[u8]) -> bool {
-        self.function(name).is_some_and(|(library, index)| library.functions[index].is_wide)
     }
 
     pub fn has(&self, name: &[u8]) -> bool {

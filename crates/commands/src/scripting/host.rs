@@ -7,16 +7,16 @@ use super::run::Request;
 use super::running::Run;
 use super::sink::LuaSink;
 use crate::config::Directive;
-use crate::ctx::{Ctx, Flow};
-use crate::dispatch::note_call;
-use crate::handlers;
+use crate::ctx::Ctx;
+use crate::invoke::{Origin, invoke};
 use crate::node::Node;
-use crate::pause::may_replicate;
+use crate::tally::Timing;
 use russet_base::OwnedArgs;
 use russet_base::float::format_f64;
 use russet_base::told::{bytes_of, told};
 use russet_catalog::spec::Flags;
 use russet_catalog::{Command, Unknown, has_keys, keys as key_positions, resolve};
+use russet_engine::record::Destination;
 use russet_engine::types::element::IntText;
 use russet_protocol::Resp;
 use russet_scripting::number::to_integer;
@@ -145,35 +145,19 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
             session: ctx.session,
             node: ctx.node,
             stats: ctx.stats,
+            tally: ctx.tally,
+            // Else its time is part of the script's only.
+            timing: if ctx.node.slowlog.is_precise() { Timing::Alone } else { Timing::WithCaller },
+            origin: Origin::Script,
             command,
+            code: None,
             may_block: false,
         };
-        // Else its time is part of the script's only.
-        let is_timed = ctx.node.slowlog.is_precise();
-        let started_micros = if is_timed { ctx.node.clock.monotonic_micros() } else { 0 };
-        let outcome = handlers::of(command)(&mut inner, args);
+        invoke(&mut inner, args);
         ctx.stats.processed.add(1);
         let commands = &ctx.session.card.commands;
         commands.store(commands.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        if is_timed {
-            let micros = ctx.node.clock.monotonic_micros().saturating_sub(started_micros);
-            note_call(ctx.node, ctx.stats, ctx.session, (command, args), micros);
-        } else {
-            ctx.stats.count_call(command, 0);
-        }
-        if ctx.node.monitors.is_on() {
-            ctx.node.monitors.feed(ctx.node, ctx.session, command, args);
-        }
-        let answer = match outcome {
-            Ok(Flow::Done) => sink.finish()?,
-            Ok(_) => unreachable!("no handler blocks when it may not"),
-            Err(refusal) => Err(refusal.wire().into_owned()),
-        };
-        if let Err(text) = &answer {
-            ctx.stats.of(command).failed.add(1);
-            ctx.node.stats.count_error(text);
-        }
-        Ok(answer)
+        sink.finish()
     }
 
     fn count_rejected(&self, text: &str) {
@@ -202,8 +186,7 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
             return Err("ERR This Redis command is not allowed from script".to_owned());
         }
         // COMPAT: what goes to replicas is refused where writes are.
-        let is_write = spec.flags.has(Flags::WRITE) || may_replicate(command);
-        if is_write && self.request.is_read_only {
+        if spec.reaches_replicas() && self.request.is_read_only {
             let text = "ERR Write commands are not allowed from read-only scripts.";
             return Err(text.to_owned());
         }
@@ -319,6 +302,28 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
         call.give_none()
     }
 
+    /// Who gets the records of what the script changes from here on.
+    fn set_repl(&mut self, call: &mut Call<'_>) -> Outcome {
+        if call.arg_count() != 1 {
+            return Err(raise(call, "ERR redis.set_repl() requires one argument."));
+        }
+        let destination = match call.arg(1) {
+            Value::Number(0.0) => Destination::Nobody,
+            Value::Number(1.0) => Destination::LogOnly,
+            Value::Number(2.0) => Destination::ReplicasOnly,
+            Value::Number(3.0) => Destination::Everyone,
+            _ => {
+                return Err(raise(
+                    call,
+                    "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or \
+                     REPL_NONE.",
+                ));
+            }
+        };
+        self.ctx.keys.effects.records.destination = destination;
+        call.give_none()
+    }
+
     fn acl_check(&mut self, call: &mut Call<'_>) -> Outcome {
         if let Err(text) = self.read_words(call) {
             return Err(raise(call, text));
@@ -366,7 +371,7 @@ impl Host for RunHost<'_, '_, '_> {
             Some(Api::Log) => self.log(call),
             Some(Api::SetResp) => self.set_resp(call),
             Some(Api::ReplicateCommands) => call.give(true),
-            Some(Api::SetRepl) => set_repl(call),
+            Some(Api::SetRepl) => self.set_repl(call),
             Some(Api::Breakpoint) => call.give(false),
             Some(Api::Debug) => call.give_none(),
             Some(Api::AclCheckCmd) => self.acl_check(call),
@@ -462,20 +467,6 @@ fn with_code(text: &[u8]) -> Vec<u8> {
     match text.contains(&b' ') {
         true => text.to_vec(),
         false => [b"ERR ", text].concat(),
-    }
-}
-
-/// What a script wants to be replicated: nothing depends on it, but nonsense is refused.
-fn set_repl(call: &mut Call<'_>) -> Outcome {
-    if call.arg_count() != 1 {
-        return Err(raise(call, "ERR redis.set_repl() requires one argument."));
-    }
-    match call.arg(1) {
-        Value::Number(0.0 | 1.0 | 2.0 | 3.0) => call.give_none(),
-        _ => Err(raise(
-            call,
-            "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.",
-        )),
     }
 }
 

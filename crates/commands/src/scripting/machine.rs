@@ -3,6 +3,7 @@
 
 use super::api;
 use super::cache::Script;
+use super::code::{Code, FunctionRef};
 use super::function::{Library, load};
 use russet_base::hash::KeyHasher;
 use russet_base::{Args, OwnedArgs, Random};
@@ -117,10 +118,15 @@ impl Lua {
         if !self.libraries.contains_key(&library.number) {
             let roots = load::register(self, &library.chunk)?;
             let roots = roots.into_iter().map(|function| function.root).collect();
-            self.libraries.insert(library.number, roots);
+            self.add_library(library.number, roots);
         }
         let root = self.libraries.get(&library.number).and_then(|roots| roots.get(index));
         Ok(root.map_or(Value::Nil, |root| self.state.kept(*root)))
+    }
+
+    /// The functions of a library that was run here.
+    pub fn add_library(&mut self, number: u64, functions: Vec<RootId>) {
+        self.libraries.insert(number, functions);
     }
 
     /// Loads a library's code, which sees little of its globals until `finish_library`.
@@ -150,11 +156,11 @@ impl Lua {
 pub struct Known {
     hasher: KeyHasher,
     /// By the hash of the digest, as it is written in small letters.
-    scripts: Numbered<Arc<Script>>,
+    scripts: Numbered<Arc<Arc<Script>>>,
     /// The same by the hash of the source.
-    sources: Numbered<Arc<Script>>,
+    sources: Numbered<Arc<Arc<Script>>>,
     /// By the hash of the name, as the library writes it.
-    functions: Numbered<(Arc<Library>, usize)>,
+    functions: Numbered<Arc<FunctionRef>>,
 }
 
 impl Default for Known {
@@ -176,29 +182,32 @@ impl Known {
         self.functions.clear();
     }
 
-    pub fn script(&self, sha: &[u8]) -> Option<&Arc<Script>> {
+    pub fn script(&self, sha: &[u8]) -> Option<&Arc<Arc<Script>>> {
         let found = self.scripts.get(&self.hasher.hash(sha));
         found.filter(|script| script.sha == *sha)
     }
 
-    pub fn script_of(&self, source: &[u8]) -> Option<&Arc<Script>> {
+    pub fn script_of(&self, source: &[u8]) -> Option<&Arc<Arc<Script>>> {
         let found = self.sources.get(&self.hasher.hash(source));
         found.filter(|script| *script.source == *source)
     }
 
-    pub fn add_script(&mut self, script: Arc<Script>) {
-        self.sources.insert(self.hasher.hash(&script.source), script.clone());
-        self.scripts.insert(self.hasher.hash(&script.sha), script);
-    }
-
-    pub fn function(&self, name: &[u8]) -> Option<&(Arc<Library>, usize)> {
+    pub fn function(&self, name: &[u8]) -> Option<&Arc<FunctionRef>> {
         let found = self.functions.get(&self.hasher.hash(name));
-        found.filter(|(library, index)| library.functions[*index].name == name)
+        found.filter(|found| found.library.functions[found.index].name == name)
     }
 
-    pub fn add_function(&mut self, library: Arc<Library>, index: usize) {
-        let name = self.hasher.hash(&library.functions[index].name);
-        self.functions.insert(name, (library, index));
+    pub fn add(&mut self, code: &Code) {
+        match code {
+            Code::Script(script) => {
+                self.sources.insert(self.hasher.hash(&script.source), script.clone());
+                self.scripts.insert(self.hasher.hash(&script.sha), script.clone());
+            }
+            Code::Function(function) => {
+                let name = &function.library.functions[function.index].name;
+                self.functions.insert(self.hasher.hash(name), function.clone());
+            }
+        }
     }
 }
 

@@ -1,15 +1,15 @@
 //! One run, of a script or a function, from its words to its reply.
 
-use super::cache::{RunStats, RunTotals, Script};
+use super::cache::{RunStats, RunTotals};
+use super::code::Code;
 use super::compiling::killed_text;
 use super::eval::{Words, show};
-use super::function::Library;
 use super::host::RunHost;
 use super::machine::{Lua, Machine};
 use super::reply;
 use super::running::Run;
 use crate::config::Directive;
-use crate::ctx::{Ctx, DONE, Flow, Outcome};
+use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use crate::node::Node;
 use russet_base::told::told;
@@ -23,17 +23,9 @@ pub const WORDS_SHOWN_MAX: usize = 32;
 /// Room for the arguments of commands that an interpreter keeps between runs.
 const ARGS_KEPT_BYTES_MAX: usize = 4096;
 
-/// What runs.
-#[derive(Clone, Copy)]
-pub enum Code<'a> {
-    Script(&'a Script),
-    /// A library and which of its functions.
-    Function(&'a Library, usize),
-}
-
 /// All that a run is.
 pub struct Request<'a> {
-    pub code: Code<'a>,
+    pub code: &'a Code,
     /// The digest of the script, or the name of the function.
     pub name: &'a [u8],
     pub words: Words<'a>,
@@ -46,7 +38,7 @@ pub struct Request<'a> {
 
 impl Request<'_> {
     pub fn is_function(&self) -> bool {
-        matches!(self.code, Code::Function(..))
+        matches!(self.code, Code::Function(_))
     }
 
     /// What others see of the run once it is slow.
@@ -84,9 +76,7 @@ pub fn on_machine(
 }
 
 pub fn run(ctx: &mut Ctx, lua: &mut Lua, request: &Request) -> Outcome {
-    if request.is_wide && !ctx.keys.holds_all() {
-        return Ok(Flow::Replan);
-    }
+    debug_assert!(!request.is_wide || ctx.keys.holds_all(), "its shards were planned by its code");
     show(ctx, request.words.all);
     let (node, stats) = (ctx.node, ctx.stats);
     let runs = if request.is_wide { &stats.wide_runs } else { &stats.narrow_runs };
@@ -94,6 +84,7 @@ pub fn run(ctx: &mut Ctx, lua: &mut Lua, request: &Request) -> Outcome {
     let db = ctx.session.db;
     let started_micros = node.clock.monotonic_micros();
     ctx.session.is_in_script = true;
+    let destination = ctx.keys.effects.records.destination;
     let counts_from = started_micros.saturating_sub(request.compile_micros);
     let mut host = RunHost::new(ctx, request, (counts_from, std::mem::take(&mut lua.words)));
     let result = call(lua, request, &mut host);
@@ -102,6 +93,8 @@ pub fn run(ctx: &mut Ctx, lua: &mut Lua, request: &Request) -> Outcome {
     lua.words.clear();
     lua.words.shrink_beyond(ARGS_KEPT_BYTES_MAX);
     ctx.session.is_in_script = false;
+    // What the script has asked for with `redis.set_repl` ends with it.
+    ctx.keys.effects.records.destination = destination;
     restore_db(ctx, db);
     let micros = node.clock.monotonic_micros().saturating_sub(started_micros);
     let errors = u64::from(result.is_err());
@@ -131,8 +124,8 @@ fn call(lua: &mut Lua, request: &Request, host: &mut RunHost) -> Result<Value, F
             lua.set_words(words.keys, words.rest)?;
             lua.state.call(host, function, &[])?
         }
-        Code::Function(library, index) => {
-            let function = lua.library_function(library, index)?;
+        Code::Function(function) => {
+            let function = lua.library_function(&function.library, function.index)?;
             let args = [lua.words(words.keys)?, lua.words(words.rest)?];
             lua.state.call(host, function, &args)?
         }

@@ -1,8 +1,12 @@
 //! DEBUG: for tests of the server itself. All shards are locked while it runs.
 
 mod digest;
+mod full;
 mod keys;
 mod protocol;
+mod replay;
+
+pub(crate) use replay::Gathered;
 
 use super::is_local;
 use crate::config::Directive;
@@ -18,8 +22,9 @@ const HELP: &[&str] = &[
     "DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
     "CHANGE-REPL-ID",
     "    Do nothing: there are no replicas yet.",
-    "DIGEST",
-    "    Print a signature of all data.",
+    "DIGEST [FULL [<unix-time-ms>]]",
+    "    Print a signature of all data; FULL: with deadlines, groups of streams, requests of ONCE",
+    "    and functions, as they are at that time.",
     "DIGEST-VALUE <key> [<key> ...]",
     "    Print a signature of each value.",
     "ERROR <text>",
@@ -43,6 +48,11 @@ const HELP: &[&str] = &[
     "    map, attrib, push, verbatim, true, false.",
     "QUICKLIST <key>",
     "    Tell whether the value is a large list.",
+    "RECORD START|TAKE|COMMANDS|STOP",
+    "    Gather records of what is changed; answer with those since the last time; with the",
+    "    commands that were recorded; end it.",
+    "REPLAY <db> <command> [<arg> ...]",
+    "    Run a record again: nothing expires meanwhile.",
     "SDSLEN <key>",
     "    Print the lengths of a key and its string.",
     "SET-ACTIVE-EXPIRE <0|1>",
@@ -91,6 +101,8 @@ pub(crate) fn debug(ctx: &mut Ctx, args: Args) -> Outcome {
             ok(ctx)
         }
         (b"quicklist-packed-threshold", 3) => packed_threshold(ctx, args.at(2)),
+        (b"record", 3) => replay::record(ctx, args),
+        (b"replay", 4..) => replay::replay(ctx, args),
         (b"replybuffer", 4) => reply_buffer(ctx, args),
         (b"stringmatch-test", 2) => match_at_random(ctx),
         (b"reload", _) => reload(args),

@@ -16,9 +16,7 @@ pub fn read<'k>(keys: &'k mut Keys, key: &[u8]) -> Result<Option<SetRef<'k>>, Wr
 /// Tells a change of `count` members.
 #[inline]
 pub fn tell(keys: &mut Keys, key: &[u8], event: Event, count: usize) {
-    let before = keys.effects.dirty;
-    keys.wrote(key, event);
-    keys.effects.dirty = before + count as u64;
+    keys.wrote_many(key, event, count as u64);
 }
 
 /// Adds members, to a new set if there is none; how many are new. Nothing is told.

@@ -7,6 +7,7 @@ use crate::error::Refusal;
 use russet_base::limits::SAMPLES_MAX;
 use russet_base::{Args, num};
 use russet_engine::event::Event;
+use russet_engine::types::element::Element;
 use russet_engine::types::set::stored;
 
 const POPPED: Event = Event::set("spop");
@@ -24,25 +25,33 @@ pub fn spop(ctx: &mut Ctx, args: Args) -> Outcome {
 }
 
 fn pop_one(ctx: &mut Ctx, key: &[u8]) -> Outcome {
-    let mut random = new_random(ctx);
+    let (mut random, is_recording) = (new_random(ctx), ctx.keys.is_recording());
     let Some(mut entry) = ctx.keys.write(key) else {
         ctx.reply.null();
         return DONE;
     };
     let reply = &mut *ctx.reply;
+    let mut popped = Vec::new();
     let is_last = stored::edit(&mut entry, |set| {
-        set.pop(&mut random, &mut |member| reply_member(reply, member));
+        set.pop(&mut random, &mut |member| {
+            if is_recording {
+                popped = member.with_bytes(<[u8]>::to_vec);
+            }
+            reply_member(reply, member);
+        });
         set.is_empty()
     })?;
     if is_last {
         ctx.keys.remove(key);
     }
+    ctx.keys.record([b"SREM", key, &popped]);
     access::tell_removed(ctx.keys, key, POPPED, Removed { count: 1, is_last });
     DONE
 }
 
 fn pop_many(ctx: &mut Ctx, key: &[u8], count: usize) -> Outcome {
     let (rules, mut random) = (rules(ctx), new_random(ctx));
+    let is_recording = ctx.keys.is_recording();
     let Some(mut entry) = ctx.keys.write(key) else {
         ctx.reply.set(0);
         return DONE;
@@ -57,13 +66,21 @@ fn pop_many(ctx: &mut Ctx, key: &[u8], count: usize) -> Outcome {
     if is_last {
         reply_all(ctx.reply, set);
         ctx.keys.remove(key);
+        ctx.keys.record([b"DEL", key]);
     } else {
         ctx.reply.set(count);
-        let mut done = Ok(());
+        let (mut done, mut popped) = (Ok(()), Vec::new());
         reply_members(ctx.reply, count, |visit| {
-            done = stored::pop_many(&mut entry, count, (&rules, &mut random), visit);
+            let mut note = |member: Element<'_>| {
+                if is_recording {
+                    popped.push(member.with_bytes(<[u8]>::to_vec));
+                }
+                visit(member);
+            };
+            done = stored::pop_many(&mut entry, count, (&rules, &mut random), &mut note);
         });
         done?;
+        ctx.keys.record_list(&[b"SREM", key], popped);
     }
     access::tell_removed(ctx.keys, key, POPPED, Removed { count, is_last });
     DONE

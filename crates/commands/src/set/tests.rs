@@ -9,3 +9,16 @@ fn too_many_samples_are_refused() {
     assert_eq!(desk.say("SRANDMEMBER k -9223372036854775807"), "-ERR value is out of range");
     assert_eq!(desk.say("SRANDMEMBER none -9223372036854775807"), "[]");
 }
+
+#[test]
+fn members_that_were_drawn_are_recorded_by_name() {
+    let mut desk = Desk::new();
+    desk.say("SADD k a b c d 5");
+    let records = desk.records_of("SPOP k 2");
+    let gone: Vec<&str> = records[0].split(' ').collect();
+    assert_eq!((records.len(), gone.len(), gone[0], gone[1]), (1, 4, "SREM", "k"));
+    assert_eq!(desk.say(&format!("SMISMEMBER k {} {}", gone[2], gone[3])), "[0, 0]");
+    assert!(desk.records_of("SPOP k")[0].starts_with("SREM k "));
+    assert_eq!(desk.records_of("SPOP k 9"), ["DEL k"]);
+    assert_eq!(desk.records_of("SPOP k 9"), [""; 0]);
+}

@@ -1,12 +1,15 @@
 //! XACK, XACKDEL, XNACK: what becomes of a pending entry.
 
-use super::delete::{DELETED, ListedIds, NOT_FOUND, STILL_REFERENCED, parse_ids, tell_deleted};
+use super::delete::{
+    DELETED, Ids, ListedIds, NOT_FOUND, Released, STILL_REFERENCED, note_references, parse_ids,
+    record_released, tell_deleted,
+};
 use super::{access, integer, no_group, shown};
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_base::text::eq_ignore_case;
 use russet_base::{Args, num};
-use russet_engine::types::stream::{Count, DELIVERIES_MAX};
+use russet_engine::types::stream::{Count, DELIVERIES_MAX, References};
 
 pub fn xack(ctx: &mut Ctx, args: Args) -> Outcome {
     let (key, name) = (args.at(1), args.at(2));
@@ -36,7 +39,8 @@ pub fn xackdel(ctx: &mut Ctx, args: Args) -> Outcome {
         return DONE;
     }
     let ids = listed.parse_ids()?;
-    let (mut deleted, mut changes) = (0, 0);
+    let mut changes = 0;
+    let (mut released, mut deleted) = (Released::new(), Ids::new());
     if let Some(stream) = access::edit(ctx.keys, key)? {
         ctx.reply.array(ids.len());
         for id in ids {
@@ -46,14 +50,19 @@ pub fn xackdel(ctx: &mut Ctx, args: Args) -> Outcome {
                 continue;
             }
             changes += 1;
+            released.entry(name.into()).or_default().push(id);
+            if listed.references == References::Delete {
+                note_references(stream, id, &mut released);
+            }
             let may_go = stream.release(id, listed.references);
             if may_go && stream.log.delete(id) {
-                deleted += 1;
+                deleted.push(id);
             }
             ctx.reply.int(if may_go { DELETED } else { STILL_REFERENCED });
         }
     }
-    tell_deleted(ctx, key, deleted, changes);
+    record_released(ctx.keys, key, &released, &deleted);
+    tell_deleted(ctx, key, deleted.len() as u64, changes);
     DONE
 }
 

@@ -1,13 +1,15 @@
 //! XADD.
 
-use super::trim::{TrimWords, is_due};
+use super::trim::{TrimWords, is_due, trim_stream};
 use super::{GivenId, access, given_id, limits, reply};
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
-use russet_base::Args;
+use crate::invoke::Origin;
 use russet_base::hash::KeyHasher;
 use russet_base::text::eq_ignore_case;
+use russet_base::{Args, OwnedArgs};
 use russet_engine::event::Event;
+use russet_engine::keys::Keys;
 use russet_engine::types::stream::{MEMBERS_BYTES_MAX, StreamId, Trim, stored};
 
 /// Where the ID of a new entry comes from.
@@ -33,7 +35,7 @@ struct AddCall<'a> {
 }
 
 impl<'a> AddCall<'a> {
-    fn parse(args: Args<'a>, block_entries_max: u64) -> Result<Self, Refusal> {
+    fn parse(args: Args<'a>, origin: Origin, block_entries_max: u64) -> Result<Self, Refusal> {
         let mut words = TrimWords::default();
         let (mut creates, mut producer) = (true, None);
         let mut at = 2;
@@ -53,7 +55,8 @@ impl<'a> AddCall<'a> {
                 at = next;
             } else {
                 id = NewId::Given(given_id(word, 0)?);
-                if producer.is_some() {
+                // What is done again has the ID that it was given the first time.
+                if producer.is_some() && origin != Origin::Load {
                     return Err(Refusal::text(
                         "ERR syntax error, IDMP/IDMPAUTO can be used only with auto-generated IDs",
                     ));
@@ -148,7 +151,7 @@ fn fields_digest<'w>(words: impl Iterator<Item = &'w [u8]>) -> [u8; 16] {
 
 pub fn xadd(ctx: &mut Ctx, args: Args) -> Outcome {
     let limits = limits(ctx);
-    let call = AddCall::parse(args, limits.entries_max)?;
+    let call = AddCall::parse(args, ctx.origin, limits.entries_max)?;
     let words = args.from(call.fields_at).iter();
     let (key, now_ms) = (args.at(1), u64::try_from(ctx.keys.now.0).unwrap_or(0));
     if call.producer.is_some() {
@@ -181,7 +184,27 @@ pub fn xadd(ctx: &mut Ctx, args: Args) -> Outcome {
             id
         }
     };
+    record_entry(ctx.keys, (args, &call), None, id);
     finish(ctx, key, trim, id)
+}
+
+/// Records a new entry, with its ID and what its producer called it.
+fn record_entry(
+    keys: &mut Keys,
+    (args, call): (Args, &AddCall),
+    message: Option<(&[u8], &[u8])>,
+    id: StreamId,
+) {
+    if !keys.is_recording() {
+        return;
+    }
+    let mut record: OwnedArgs = [b"XADD", args.at(1)].into_iter().collect();
+    if let Some((producer, message)) = message {
+        [b"IDMP", producer, message].iter().for_each(|arg| record.push(arg));
+    }
+    record.push(id.text().as_bytes());
+    record.extend(args.from(call.fields_at));
+    keys.effects.records.push_owned(keys.db, record);
 }
 
 impl AddCall<'_> {
@@ -194,8 +217,7 @@ impl AddCall<'_> {
 fn finish(ctx: &mut Ctx, key: &[u8], trim: Option<Trim>, id: StreamId) -> Outcome {
     ctx.keys.wrote(key, Event::stream("xadd"));
     if let Some(trim) = trim
-        && access::peek(ctx.keys, key)?.is_some_and(|stream| is_due(stream, trim))
-        && access::edit(ctx.keys, key)?.is_some_and(|stream| stream.trim(trim) > 0)
+        && trim_stream(ctx.keys, key, trim)? > 0
     {
         ctx.keys.also(key, Event::stream("xtrim"));
     }
@@ -245,5 +267,6 @@ fn add_once(ctx: &mut Ctx, args: Args, call: &AddCall) -> Outcome {
         stream.log.append(id, words, limits);
         stream.idempotency_mut().note(producer.name, message, id);
     }
+    record_entry(ctx.keys, (args, call), Some((producer.name, message)), id);
     finish(ctx, key, call.trim, id)
 }

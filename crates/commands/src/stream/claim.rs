@@ -2,9 +2,11 @@
 
 use super::delete::Ids;
 use super::group::CONSUMER_CREATED;
+use super::record::{self, Claimed, Reader};
 use super::{access, integer_or, no_group, range_start, reply, shown, strict_id};
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
+use crate::invoke::Origin;
 use russet_base::text::eq_ignore_case;
 use russet_base::{Args, num};
 use russet_engine::keys::Keys;
@@ -28,7 +30,8 @@ struct ClaimCall {
 }
 
 impl ClaimCall {
-    fn parse(args: Args, now_ms: i64) -> Result<Self, Refusal> {
+    /// `latest_ms` is the latest moment that an entry can have been delivered at.
+    fn parse(args: Args, now_ms: i64, latest_ms: i64) -> Result<Self, Refusal> {
         let idle_ms_min =
             integer_or(args.at(4), "ERR Invalid min-idle-time argument for XCLAIM")?.max(0);
         let words = args.from(5);
@@ -69,7 +72,7 @@ impl ClaimCall {
             }
         }
         // A moment that can't be is now: clients may reckon with clocks of their own.
-        let delivered_ms = delivered_ms.filter(|at_ms| (0..=now_ms).contains(at_ms));
+        let delivered_ms = delivered_ms.filter(|at_ms| (0..=latest_ms).contains(at_ms));
         let count = match retries {
             Some(retries) => Count::Set(retries),
             None if is_bare => Count::Leave,
@@ -103,18 +106,26 @@ pub fn xclaim(ctx: &mut Ctx, args: Args) -> Outcome {
         return Err(no_group(key, name));
     }
     let now_ms = ctx.keys.now.0;
-    let call = ClaimCall::parse(args, now_ms)?;
+    // What is done again was delivered when it was delivered the first time.
+    let latest_ms = if ctx.origin == Origin::Load { i64::MAX } else { now_ms };
+    let call = ClaimCall::parse(args, now_ms, latest_ms)?;
+    let is_recording = ctx.keys.is_recording();
     let Some((group, log)) = access::open_group(ctx.keys, key, name)? else {
         return Err(no_group(key, name));
     };
-    let mut changes = u64::from(call.last_id > group.last_id);
+    let is_moved = call.last_id > group.last_id;
+    let mut changes = u64::from(is_moved);
+    let mut claims = Claims::default();
     group.last_id = group.last_id.max(call.last_id);
     let (to, is_new) = consumer(group, args.at(3), now_ms);
     let mark = ctx.reply.begin_array();
     let mut len = 0;
     for &id in &call.ids {
         if !log.contains(id) {
-            changes += u64::from(group.acknowledge(id));
+            if group.acknowledge(id) {
+                changes += 1;
+                claims.gone.push(id);
+            }
             continue;
         }
         let is_claimed = match group.pending(id) {
@@ -130,11 +141,35 @@ pub fn xclaim(ctx: &mut Ctx, args: Args) -> Outcome {
             show(ctx.reply, log, id, call.is_bare);
             len += 1;
             changes += 1;
+            if is_recording {
+                claims.claimed.extend(Claimed::of(group, id));
+            }
         }
     }
     ctx.reply.end_array(mark, len);
     tell(ctx.keys, key, is_new, changes);
+    claims.record(ctx.keys, Reader { key, group: name, consumer: args.at(3) }, is_new);
+    if is_moved {
+        record::position(ctx.keys, key, name);
+    }
     DONE
+}
+
+/// What became of pending entries.
+#[derive(Default)]
+struct Claims {
+    claimed: Vec<Claimed>,
+    gone: Ids,
+}
+
+impl Claims {
+    fn record(&self, keys: &mut Keys, reader: Reader, is_new_consumer: bool) {
+        if is_new_consumer {
+            record::consumer_created(keys, reader);
+        }
+        record::acknowledged(keys, reader.key, reader.group, &self.gone);
+        record::claimed(keys, reader, &self.claimed);
+    }
 }
 
 fn show(reply: &mut dyn Sink, log: &Log, id: StreamId, is_bare: bool) {
@@ -178,11 +213,12 @@ pub fn xautoclaim(ctx: &mut Ctx, args: Args) -> Outcome {
     let call = AutoclaimCall::parse(args)?;
     let (key, name) = (args.at(1), args.at(2));
     access::read(ctx.keys, key)?;
-    let now_ms = ctx.keys.now.0;
+    let (now_ms, is_recording) = (ctx.keys.now.0, ctx.keys.is_recording());
     let Some((group, log)) = access::open_group(ctx.keys, key, name)? else {
         return Err(no_group(key, name));
     };
     let (to, is_new) = consumer(group, args.at(3), now_ms);
+    let mut claims = Claims::default();
     let (mut claimed, mut gone): (Ids, Ids) = (SmallVec::new(), SmallVec::new());
     let (mut left, mut attempts) = (call.count, call.count.saturating_mul(ATTEMPTS_PER_ENTRY));
     let mut from = Some(call.start);
@@ -207,6 +243,9 @@ pub fn xautoclaim(ctx: &mut Ctx, args: Args) -> Outcome {
             group.claim(id, to, now_ms, count);
             group.mark_active(to, now_ms);
             claimed.push(id);
+            if is_recording {
+                claims.claimed.extend(Claimed::of(group, id));
+            }
             left -= 1;
         }
     }
@@ -218,5 +257,7 @@ pub fn xautoclaim(ctx: &mut Ctx, args: Args) -> Outcome {
     ctx.reply.array(gone.len());
     gone.iter().for_each(|id| reply::id(ctx.reply, *id));
     tell(ctx.keys, key, is_new, (claimed.len() + gone.len()) as u64);
+    claims.gone = gone;
+    claims.record(ctx.keys, Reader { key, group: name, consumer: args.at(3) }, is_new);
     DONE
 }

@@ -1,14 +1,16 @@
 //! XDEL and XDELEX.
 
 use super::trim::references;
-use super::{access, strict_id};
+use super::{access, record, strict_id};
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_base::text::eq_ignore_case;
 use russet_base::{Args, num};
 use russet_engine::event::Event;
-use russet_engine::types::stream::{References, StreamId};
+use russet_engine::keys::Keys;
+use russet_engine::types::stream::{References, Stream, StreamId};
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
 
 /// The IDs of a call: few, usually.
 pub type Ids = SmallVec<[StreamId; 8]>;
@@ -93,8 +95,7 @@ pub fn xdel(ctx: &mut Ctx, args: Args) -> Outcome {
 /// Tells of entries that were deleted, and of changes besides.
 pub fn tell_deleted(ctx: &mut Ctx, key: &[u8], deleted: u64, changes: u64) {
     if deleted > 0 {
-        ctx.keys.wrote(key, Event::stream("xdel"));
-        ctx.keys.effects.dirty += changes - 1;
+        ctx.keys.wrote_many(key, Event::stream("xdel"), changes);
     } else if changes > 0 {
         ctx.keys.wrote_beside(key, changes, None);
     }
@@ -110,7 +111,8 @@ pub fn xdelex(ctx: &mut Ctx, args: Args) -> Outcome {
         return DONE;
     }
     let ids = listed.parse_ids()?;
-    let (mut deleted, mut changes) = (0, 0);
+    let mut changes = 0;
+    let (mut released, mut deleted) = (Released::new(), Ids::new());
     if let Some(stream) = access::edit(ctx.keys, key)? {
         ctx.reply.array(ids.len());
         for id in ids {
@@ -118,6 +120,7 @@ pub fn xdelex(ctx: &mut Ctx, args: Args) -> Outcome {
             let mut outcome = NOT_FOUND;
             let may_go = match listed.references {
                 References::Delete => {
+                    note_references(stream, id, &mut released);
                     has_changed = stream.drop_references(id);
                     true
                 }
@@ -127,13 +130,34 @@ pub fn xdelex(ctx: &mut Ctx, args: Args) -> Outcome {
                 outcome = STILL_REFERENCED;
             } else if stream.log.delete(id) {
                 outcome = DELETED;
-                deleted += 1;
+                deleted.push(id);
                 has_changed = true;
             }
             changes += u64::from(has_changed);
             ctx.reply.int(outcome);
         }
     }
-    tell_deleted(ctx, key, deleted, changes);
+    record_released(ctx.keys, key, &released, &deleted);
+    tell_deleted(ctx, key, deleted.len() as u64, changes);
     DONE
+}
+
+/// Pending entries that are about to be so no more, by group.
+pub type Released = BTreeMap<Box<[u8]>, Ids>;
+
+/// Notes in which groups an entry is pending.
+pub fn note_references(stream: &Stream, id: StreamId, released: &mut Released) {
+    for (name, group) in stream.groups().into_iter().flatten() {
+        if group.pending(id).is_some() {
+            released.entry(name.clone()).or_default().push(id);
+        }
+    }
+}
+
+/// Records what was taken off pending lists, and what was deleted.
+pub fn record_released(keys: &mut Keys, key: &[u8], released: &Released, deleted: &[StreamId]) {
+    for (group, ids) in released {
+        record::acknowledged(keys, key, group, ids);
+    }
+    record::deleted(keys, key, deleted);
 }

@@ -1,12 +1,13 @@
 //! XGROUP: groups and their consumers.
 
-use super::{access, any_id, bad_subcommand, integer, no_such_group, strict_id};
+use super::{access, any_id, bad_subcommand, integer, no_such_group, record, strict_id};
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_base::Args;
 use russet_base::text::eq_ignore_case;
 use russet_engine::event::Event;
 use russet_engine::keys::Keys;
+use russet_engine::types::element::IntText;
 use russet_engine::types::stream::{Group, StreamId, stored};
 
 /// MKSTREAM and ENTRIESREAD.
@@ -81,6 +82,9 @@ pub fn create(ctx: &mut Ctx, args: Args) -> Outcome {
     if found.is_some() {
         ctx.keys.wrote_beside(key, 1, Some(Event::stream("xgroup-create")));
     }
+    let (id, read) = (last_id.text(), IntText::new(options.entries_read.unwrap_or(-1)));
+    let call: [&[u8]; 6] = [b"XGROUP", b"CREATE", key, name, id.as_bytes(), b"MKSTREAM"];
+    ctx.keys.record(call.into_iter().chain([&b"ENTRIESREAD"[..], read.as_bytes()]));
     ctx.reply.ok();
     DONE
 }
@@ -101,6 +105,7 @@ pub fn setid(ctx: &mut Ctx, args: Args) -> Outcome {
         group.entries_read = options.entries_read;
     }
     ctx.keys.wrote_beside(key, 1, Some(Event::stream("xgroup-setid")));
+    record::position(ctx.keys, key, name);
     ctx.reply.ok();
     DONE
 }

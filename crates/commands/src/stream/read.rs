@@ -4,6 +4,7 @@ use super::blocking;
 use super::claim::consumer;
 use super::group::CONSUMER_CREATED;
 use super::reading::{ReadCall, Reader};
+use super::record::{self, Claimed};
 use super::{access, reply, shown, strict_id};
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
@@ -219,6 +220,7 @@ fn greet(keys: &mut Keys, key: &[u8], reader: &Reader) -> Result<(), Refusal> {
     };
     if is_new {
         keys.wrote_beside(key, 1, Some(CONSUMER_CREATED));
+        record::consumer_created(keys, reader.of(key));
     }
     Ok(())
 }
@@ -230,7 +232,7 @@ fn serve_stream(
     (call, key, start): (&ReadCall, &[u8], Start),
     budget: &mut Budget,
 ) -> Result<(), Refusal> {
-    let now_ms = keys.now.0;
+    let (now_ms, is_recording) = (keys.now.0, keys.is_recording());
     let Some(reader) = &call.reader else {
         if let (Some(stream), Start::After(id)) = (access::peek(keys, key)?, start) {
             plain(reply, stream, id, budget);
@@ -241,12 +243,19 @@ fn serve_stream(
         return Err(no_group_to_read(key, reader));
     };
     let (to, _) = consumer(group, reader.consumer, now_ms);
-    let mut delivery = Delivery { group, log, to, now_ms, budget };
+    let delivered = Vec::new();
+    let mut delivery = Delivery { group, log, to, now_ms, budget, is_recording, delivered };
     match start {
         Start::After(id) => delivery.history(reply, id),
         Start::New => delivery.new_entries(reply, call),
     }
+    let Delivery { group, delivered, .. } = delivery;
+    let claims: Vec<_> = delivered.iter().filter_map(|id| Claimed::of(group, *id)).collect();
     keys.wrote_beside(key, 1, None);
+    record::claimed(keys, reader.of(key), &claims);
+    if start == Start::New {
+        record::position(keys, key, reader.group);
+    }
     Ok(())
 }
 
@@ -291,9 +300,18 @@ struct Delivery<'k, 'b> {
     to: ConsumerKey,
     now_ms: i64,
     budget: &'b mut Budget,
+    is_recording: bool,
+    /// Entries whose pending record has changed, while that is recorded.
+    delivered: Vec<StreamId>,
 }
 
 impl Delivery<'_, '_> {
+    fn note(&mut self, id: StreamId) {
+        if self.is_recording {
+            self.delivered.push(id);
+        }
+    }
+
     /// What is pending for the consumer behind an ID; an entry that is gone has no fields.
     fn history(&mut self, reply: &mut dyn Sink, after: StreamId) {
         let mark = reply.begin_array();
@@ -312,6 +330,7 @@ impl Delivery<'_, '_> {
             });
             if bytes.is_some() {
                 self.group.repeat(id, self.now_ms);
+                self.note(id);
             } else {
                 reply.array(2);
                 reply::id(reply, id);
@@ -341,6 +360,7 @@ impl Delivery<'_, '_> {
                 log.advance(self.group, entry.id);
                 if call.acknowledges {
                     self.group.deliver(entry.id, self.to, self.now_ms);
+                    self.note(entry.id);
                 }
                 GO_ON
             });
@@ -385,6 +405,7 @@ impl Delivery<'_, '_> {
             });
             self.group.claim(id, self.to, now_ms, Count::Add);
             self.group.mark_active(self.to, now_ms);
+            self.note(id);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The words of XREAD and XREADGROUP.
 
-use super::{integer, integer_or};
+use super::{integer, integer_or, record};
 use crate::error::Refusal;
 use russet_base::text::eq_ignore_case;
 use russet_base::{Args, UnixMillis, num};
@@ -11,6 +11,13 @@ use russet_catalog::Command;
 pub struct Reader<'a> {
     pub group: &'a [u8],
     pub consumer: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    /// The same, of one of its streams.
+    pub fn of(&self, key: &'a [u8]) -> record::Reader<'a> {
+        record::Reader { key, group: self.group, consumer: self.consumer }
+    }
 }
 
 /// What BLOCK said.

@@ -109,3 +109,52 @@ fn a_reader_behind_one_who_is_not_satisfied_is_served() {
     assert_eq!(crowd.read(1), "(none)");
     assert_eq!(crowd.read(2), "[[\"s\", [[\"1-1\", [\"a\", \"1\"]]]]]");
 }
+
+/// Moments, counts and IDs that only the first run could know are in the record.
+#[test]
+fn changes_of_streams_are_recorded_with_what_they_came_to() {
+    const NOW: &str = "1700000000000";
+    let mut desk = Desk::new();
+    let claim = |id: &str, consumer: &str, count: u64| {
+        format!("XCLAIM s g {consumer} 0 {id} TIME {NOW} RETRYCOUNT {count} FORCE JUSTID")
+    };
+    let position = |id: &str, read: &str| format!("XGROUP SETID s g {id} ENTRIESREAD {read}");
+    for (line, records) in [
+        ("XADD s NOMKSTREAM * a b", vec![]),
+        ("XADD s * a b", vec![format!("XADD s {NOW}-0 a b")]),
+        (
+            "XADD s MAXLEN 1 9999999999999-* c d",
+            vec!["XADD s 9999999999999-0 c d".to_owned(), "XTRIM s MAXLEN = 1".to_owned()],
+        ),
+        ("XADD s IDMP p m * e f", vec!["XADD s IDMP p m 9999999999999-1 e f".to_owned()]),
+        ("XADD s IDMP p m * e f", vec![]),
+        (
+            "XGROUP CREATE s g $",
+            vec!["XGROUP CREATE s g 9999999999999-1 MKSTREAM ENTRIESREAD -1".to_owned()],
+        ),
+        ("XGROUP SETID s g 0 ENTRIESREAD 1", vec![position("0-0", "1")]),
+        (
+            "XREADGROUP GROUP g c COUNT 1 STREAMS s >",
+            vec![
+                "XGROUP CREATECONSUMER s g c".to_owned(),
+                claim("9999999999999-0", "c", 1),
+                position("9999999999999-0", "2"),
+            ],
+        ),
+        ("XREADGROUP GROUP g c STREAMS s 0", vec![claim("9999999999999-0", "c", 2)]),
+        ("XREADGROUP GROUP g c NOACK STREAMS s >", vec![position("9999999999999-1", "3")]),
+        (
+            "XAUTOCLAIM s g d 0 0",
+            vec!["XGROUP CREATECONSUMER s g d".to_owned(), claim("9999999999999-0", "d", 3)],
+        ),
+        ("XCLAIM s g c 0 9999999999999-0 JUSTID", vec![claim("9999999999999-0", "c", 3)]),
+        (
+            "XACKDEL s g IDS 1 9999999999999-0",
+            vec!["XACK s g 9999999999999-0".to_owned(), "XDEL s 9999999999999-0".to_owned()],
+        ),
+        ("XDELEX s DELREF IDS 1 9999999999999-1", vec!["XDEL s 9999999999999-1".to_owned()]),
+        ("XTRIM s MAXLEN ~ 0", vec![]),
+    ] {
+        assert_eq!(desk.records_of(line), records, "{line}");
+    }
+}

@@ -1,11 +1,12 @@
 //! XTRIM, and the words by which XADD trims.
 
-use super::{access, given_id, integer, limits};
+use super::{access, given_id, integer, limits, record};
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_base::Args;
 use russet_base::text::eq_ignore_case;
 use russet_engine::event::Event;
+use russet_engine::keys::Keys;
 use russet_engine::types::stream::{References, StreamRef, Threshold, Trim};
 
 /// Without LIMIT, `~` trims at most this many blocks.
@@ -123,6 +124,20 @@ pub fn is_due(stream: StreamRef<'_>, trim: Trim) -> bool {
     }
 }
 
+/// Trims the stream under a key, if there is something to trim, and records it. How many went.
+pub fn trim_stream(keys: &mut Keys, key: &[u8], trim: Trim) -> Result<u64, Refusal> {
+    if !access::peek(keys, key)?.is_some_and(|stream| is_due(stream, trim)) {
+        return Ok(0);
+    }
+    let is_recording = keys.is_recording();
+    let Some(stream) = access::edit(keys, key)? else { return Ok(0) };
+    let (removed, last) = record::trim(stream, trim, is_recording);
+    if removed > 0 {
+        record::trimmed(keys, key, trim.references, last);
+    }
+    Ok(removed)
+}
+
 pub fn xtrim(ctx: &mut Ctx, args: Args) -> Outcome {
     let mut words = TrimWords::default();
     let mut at = 2;
@@ -138,17 +153,14 @@ pub fn xtrim(ctx: &mut Ctx, args: Args) -> Outcome {
     let trim = words.finish(limits(ctx).entries_max)?;
     let key = args.at(1);
     let removed = match trim {
-        Some(trim) if access::peek(ctx.keys, key)?.is_some_and(|stream| is_due(stream, trim)) => {
-            access::edit(ctx.keys, key)?.map_or(0, |stream| stream.trim(trim))
-        }
-        _ => {
+        Some(trim) => trim_stream(ctx.keys, key, trim)?,
+        None => {
             access::peek(ctx.keys, key)?;
             0
         }
     };
     if removed > 0 {
-        ctx.keys.wrote(key, Event::stream("xtrim"));
-        ctx.keys.effects.dirty += removed - 1;
+        ctx.keys.wrote_many(key, Event::stream("xtrim"), removed);
     }
     ctx.reply.int(removed as i64);
     DONE

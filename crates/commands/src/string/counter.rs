@@ -1,6 +1,7 @@
 //! Counters: INCR and its relatives.
 
-use super::integer;
+use super::expiry::Deadline;
+use super::{integer, record_set};
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_base::Args;
@@ -62,6 +63,7 @@ pub fn incrbyfloat(ctx: &mut Ctx, args: Args) -> Outcome {
         }
     }
     ctx.keys.wrote(key, Event::string("incrbyfloat"));
+    record_set(ctx.keys, key, |record| record.push(&out), Deadline::Keep);
     ctx.reply.bulk(&out);
     DONE
 }

@@ -1,15 +1,15 @@
 //! INCREX: a counter with bounds and a time to live in one step.
 
 use super::expiry::{Besides, Deadline, ExpiryOptions};
+use super::record_set;
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
-use russet_base::Args;
 use russet_base::longdouble::{LongDouble, add};
-use russet_base::num;
+use russet_base::{Args, OwnedArgs, num};
 use russet_engine::event::Event;
 use russet_engine::store::raw::table::NewValue;
+use russet_engine::types::element::Element;
 use russet_engine::types::string::{self, Text};
-use russet_engine::value::Object;
 use russet_protocol::{Resp, Sink};
 use std::borrow::Cow;
 
@@ -116,7 +116,7 @@ fn by_int(ctx: &mut Ctx, key: &[u8], options: &Options) -> Outcome {
         value.checked_sub(old).ok_or(Refusal::text("ERR applied increment would overflow"))?;
     if !is_declined {
         let deadline = found.deadline(deadline, options);
-        store(ctx, key, NewValue::Int(value), (Event::string("incrby"), deadline));
+        store(ctx, key, Element::Int(value), (Event::string("incrby"), deadline));
     }
     ctx.reply.array(2);
     ctx.reply.int(value);
@@ -159,7 +159,7 @@ fn by_float(ctx: &mut Ctx, key: &[u8], options: &Options) -> Outcome {
         let mut text = Vec::new();
         value.write(&mut text);
         let deadline = found.deadline(deadline, options);
-        store(ctx, key, NewValue::Bytes(&text), (Event::string("incrbyfloat"), deadline));
+        store(ctx, key, Element::Bytes(&text), (Event::string("incrbyfloat"), deadline));
     }
     ctx.reply.array(2);
     reply_float(ctx.reply, value);
@@ -198,21 +198,21 @@ impl<T> Found<T> {
 }
 
 /// Writes and tells. A deadline in the past deletes the key instead.
-fn store(
-    ctx: &mut Ctx,
-    key: &[u8],
-    value: NewValue<'_, Object>,
-    (event, deadline): (Event, Deadline),
-) {
+fn store(ctx: &mut Ctx, key: &[u8], value: Element<'_>, (event, deadline): (Event, Deadline)) {
     if deadline.moment().is_some_and(|at| at <= ctx.keys.now) {
         if ctx.keys.remove(key) {
             ctx.keys.wrote_expired(key);
+            ctx.keys.record([b"DEL", key]);
         }
         return;
     }
+    let new_value = match value {
+        Element::Int(value) => NewValue::Int(value),
+        Element::Bytes(text) => NewValue::Bytes(text),
+    };
     let mut further = deadline.moment().map(|_| Event::generic("expire"));
     match ctx.keys.write(key) {
-        None => ctx.keys.put(key, value, deadline.moment()),
+        None => ctx.keys.put(key, new_value, deadline.moment()),
         Some(mut entry) => {
             let old = entry.expiry();
             let expiry = match deadline {
@@ -223,7 +223,7 @@ fn store(
             if old.is_some() && expiry.is_none() {
                 further = Some(Event::generic("persist"));
             }
-            entry.set(value);
+            entry.set(new_value);
             entry.set_expiry(expiry);
         }
     }
@@ -231,6 +231,9 @@ fn store(
     if let Some(further) = further {
         ctx.keys.also(key, further);
     }
+    let lasting = if deadline == Deadline::Unsaid { Deadline::Keep } else { deadline };
+    let push_value = |record: &mut OwnedArgs| value.with_bytes(|text| record.push(text));
+    record_set(ctx.keys, key, push_value, lasting);
 }
 
 /// A long double: all its digits in RESP2, a double in RESP3.

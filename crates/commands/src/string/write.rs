@@ -2,7 +2,9 @@
 
 use super::expiry::{self, Besides, Deadline, ExpiryOptions};
 use super::read::reply_text;
+use super::record_set;
 use crate::ctx::{Ctx, DONE, Outcome};
+use crate::deadline::record_expiry;
 use crate::error::Refusal;
 use russet_base::Args;
 use russet_base::UnixMillis;
@@ -118,6 +120,7 @@ pub fn set(ctx: &mut Ctx, args: Args) -> Outcome {
     if args.len() == 3 {
         ctx.keys.put_arg(key, (args, 2), None);
         ctx.keys.wrote(key, Event::string("set"));
+        ctx.record_as_is(args);
         ctx.reply.ok();
         return DONE;
     }
@@ -167,6 +170,7 @@ pub(super) fn store(ctx: &mut Ctx, key: &[u8], value: (Args, usize), deadline: D
         Deadline::At(at) if at <= ctx.keys.now => {
             if ctx.keys.remove(key) {
                 ctx.keys.wrote_expired(key);
+                ctx.keys.record([b"DEL", key]);
             }
             return;
         }
@@ -178,6 +182,8 @@ pub(super) fn store(ctx: &mut Ctx, key: &[u8], value: (Args, usize), deadline: D
     if let Deadline::At(_) = deadline {
         ctx.keys.also(key, Event::generic("expire"));
     }
+    let (args, at) = value;
+    record_set(ctx.keys, key, |record| record.extend(args.from(at).first(1)), deadline);
 }
 
 pub fn setnx(ctx: &mut Ctx, args: Args) -> Outcome {
@@ -225,6 +231,7 @@ pub fn getdel(ctx: &mut Ctx, args: Args) -> Outcome {
     }
     ctx.keys.remove(key);
     ctx.keys.wrote(key, Event::DEL);
+    ctx.keys.record([b"DEL", key]);
     DONE
 }
 
@@ -254,18 +261,21 @@ fn set_deadline(ctx: &mut Ctx, key: &[u8], deadline: Deadline) {
         Deadline::At(at) if at <= ctx.keys.now => {
             ctx.keys.remove(key);
             ctx.keys.wrote_expired(key);
+            ctx.keys.record([b"DEL", key]);
         }
         Deadline::At(at) => {
             if let Some(mut entry) = ctx.keys.write(key) {
                 entry.set_expiry(Some(at.0));
             }
             ctx.keys.wrote(key, Event::generic("expire"));
+            record_expiry(ctx.keys, key, at.0);
         }
         Deadline::Persist => {
             let Some(mut entry) = ctx.keys.write(key) else { return };
             if entry.expiry().is_some() {
                 entry.set_expiry(None);
                 ctx.keys.wrote(key, Event::generic("persist"));
+                ctx.keys.record([b"PERSIST", key]);
             }
         }
     }

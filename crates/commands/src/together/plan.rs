@@ -4,7 +4,7 @@ use crate::node::Node;
 use crate::once;
 use crate::together::TOGETHER_MAX;
 use russet_base::Args;
-use russet_catalog::spec::{Arity, Flags};
+use russet_catalog::spec::{Arity, Batching, Flags};
 use russet_catalog::{Command, is_first_word_only_key, keys as key_positions, resolve};
 use russet_engine::keyspace::Place;
 use smallvec::SmallVec;
@@ -13,9 +13,6 @@ use std::ops::Range;
 /// Longer calls run alone: their own work outweighs what this saves.
 const WORDS_MAX: usize = 32;
 pub(super) const WORDS_BYTES_MAX: usize = 4096;
-/// Longest numbers of commands that may run with others: how many, and where in a string.
-const COUNT_DIGITS_MAX: usize = 3;
-const OFFSET_DIGITS_MAX: usize = 5;
 /// Keys of one call, and of all calls that run together.
 const KEYS_MAX: usize = 16;
 const KEYS_TOGETHER_MAX: usize = 48;
@@ -160,25 +157,16 @@ fn is_plain(command: Command, args: Args) -> bool {
         && is_moderate(command, args)
 }
 
-/// Whether a command does not ask for much by a number: the more members at random, the longer it
-/// takes, however small the key; a string grows up to the offset that is written at. What LCS
-/// does grows with the product of its strings.
+/// Whether a command does not ask for much by a number.
 #[inline]
 fn is_moderate(command: Command, args: Args) -> bool {
-    let digits_max = match command {
-        Command::Srandmember
-        | Command::Hrandfield
-        | Command::Zrandmember
-        | Command::Spop
-        | Command::Zpopmin
-        | Command::Zpopmax
-        | Command::Lpop
-        | Command::Rpop => COUNT_DIGITS_MAX,
-        Command::Setbit | Command::Setrange => OFFSET_DIGITS_MAX,
-        Command::Bitfield | Command::Lcs => return false,
-        _ => return true,
-    };
-    args.get(2).is_none_or(|number| number.len() <= digits_max)
+    match command.spec().batching {
+        Batching::ByFlags => true,
+        Batching::NumberUpTo { digits } => {
+            args.get(2).is_none_or(|number| number.len() <= usize::from(digits))
+        }
+        Batching::Never => false,
+    }
 }
 
 /// By command: how many words a call may have to run with others. No number will do for a command

@@ -17,9 +17,7 @@ pub fn read<'k>(keys: &'k mut Keys, key: &[u8]) -> Result<Option<ZsetRef<'k>>, W
 /// Tells a change of `count` members.
 #[inline]
 pub fn tell(keys: &mut Keys, key: &[u8], event: Event, count: usize) {
-    let before = keys.effects.dirty;
-    keys.wrote(key, event);
-    keys.effects.dirty = before + count as u64;
+    keys.wrote_many(key, event, count as u64);
 }
 
 /// Lets `remove` take members out of the sorted set under a key and say how many they were, and

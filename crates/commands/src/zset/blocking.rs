@@ -7,7 +7,8 @@ use crate::error::Refusal;
 use crate::many_keys::ManyKeys;
 use russet_base::{Args, UnixMillis};
 use russet_engine::keys::Keys;
-use russet_engine::value::Type;
+use russet_engine::types::element::IntText;
+use russet_engine::value::{Type, WrongType};
 use russet_protocol::Sink;
 
 /// A pop that waits.
@@ -21,11 +22,21 @@ impl WaitingPop {
     fn on<'k>(&self, key: &'k [u8]) -> Pop<'k> {
         Pop { key, extreme: self.extreme, count: self.count }
     }
+
+    /// Pops, answers and records it; false, and no answer, without a key.
+    fn pop(&self, keys: &mut Keys, reply: &mut dyn Sink, key: &[u8]) -> Result<bool, WrongType> {
+        let is_popped = self.on(key).run(keys, reply, self.shape)?;
+        if is_popped && keys.is_recording() {
+            let count = IntText::new(self.count as i64);
+            keys.record([self.extreme.pop_name(), key, count.as_bytes()]);
+        }
+        Ok(is_popped)
+    }
 }
 
 impl BlockedCall for WaitingPop {
     fn serve(&self, keys: &mut Keys, reply: &mut dyn Sink, key: &[u8]) -> Result<(), Refusal> {
-        self.on(key).run(keys, reply, self.shape)?;
+        self.pop(keys, reply, key)?;
         Ok(())
     }
 
@@ -64,7 +75,7 @@ fn pop_or_wait<'a>(
     call: WaitingPop,
 ) -> Outcome {
     for key in keys.clone() {
-        if call.on(key).run(ctx.keys, ctx.reply, call.shape)? {
+        if call.pop(ctx.keys, ctx.reply, key)? {
             return DONE;
         }
     }

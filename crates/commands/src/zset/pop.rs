@@ -32,6 +32,11 @@ impl Extreme {
         }
     }
 
+    /// The command that pops there without waiting.
+    pub fn pop_name(self) -> &'static [u8] {
+        if self == Extreme::Min { b"ZPOPMIN" } else { b"ZPOPMAX" }
+    }
+
     fn event(self) -> Event {
         Event::zset(if self == Extreme::Min { "zpopmin" } else { "zpopmax" })
     }

@@ -116,3 +116,17 @@ fn a_large_union_is_whole_and_in_order() {
     assert_eq!(desk.say("ZDIFFSTORE out 2 a b"), "1500");
     assert_eq!(desk.say("ZCARD out"), "1500");
 }
+
+#[test]
+fn pops_that_may_wait_are_recorded_as_plain_ones() {
+    let mut desk = Desk::new();
+    desk.say("ZADD z 1 a 2 b 3 c 4 d 5 e");
+    for (line, record) in [
+        ("BZPOPMIN nosuch z 0", "ZPOPMIN z 1"),
+        ("BZPOPMAX z 0", "ZPOPMAX z 1"),
+        ("BZMPOP 0 2 nosuch z MIN COUNT 2", "ZPOPMIN z 2"),
+        ("ZMPOP 1 z MAX", "ZMPOP 1 z MAX"),
+    ] {
+        assert_eq!(desk.records_of(line), [record], "{line}");
+    }
+}

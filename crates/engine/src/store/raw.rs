@@ -4,6 +4,10 @@
 pub mod lock;
 #[cfg(test)]
 mod lock_model;
+#[cfg(test)]
+mod lock_orders;
+#[cfg(test)]
+mod lock_tests;
 pub mod popcount;
 pub mod prefetch;
 mod sync;

@@ -96,12 +96,15 @@ pub struct Cells<P, H = KeyHasher> {
     hasher: H,
     len: usize,
     /// For each slot the number of its cell.
-    directory: Vec<u32>,
+    directory: Box<[u32]>,
     depth: u32,
     /// Cells that have a slot of their own: without any the directory could be half as long.
     deepest: u32,
     /// The most records that a cell ever had.
     fullest: u32,
+    /// A mark of the owner's, kept here because there is room for it: beside the table it would take
+    /// eight bytes.
+    pub(super) mark: bool,
     pool: Pool,
     payload: PhantomData<fn() -> P>,
 }
@@ -150,7 +153,7 @@ impl<P: Payload, H: HashElement> Cells<P, H> {
 
     /// Bytes on the heap.
     pub fn memory_bytes(&self) -> usize {
-        allocated_for::<u32>(self.directory.capacity()) + self.pool.memory_bytes()
+        allocated_for::<u32>(self.directory.len()) + self.pool.memory_bytes()
     }
 
     #[inline]

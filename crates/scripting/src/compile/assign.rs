@@ -42,7 +42,7 @@ impl Compiler<'_> {
         self.store_register(a, key, c)
     }
 
-    fn store_register(&mut self, a: Reg, key: Key, c: Reg) -> Outcome<()> {
+    pub(super) fn store_register(&mut self, a: Reg, key: Key, c: Reg) -> Outcome<()> {
         match key {
             Key::Name(k) => self.emit(Op::SetField { a, k, c }).map(drop),
             Key::Register(b) => self.emit(Op::SetIndex { a, b, c }).map(drop),

@@ -12,8 +12,7 @@ impl Compiler<'_> {
         let jumps = match expr {
             Expr::Paren(inner) => self.jump_when(inner, wanted)?,
             Expr::Unary { kind: Unary::Not, operand, .. } => self.jump_when(operand, !wanted)?,
-            Expr::And(pair) => self.jump_chain(pair, wanted, false)?,
-            Expr::Or(pair) => self.jump_chain(pair, wanted, true)?,
+            Expr::And(_) | Expr::Or(_) => self.jump_chain(expr, wanted)?,
             Expr::Compare(binary) => vec![self.jump_compare(binary, wanted)?],
             _ => match constant_of(expr) {
                 Some(constant) => {
@@ -36,22 +35,52 @@ impl Compiler<'_> {
         Ok(jumps)
     }
 
-    /// `and` and `or`, which are settled by a left side whose truth is `settles`.
-    fn jump_chain(
-        &mut self,
-        pair: &(Expr, Expr),
-        wanted: bool,
-        settles: bool,
-    ) -> Outcome<Vec<usize>> {
-        if wanted == settles {
-            let mut jumps = self.jump_when(&pair.0, wanted)?;
-            jumps.extend(self.jump_when(&pair.1, wanted)?);
-            return Ok(jumps);
+    /// A chain of `and` and `or`, from its first part on. Either is settled by a left side of one
+    /// truth: the other goes on to the right side.
+    fn jump_chain(&mut self, expr: &Expr, wanted: bool) -> Outcome<Vec<usize>> {
+        let (mut first, mut first_wanted) = (expr, wanted);
+        let mut links = Vec::new();
+        loop {
+            let (pair, settles) = match first {
+                Expr::And(pair) => (pair, false),
+                Expr::Or(pair) => (pair, true),
+                _ => break,
+            };
+            links.push((pair, first_wanted, settles));
+            (first, first_wanted) = (&pair.0, settles);
         }
-        let past = self.jump_when(&pair.0, settles)?;
-        let jumps = self.jump_when(&pair.1, wanted)?;
-        self.patch_all(past);
+        let mut jumps = self.jump_when(first, first_wanted)?;
+        while let Some((pair, wanted, settles)) = links.pop() {
+            if wanted == settles {
+                jumps.extend(self.jump_when(&pair.1, wanted)?);
+            } else {
+                let past = std::mem::replace(&mut jumps, self.jump_when(&pair.1, wanted)?);
+                self.patch_all(past);
+            }
+        }
         Ok(jumps)
+    }
+
+    /// A comparison of what register `a` holds.
+    pub(super) fn compare_of(
+        &mut self,
+        binary: &Binary<Relation>,
+        a: Reg,
+        wanted: bool,
+    ) -> Outcome<usize> {
+        let is_equality = matches!(binary.kind, Relation::Eq | Relation::Ne);
+        let constant = constant_of(&binary.right)
+            .filter(|constant| is_equality || matches!(constant, Constant::Number(_)));
+        let small = match constant {
+            Some(constant) => self.small_constant(constant)?,
+            None => None,
+        };
+        let op = match small {
+            Some(k) => constant_op(binary.kind, wanted, a, k),
+            None => register_op(binary.kind, wanted, (a, self.expr_any(&binary.right)?)),
+        };
+        self.frame().line = binary.line;
+        self.emit(op)
     }
 
     fn jump_compare(&mut self, binary: &Binary<Relation>, wanted: bool) -> Outcome<usize> {

@@ -1,9 +1,10 @@
 //! Expressions to registers.
 
+use super::assign::Key;
 use super::function::{Compiler, Outcome, Place};
 use super::value::{constant_of, is_open};
 use crate::proto::{Constant, NameKind, Op, Reg};
-use crate::syntax::tree::{Arith, Binary, Call, Expr, Function, Index, Item, Table, Unary};
+use crate::syntax::tree::{Arith, Binary, Call, Expr, Function, Index, Item, Pair, Table, Unary};
 use std::sync::Arc;
 
 /// Elements of a table constructor that are stored at once.
@@ -13,6 +14,9 @@ impl Compiler<'_> {
     /// Evaluates into a register that holds no variable which the expression still reads, or as
     /// the last step into any register.
     pub(super) fn expr_to(&mut self, expr: &Expr, to: Reg) -> Outcome<()> {
+        if expr.is_chain() {
+            return self.chain_to(expr, to);
+        }
         match expr {
             Expr::Nil => self.emit(Op::LoadNil { a: to, last: to }).map(drop),
             Expr::True => self.emit(Op::LoadBool { a: to, value: true }).map(drop),
@@ -125,59 +129,87 @@ impl Compiler<'_> {
         Ok((a, b))
     }
 
-    fn small_constant(&mut self, constant: Constant) -> Outcome<Option<u16>> {
+    pub(super) fn small_constant(&mut self, constant: Constant) -> Outcome<Option<u16>> {
         let k = self.constant(constant)?;
         Ok(u16::try_from(k).ok())
     }
 
     fn index_to(&mut self, index: &Index, to: Reg) -> Outcome<()> {
         let mark = self.frame().free;
-        let op = match &index.key {
-            Expr::Str(name) => {
-                let small = self.small_constant(Constant::Str(name.as_ref().into()))?;
-                let b = self.expr_in(&index.object, to)?;
-                match small {
-                    Some(k) => Op::GetField { a: to, b, k },
-                    None => Op::GetIndex { a: to, b, c: self.expr_any(&index.key)? },
-                }
-            }
-            Expr::Number(number) if (0.0..65_536.0).contains(number) && number.fract() == 0.0 => {
-                let b = self.expr_in(&index.object, to)?;
-                Op::GetInt { a: to, b, n: *number as u16 }
-            }
-            key => {
-                let (b, c) = self.operands(&index.object, key, Some(to))?;
-                Op::GetIndex { a: to, b, c }
-            }
-        };
-        self.frame().line = index.line;
-        self.name_operand(0, &index.object);
-        self.emit(op)?;
+        let name = self.small_name(&index.key)?;
+        let is_constant = name.is_some() || small_integer(&index.key).is_some();
+        if !is_constant && self.is_read_late(&index.object)? {
+            let (b, c) = self.operands(&index.object, &index.key, Some(to))?;
+            self.emit_index(index, Op::GetIndex { a: to, b, c })?;
+        } else {
+            let b = self.expr_in(&index.object, to)?;
+            self.index_of(index, (to, b), name)?;
+        }
         self.free_to(mark);
         Ok(())
     }
 
+    /// The key of an index as a constant that fits the instruction.
+    pub(super) fn small_name(&mut self, key: &Expr) -> Outcome<Option<u16>> {
+        match key {
+            Expr::Str(name) => self.small_constant(Constant::Str(name.as_ref().into())),
+            _ => Ok(None),
+        }
+    }
+
+    /// An element of what register `b` holds.
+    pub(super) fn index_of(
+        &mut self,
+        index: &Index,
+        (a, b): (Reg, Reg),
+        name: Option<u16>,
+    ) -> Outcome<()> {
+        let op = match (name, small_integer(&index.key)) {
+            (Some(k), _) => Op::GetField { a, b, k },
+            (None, Some(n)) => Op::GetInt { a, b, n },
+            (None, None) => Op::GetIndex { a, b, c: self.expr_any(&index.key)? },
+        };
+        self.emit_index(index, op)
+    }
+
+    fn emit_index(&mut self, index: &Index, op: Op) -> Outcome<()> {
+        self.frame().line = index.line;
+        self.name_operand(0, &index.object);
+        self.emit(op).map(drop)
+    }
+
     fn arith_to(&mut self, binary: &Binary<Arith>, to: Reg) -> Outcome<()> {
         let mark = self.frame().free;
-        let op = match &binary.right {
-            Expr::Number(number) => {
-                let b = self.expr_in(&binary.left, to)?;
-                match self.small_constant(Constant::Number(*number))? {
-                    Some(k) => arith_constant(binary.kind, (to, b), k),
-                    None => arith_registers(binary.kind, (to, b), self.expr_any(&binary.right)?),
-                }
-            }
-            right => {
-                let (b, c) = self.operands(&binary.left, right, Some(to))?;
-                arith_registers(binary.kind, (to, b), c)
-            }
+        let is_constant = matches!(binary.right, Expr::Number(_));
+        if !is_constant && self.is_read_late(&binary.left)? {
+            let (b, c) = self.operands(&binary.left, &binary.right, Some(to))?;
+            self.emit_arith(binary, arith_registers(binary.kind, (to, b), c))?;
+        } else {
+            let b = self.expr_in(&binary.left, to)?;
+            self.arith_of(binary, (to, b))?;
+        }
+        self.free_to(mark);
+        Ok(())
+    }
+
+    /// An operation on what register `b` holds.
+    pub(super) fn arith_of(&mut self, binary: &Binary<Arith>, (a, b): (Reg, Reg)) -> Outcome<()> {
+        let small = match &binary.right {
+            Expr::Number(number) => self.small_constant(Constant::Number(*number))?,
+            _ => None,
         };
+        let op = match small {
+            Some(k) => arith_constant(binary.kind, (a, b), k),
+            None => arith_registers(binary.kind, (a, b), self.expr_any(&binary.right)?),
+        };
+        self.emit_arith(binary, op)
+    }
+
+    fn emit_arith(&mut self, binary: &Binary<Arith>, op: Op) -> Outcome<()> {
         self.frame().line = binary.line;
         self.name_operand(0, &binary.left);
         self.name_operand(1, &binary.right);
-        self.emit(op)?;
-        self.free_to(mark);
-        Ok(())
+        self.emit(op).map(drop)
     }
 
     fn concat_to(&mut self, parts: &[Expr], line: u32, to: Reg) -> Outcome<()> {
@@ -212,7 +244,7 @@ impl Compiler<'_> {
     }
 
     /// `and` and `or`: the left value if its truth is `keeps`, else the right one.
-    fn choice_to(&mut self, pair: &(Expr, Expr), keeps: bool, to: Reg) -> Outcome<()> {
+    fn choice_to(&mut self, pair: &Pair, keeps: bool, to: Reg) -> Outcome<()> {
         if !self.is_temporary(to) {
             // The right side may still read the variable that lives in `to`.
             let mark = self.frame().free;
@@ -223,6 +255,11 @@ impl Compiler<'_> {
             return Ok(());
         }
         self.expr_to(&pair.0, to)?;
+        self.choice_of(pair, keeps, to)
+    }
+
+    /// As `choice_to`, with the left value in its register.
+    pub(super) fn choice_of(&mut self, pair: &Pair, keeps: bool, to: Reg) -> Outcome<()> {
         let jump = if keeps {
             self.emit(Op::JumpIf { a: to, to: 0 })?
         } else {
@@ -236,6 +273,11 @@ impl Compiler<'_> {
     /// A comparison as a value.
     fn truth_to(&mut self, expr: &Expr, to: Reg) -> Outcome<()> {
         let when_true = self.jump_when(expr, true)?;
+        self.truth_of(when_true, to)
+    }
+
+    /// True where the jumps lead, false otherwise.
+    pub(super) fn truth_of(&mut self, when_true: Vec<usize>, to: Reg) -> Outcome<()> {
         self.emit(Op::LoadBool { a: to, value: false })?;
         let end = self.emit(Op::Jump { to: 0 })?;
         self.patch_all(when_true);
@@ -275,6 +317,10 @@ impl Compiler<'_> {
     /// 0 for all. Registers above are free afterwards.
     pub(super) fn call(&mut self, call: &Call, results: u8) -> Outcome<Reg> {
         let (a, args) = self.call_parts(call)?;
+        self.emit_call((a, args), results)
+    }
+
+    pub(super) fn emit_call(&mut self, (a, args): (Reg, u8), results: u8) -> Outcome<Reg> {
         self.emit(Op::Call { a, args, results })?;
         self.free_to(a as usize);
         // The caller takes what it keeps of the results.
@@ -287,16 +333,24 @@ impl Compiler<'_> {
     /// Function and arguments in a row: the first register, and the count as instructions give it.
     pub(super) fn call_parts(&mut self, call: &Call) -> Outcome<(Reg, u8)> {
         let a = self.take_register()?;
-        let mut fixed = 0;
-        match &call.method {
-            Some(name) => {
-                let object = self.expr_in(&call.function, a)?;
-                self.take_register()?;
-                fixed = 1;
-                self.frame().line = call.line;
-                self.method(a, object, name, &call.function)?;
+        let function = match &call.method {
+            Some(_) => self.expr_in(&call.function, a)?,
+            None => {
+                self.expr_to(&call.function, a)?;
+                a
             }
-            None => self.expr_to(&call.function, a)?,
+        };
+        self.call_of(call, a, function)
+    }
+
+    /// As `call_parts`, with the function, or the object of a method, in a register.
+    pub(super) fn call_of(&mut self, call: &Call, a: Reg, function: Reg) -> Outcome<(Reg, u8)> {
+        let mut fixed = 0;
+        if let Some(name) = &call.method {
+            self.take_register()?;
+            fixed = 1;
+            self.frame().line = call.line;
+            self.method(a, function, name, &call.function)?;
         }
         let count = self.list_to_next(&call.args)?;
         self.frame().line = call.line;
@@ -372,7 +426,7 @@ impl Compiler<'_> {
         let mut stored = 0;
         for (position, item) in table.items.iter().enumerate() {
             match item {
-                Item::Field(key, value) => self.store_field(a, key, value)?,
+                Item::Field(key, value, line) => self.store_field(a, (key, value), *line)?,
                 Item::Element(expr) => {
                     let is_last = position + 1 == table.items.len();
                     if is_last && self.open_to_next(expr)? {
@@ -406,12 +460,28 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn store_field(&mut self, a: Reg, key: &Expr, value: &Expr) -> Outcome<()> {
+    fn store_field(&mut self, a: Reg, (key, value): (&Expr, &Expr), line: u32) -> Outcome<()> {
         let mark = self.frame().free;
-        let key = self.key(key)?;
-        self.store(a, key, value)?;
+        match self.key(key)? {
+            key @ Key::Name(_) => self.store(a, key, value)?,
+            key @ Key::Register(_) => {
+                let c = self.expr_any(value)?;
+                self.frame().line = line;
+                self.store_register(a, key, c)?;
+            }
+        }
         self.free_to(mark);
         Ok(())
+    }
+}
+
+/// A key that is a whole number and fits the instruction.
+fn small_integer(key: &Expr) -> Option<u16> {
+    match key {
+        Expr::Number(number) if (0.0..65_536.0).contains(number) && number.fract() == 0.0 => {
+            Some(*number as u16)
+        }
+        _ => None,
     }
 }
 

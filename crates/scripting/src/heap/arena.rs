@@ -2,19 +2,7 @@
 //! it and goes in one cut.
 
 use crate::limits::KEPT_BYTES_MAX;
-
-/// Shortens the room of a list to what it holds and a little more.
-pub fn give_back<T>(list: &mut Vec<T>) {
-    let kept = KEPT_BYTES_MAX / size_of::<T>();
-    if list.capacity() - list.len() > kept {
-        list.shrink_to(list.len() + kept);
-    }
-}
-
-/// Bytes of a list's room that is not in use.
-pub fn spare_bytes<T>(list: &Vec<T>) -> usize {
-    (list.capacity() - list.len()) * size_of::<T>()
-}
+use russet_base::shared::{shrink_spare, spare_bytes};
 
 #[derive(Debug)]
 pub struct Arena<T> {
@@ -112,8 +100,8 @@ impl<T: Default> Arena<T> {
 
     /// Gives back what a large run left behind.
     fn shrink(&mut self) {
-        give_back(&mut self.slots);
-        give_back(&mut self.free);
+        shrink_spare(&mut self.slots, KEPT_BYTES_MAX);
+        shrink_spare(&mut self.free, KEPT_BYTES_MAX);
     }
 
     /// Bytes of room that is not in use.

@@ -1,12 +1,12 @@
 //! Byte strings. Short ones lie side by side in one buffer, so that making one is a copy and no
 //! allocation, and the end of a run is a cut; long ones have blocks of their own.
 
-use super::arena::{give_back, spare_bytes};
 use super::memory::Memory;
 use crate::fault::Refusal;
 use crate::limits::{KEPT_BYTES_MAX, PACKED_STRING_BYTES_MAX};
 use crate::value::StrRef;
 use russet_base::hash::KeyHasher;
+use russet_base::shared::{shrink_spare, spare_bytes};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -43,6 +43,7 @@ pub struct Strings {
     /// Bytes of the buffer that no string names any more.
     lost_bytes: usize,
     hasher: KeyHasher,
+    seed: u64,
     /// Permanent strings that constants share, so that most lookups compare handles only.
     interned: HashMap<Box<[u8]>, StrRef>,
 }
@@ -65,6 +66,7 @@ impl Strings {
             free_permanent: Vec::new(),
             lost_bytes: 0,
             hasher: KeyHasher::with_seed(seed),
+            seed,
             interned: HashMap::new(),
         }
     }
@@ -99,6 +101,11 @@ impl Strings {
         }
     }
 
+    /// What all hashes of the state depend on.
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+    }
+
     pub(crate) fn hash_bytes(&self, bytes: &[u8]) -> u32 {
         let hash = self.hasher.hash(bytes);
         ((hash ^ (hash >> 32)) as u32).max(1)
@@ -106,6 +113,14 @@ impl Strings {
 
     pub(crate) fn equal(&self, a: StrRef, b: StrRef) -> bool {
         a == b || self.equal_bodies(a, b)
+    }
+
+    /// Whether a string that was hashed before is the same as one whose hash is known.
+    #[inline(always)]
+    pub(crate) fn is_same(&self, known: StrRef, (string, hash): (StrRef, u32)) -> bool {
+        known == string
+            || (self.slots[known.index()].hash.get() == hash
+                && self.bytes(known) == self.bytes(string))
     }
 
     fn equal_bodies(&self, a: StrRef, b: StrRef) -> bool {
@@ -271,9 +286,9 @@ impl Strings {
 
     /// Gives back what a large run left behind.
     fn shrink(&mut self) {
-        give_back(&mut self.slots);
-        give_back(&mut self.buffer);
-        give_back(&mut self.free);
+        shrink_spare(&mut self.slots, KEPT_BYTES_MAX);
+        shrink_spare(&mut self.buffer, KEPT_BYTES_MAX);
+        shrink_spare(&mut self.free, KEPT_BYTES_MAX);
     }
 
     /// Bytes of room that is not in use.
@@ -350,7 +365,7 @@ impl Strings {
             }
         }
         self.buffer.truncate(to);
-        self.buffer.shrink_to(to + KEPT_BYTES_MAX);
+        shrink_spare(&mut self.buffer, KEPT_BYTES_MAX);
         self.lost_bytes = 0;
         if first < self.permanent {
             self.permanent_bytes = to;

@@ -1,9 +1,14 @@
 //! Tables: an array part for the keys 1..n and a hash part for all others.
 //!
-//! The hash part is a chained scatter table without outside links: a key that finds its main place
-//! taken by a stranger moves the stranger. When it is full, both parts are sized anew: the array
-//! gets the largest power of two of which more than half would be in use. The border that `#` finds
-//! in a table with holes follows from these rules; scripts have come to depend on it.
+//! The hash part is coalesced hashing: a key that finds its main node taken goes to a free one,
+//! which is linked behind the taken one. No entry moves and no node is used twice until all nodes
+//! are used. Then both parts are sized anew: the array gets the largest power of two of which more
+//! than half would be in use. The border that `#` finds in a table with holes follows from these
+//! rules; scripts have come to depend on it.
+//!
+//! Nodes are also linked in the order in which their keys were added, and that is the order of
+//! traversal. So neither the order nor the time of a rebuild depends on hashes, which are seeded:
+//! nobody can choose keys that collide, and a script sees the same order on every server.
 
 use super::memory::Memory;
 use super::strings::Strings;
@@ -16,7 +21,8 @@ pub(crate) struct Node {
     pub(crate) value: Value,
     /// The next node of the chain, counted from 1.
     next: u32,
-    hash: u32,
+    /// The node whose key was added after this one; behind the last comes the first.
+    after: u32,
 }
 
 #[derive(Debug, Default)]
@@ -25,7 +31,10 @@ pub struct Table {
     pub(crate) nodes: Vec<Node>,
     /// Free nodes are looked for below this place.
     free_below: u32,
-    pub(crate) meta: Option<TableRef>,
+    /// The node whose key was added last, counted from 1.
+    last: u32,
+    /// The metatable, counted from 1.
+    meta: u32,
     /// Metamethods that this table, as a metatable, is known to lack.
     pub(crate) absent: u8,
     pub(crate) is_read_only: bool,
@@ -47,11 +56,14 @@ fn array_index(number: f64) -> Option<usize> {
     (f64::from(index) == number).then_some(index as usize)
 }
 
-pub(crate) fn hash_number(number: f64) -> u32 {
+/// All bits of the number and of the seed decide about each bit of the hash: whole numbers differ
+/// in their upper bits only, and nobody may choose numbers that collide.
+fn hash_number(seed: u64, number: f64) -> u32 {
     // -0.0 and 0.0 are one key.
     let bits = if number == 0.0 { 0 } else { number.to_bits() };
-    let mixed = bits.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> 32) as u32
+    let product = u128::from(bits ^ seed) * 0x9e37_79b9_7f4a_7c15;
+    let mixed = product as u64 ^ (product >> 64) as u64;
+    mixed as u32 ^ (mixed >> 32) as u32
 }
 
 fn hash_handle(kind: u32, index: u32) -> u32 {
@@ -62,20 +74,13 @@ fn hash_key(strings: &Strings, key: Value) -> u32 {
     match key {
         Value::Nil | Value::Cell(_) => 0,
         Value::Bool(value) => u32::from(value) + 1,
-        Value::Number(number) => hash_number(number),
+        Value::Number(number) => hash_number(strings.seed(), number),
         Value::Str(string) => strings.hash(string),
         Value::Table(table) => hash_handle(1, table.0),
         Value::Function(function) => hash_handle(2, function.0),
         Value::Native(native) => hash_handle(3, native.0),
         Value::Thread(thread) => hash_handle(4, thread.0),
         Value::Light(mark) => hash_handle(5, mark),
-    }
-}
-
-fn same_key(strings: &Strings, a: Value, b: Value) -> bool {
-    match (a, b) {
-        (Value::Str(a), Value::Str(b)) => strings.equal(a, b),
-        _ => super::same_handle(a, b),
     }
 }
 
@@ -99,10 +104,10 @@ impl Table {
 
     #[inline(always)]
     pub(crate) fn at_str(&self, strings: &Strings, key: StrRef) -> Value {
-        match self.node_of_str(strings, key) {
-            Some(index) => self.nodes[index].value,
-            None => Value::Nil,
+        if self.nodes.is_empty() {
+            return Value::Nil;
         }
+        self.at_name(strings, (key, strings.hash(key)))
     }
 
     /// As `at_str`, for a name whose hash is known; most names stand in their main place.
@@ -112,7 +117,7 @@ impl Table {
         let Some(node) = self.nodes.get(main) else { return Value::Nil };
         match node.key {
             Value::Str(key) if key == name => node.value,
-            _ => match self.node_of_name_far(strings, (name, hash)) {
+            _ => match self.node_of_name(strings, (name, hash)) {
                 Some(index) => self.nodes[index].value,
                 None => Value::Nil,
             },
@@ -129,44 +134,22 @@ impl Table {
         let main = hash as usize & self.nodes.len().wrapping_sub(1);
         let index = match self.nodes.get(main)?.key {
             Value::Str(key) if key == name => main,
-            _ => self.node_of_name_far(strings, (name, hash))?,
+            _ => self.node_of_name(strings, (name, hash))?,
         };
         Some(&mut self.nodes[index].value)
     }
 
-    /// The node of a name that is not in its main place.
     #[inline(never)]
-    fn node_of_name_far(&self, strings: &Strings, (name, hash): (StrRef, u32)) -> Option<usize> {
+    fn node_of_name(&self, strings: &Strings, (name, hash): (StrRef, u32)) -> Option<usize> {
         let mut index = hash as usize & self.nodes.len().wrapping_sub(1);
         loop {
             let node = self.nodes.get(index)?;
             if let Value::Str(other) = node.key
-                && (other == name || (node.hash == hash && strings.equal(other, name)))
+                && strings.is_same(other, (name, hash))
             {
                 return Some(index);
             }
             index = (node.next as usize).checked_sub(1)?;
-        }
-    }
-
-    #[inline(always)]
-    fn node_of_str(&self, strings: &Strings, key: StrRef) -> Option<usize> {
-        if self.nodes.is_empty() {
-            return None;
-        }
-        let hash = strings.hash(key);
-        let mut index = hash as usize & (self.nodes.len() - 1);
-        loop {
-            let node = &self.nodes[index];
-            if let Value::Str(other) = node.key
-                && (other == key || (node.hash == hash && strings.equal(other, key)))
-            {
-                return Some(index);
-            }
-            if node.next == 0 {
-                return None;
-            }
-            index = node.next as usize - 1;
         }
     }
 
@@ -179,7 +162,6 @@ impl Table {
         loop {
             let node = &self.nodes[index];
             if let Value::Str(other) = node.key
-                && node.hash == hash
                 && strings.bytes(other) == key
             {
                 return node.value;
@@ -214,17 +196,20 @@ impl Table {
         if self.nodes.is_empty() {
             return None;
         }
-        let hash = hash_key(strings, key);
-        let mut index = hash as usize & (self.nodes.len() - 1);
+        self.node_of_hashed(strings, (key, hash_key(strings, key)))
+    }
+
+    fn node_of_hashed(&self, strings: &Strings, (key, hash): (Value, u32)) -> Option<usize> {
+        if let Value::Str(name) = key {
+            return self.node_of_name(strings, (name, hash));
+        }
+        let mut index = hash as usize & self.nodes.len().wrapping_sub(1);
         loop {
-            let node = &self.nodes[index];
-            if node.hash == hash && same_key(strings, node.key, key) {
+            let node = self.nodes.get(index)?;
+            if super::same_handle(node.key, key) {
                 return Some(index);
             }
-            if node.next == 0 {
-                return None;
-            }
-            index = node.next as usize - 1;
+            index = (node.next as usize).checked_sub(1)?;
         }
     }
 
@@ -249,58 +234,50 @@ impl Table {
         if key.is_nil() {
             return Err(Refusal::NilKey);
         }
-        if let Some(index) = self.node_of(strings, key) {
+        let hash = hash_key(strings, key);
+        if let Some(index) = self.node_of_hashed(strings, (key, hash)) {
             self.nodes[index].value = value;
             return Ok(());
         }
-        if value.is_nil() {
+        if value.is_nil() || self.insert((key, hash), value) {
             return Ok(());
         }
-        self.insert(strings, memory, key, value)
+        self.grow_for(strings, memory, key, value)
     }
 
-    /// Adds a key that is not there.
-    fn insert(
-        &mut self,
-        strings: &Strings,
-        memory: &mut Memory,
-        key: Value,
-        value: Value,
-    ) -> Result<(), Refusal> {
-        let hash = hash_key(strings, key);
+    /// Adds a key that is not there, unless there is no node for it.
+    fn insert(&mut self, (key, hash): (Value, u32), value: Value) -> bool {
         if self.nodes.is_empty() {
-            return self.grow_for(strings, memory, key, value);
+            return false;
         }
-        let mask = self.nodes.len() - 1;
-        let mut place = hash as usize & mask;
-        if !self.nodes[place].value.is_nil() {
-            let Some(free) = self.free_node() else {
-                return self.grow_for(strings, memory, key, value);
-            };
-            let other = self.nodes[place].hash as usize & mask;
-            if other == place {
-                // Both belong here: the new one goes to the free place, second in the chain.
-                self.nodes[free].next = self.nodes[place].next;
-                self.nodes[place].next = free as u32 + 1;
-                place = free;
-            } else {
-                self.move_stranger(other, place, free);
-            }
+        let main = hash as usize & (self.nodes.len() - 1);
+        let mut place = main;
+        if !self.nodes[main].key.is_nil() {
+            let Some(free) = self.free_node() else { return false };
+            self.nodes[free].next = self.nodes[main].next;
+            self.nodes[main].next = free as u32 + 1;
+            place = free;
         }
+        let first = match (self.last as usize).checked_sub(1) {
+            Some(last) => std::mem::replace(&mut self.nodes[last].after, place as u32),
+            None => place as u32,
+        };
+        self.last = place as u32 + 1;
         let node = &mut self.nodes[place];
-        *node = Node { key, value, hash, next: node.next };
-        Ok(())
+        *node = Node { key, value, next: node.next, after: first };
+        true
     }
 
-    /// Moves the node at `place`, whose chain starts at `start`, to `free`.
-    fn move_stranger(&mut self, start: usize, place: usize, free: usize) {
-        let mut before = start;
-        while self.nodes[before].next as usize != place + 1 {
-            before = self.nodes[before].next as usize - 1;
+    /// Puts an entry back that a rebuild took out; it is known that there is room.
+    fn put_back(&mut self, strings: &Strings, key: Value, value: Value) {
+        if let Value::Number(number) = key
+            && let Some(slot) = self.array_slot(number)
+        {
+            *slot = value;
+            return;
         }
-        self.nodes[before].next = free as u32 + 1;
-        self.nodes[free] = self.nodes[place];
-        self.nodes[place] = Node::default();
+        let is_in = self.insert((key, hash_key(strings, key)), value);
+        debug_assert!(is_in, "there is a node for each entry");
     }
 
     fn free_node(&mut self) -> Option<usize> {
@@ -370,15 +347,24 @@ impl Table {
         let vanishing = self.array.split_off(cut);
         self.array.reserve_exact(array_len - cut);
         self.array.resize(array_len, Value::Nil);
-        let old = std::mem::replace(&mut self.nodes, vec![Node::default(); node_len]);
-        self.free_below = node_len as u32;
+        let old = self.take_nodes(node_len);
         for (index, value) in vanishing.into_iter().enumerate().filter(|(_, v)| !v.is_nil()) {
-            self.set(strings, memory, Value::Number((cut + index + 1) as f64), value)?;
+            self.put_back(strings, Value::Number((cut + index + 1) as f64), value);
         }
-        for node in old.into_iter().rev().filter(|node| !node.value.is_nil()) {
-            self.set(strings, memory, node.key, node.value)?;
+        let mut place = 0;
+        while let Some((next, key, value)) = old.entry_from(place) {
+            self.put_back(strings, key, value);
+            place = next;
         }
         Ok(())
+    }
+
+    /// Takes the hash part out and leaves an empty one of this size.
+    fn take_nodes(&mut self, node_len: usize) -> Table {
+        let nodes = std::mem::replace(&mut self.nodes, vec![Node::default(); node_len]);
+        let last = std::mem::take(&mut self.last);
+        self.free_below = node_len as u32;
+        Table { nodes, last, ..Table::default() }
     }
 
     /// Room for elements that a constructor or a native is about to add.
@@ -470,13 +456,50 @@ impl Table {
                 return Some((index + 1, Value::Number((index + 1) as f64), self.array[index]));
             }
         }
-        let nodes = self.nodes.iter().enumerate().skip(place.max(len) - len);
-        for (index, node) in nodes {
+        self.node_from(place, len)
+    }
+
+    /// As `entry_from`, behind the array part.
+    fn node_from(&self, place: usize, len: usize) -> Option<(usize, Value, Value)> {
+        let last = (self.last as usize).checked_sub(1)?;
+        let mut before = match place.checked_sub(len + 1) {
+            None => last,
+            Some(before) if before == last => return None,
+            Some(before) => before,
+        };
+        loop {
+            let index = self.nodes.get(before)?.after as usize;
+            let node = self.nodes.get(index)?;
             if !node.value.is_nil() {
                 return Some((len + index + 1, node.key, node.value));
             }
+            // A node without a key is in no order: the place is of a table that was rebuilt since.
+            if index == last || node.key.is_nil() {
+                return None;
+            }
+            before = index;
         }
-        None
+    }
+
+    /// The most nodes that are looked at to find a key that is there.
+    #[cfg(test)]
+    pub(crate) fn longest_search(&self, strings: &Strings) -> usize {
+        let search = |node: &Node| {
+            let main = hash_key(strings, node.key) as usize & (self.nodes.len() - 1);
+            let step = |index: &usize| (self.nodes[*index].next as usize).checked_sub(1);
+            let mut chain = std::iter::successors(Some(main), step);
+            let at = chain.position(|index| super::same_handle(self.nodes[index].key, node.key));
+            at.map_or(usize::MAX, |at| at + 1)
+        };
+        self.nodes.iter().filter(|node| !node.key.is_nil()).map(search).max().unwrap_or(0)
+    }
+
+    pub(crate) fn meta(&self) -> Option<TableRef> {
+        self.meta.checked_sub(1).map(TableRef)
+    }
+
+    pub(crate) fn set_meta(&mut self, meta: Option<TableRef>) {
+        self.meta = meta.map_or(0, |meta| meta.0 + 1);
     }
 
     /// Changes every handle in the table; `place_anew` must follow, since hashes may have changed.
@@ -488,21 +511,20 @@ impl Table {
             node.key = new(node.key);
             node.value = new(node.value);
         }
-        if let Some(Value::Table(meta)) = self.meta.map(|meta| new(Value::Table(meta))) {
-            self.meta = Some(meta);
+        if let Some(Value::Table(meta)) = self.meta().map(|meta| new(Value::Table(meta))) {
+            self.set_meta(Some(meta));
         }
         self.is_remembered = false;
     }
 
     /// Puts every entry of the hash part where its key belongs now.
     pub(crate) fn place_anew(&mut self, strings: &Strings) {
-        let len = self.nodes.len();
-        let old = std::mem::replace(&mut self.nodes, vec![Node::default(); len]);
-        self.free_below = len as u32;
-        let mut unlimited = Memory::new(usize::MAX);
-        for node in old.into_iter().rev().filter(|node| !node.value.is_nil()) {
-            let outcome = self.insert(strings, &mut unlimited, node.key, node.value);
-            debug_assert!(outcome.is_ok(), "there is a node for each entry");
+        let old = self.take_nodes(self.nodes.len());
+        let mut place = 0;
+        while let Some((next, key, value)) = old.entry_from(place) {
+            let is_in = self.insert((key, hash_key(strings, key)), value);
+            debug_assert!(is_in, "there is a node for each entry");
+            place = next;
         }
     }
 }

@@ -103,3 +103,27 @@ fn what_is_freed_is_given_back() {
     assert!(too_long.is_err());
     assert!(heap.check_room(2 << 20).is_err());
 }
+
+/// Keys that a caller chooses must not meet in one chain. The hash of a number took no seed, and
+/// its lower bits ignored the upper bits of the number, which are all that powers of two differ in.
+#[test]
+fn no_choice_of_numbers_makes_long_chains() {
+    let families: [(&str, fn(i32) -> f64); 5] = [
+        ("powers of two", |n| 2f64.powi(n - 500)),
+        ("multiples of a power of two", |n| f64::from(n) * 2f64.powi(40)),
+        ("negative", |n| f64::from(-n)),
+        ("halves", |n| f64::from(n) + 0.5),
+        ("far from the array", |n| f64::from(n) * 4096.0 + 1e9),
+    ];
+    for seed in [0, 1, 0x9e37_79b9_7f4a_7c15] {
+        for (name, number) in families {
+            let mut heap = Heap::new(seed, 1 << 30);
+            let table = heap.table(0, 1000).unwrap();
+            for n in 0..1000 {
+                heap.set(table, Value::Number(number(n)), Value::Bool(true)).unwrap();
+            }
+            let longest = heap.tables.at(table.index()).longest_search(&heap.strings);
+            assert!(longest < 40, "{name}, seed {seed}: {longest} nodes to find one");
+        }
+    }
+}

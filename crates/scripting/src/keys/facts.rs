@@ -37,7 +37,7 @@ pub(super) struct FunctionFacts<'t> {
     pub(super) params: &'t [LocalId],
     /// The variable `arg` of old.
     arg: Option<LocalId>,
-    parent: u32,
+    pub(super) parent: u32,
     pub(super) role: Role,
     /// Functions that are open around it; its own number is not counted.
     depth: u32,
@@ -56,15 +56,24 @@ pub(super) struct LocalFacts {
     calls: u32,
     /// It is given to `redis.register_function`.
     is_registered: bool,
+    /// A function inside the one that declares it assigns to it.
+    pub(super) is_assigned_inside: bool,
     /// It may outlive a run of a callback: what it holds may be of another run.
     pub(super) outlives_run: bool,
+}
+
+impl LocalFacts {
+    /// It was declared together with a function that it names.
+    pub(super) fn is_named(&self) -> bool {
+        self.named.is_some()
+    }
 }
 
 /// `name(...)` where the name is a variable.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NamedCall<'t> {
     local: LocalId,
-    caller: u32,
+    pub(super) caller: u32,
     pub(super) args: &'t [Expr],
 }
 
@@ -261,6 +270,9 @@ impl<'t> Collector<'t, '_> {
                     match target {
                         Expr::Local { id, .. } => {
                             self.used(*id);
+                            let owner = self.tree.locals[id.index()].function;
+                            self.facts.locals[id.index()].is_assigned_inside |=
+                                owner != self.current;
                             self.def(*id, value_at(values, position));
                         }
                         target => self.expr(target),
@@ -310,20 +322,27 @@ impl<'t> Collector<'t, '_> {
         }
     }
 
+    /// Goes down the left side in a loop: it may be long.
     fn expr(&mut self, expr: &'t Expr) {
-        if self.meter.step().is_err() {
-            return;
+        let mut next = Some(expr);
+        while let Some(expr) = next {
+            if self.meter.step().is_err() {
+                return;
+            }
+            let expr = stripped(expr);
+            self.all_but_left(expr);
+            next = expr.left();
         }
-        match stripped(expr) {
+    }
+
+    fn all_but_left(&mut self, expr: &'t Expr) {
+        match expr {
             Expr::Function(function) => self.function(function),
             Expr::Local { id, .. } => {
                 self.facts.locals[id.index()].uses += 1;
                 self.used(*id);
             }
-            Expr::Index(index) => {
-                self.expr(&index.object);
-                self.expr(&index.key);
-            }
+            Expr::Index(index) => self.expr(&index.key),
             Expr::Call(call) => {
                 if let (Expr::Local { id, .. }, None) = (&call.function, &call.method) {
                     self.facts.locals[id.index()].calls += 1;
@@ -331,22 +350,12 @@ impl<'t> Collector<'t, '_> {
                     self.named_calls.push(NamedCall { local, caller, args });
                 }
                 self.registration(call);
-                self.expr(&call.function);
                 self.exprs(&call.args);
             }
-            Expr::Arith(binary) => {
-                self.expr(&binary.left);
-                self.expr(&binary.right);
-            }
-            Expr::Compare(binary) => {
-                self.expr(&binary.left);
-                self.expr(&binary.right);
-            }
+            Expr::Arith(binary) => self.expr(&binary.right),
+            Expr::Compare(binary) => self.expr(&binary.right),
             Expr::Concat { parts, .. } => self.exprs(parts),
-            Expr::And(pair) | Expr::Or(pair) => {
-                self.expr(&pair.0);
-                self.expr(&pair.1);
-            }
+            Expr::And(pair) | Expr::Or(pair) => self.expr(&pair.1),
             Expr::Unary { operand, .. } | Expr::Paren(operand) => self.expr(operand),
             Expr::Table(table) => self.table(table),
             Expr::Nil
@@ -363,7 +372,7 @@ impl<'t> Collector<'t, '_> {
         for item in &table.items {
             match item {
                 Item::Element(value) => self.expr(value),
-                Item::Field(key, value) => {
+                Item::Field(key, value, _) => {
                     self.expr(key);
                     self.expr(value);
                 }
@@ -399,7 +408,7 @@ impl<'t> Collector<'t, '_> {
 
 fn callback_in(table: &Table) -> Option<&Expr> {
     table.items.iter().find_map(|item| match item {
-        Item::Field(Expr::Str(name), value) if name.as_ref() == b"callback" => Some(value),
+        Item::Field(Expr::Str(name), value, _) if name.as_ref() == b"callback" => Some(value),
         _ => None,
     })
 }

@@ -237,3 +237,90 @@ fn keys_of_one_call_are_no_keys_of_another() {
         local function get() return redis.call('GET', k) end return get() end)";
     assert_eq!(narrow_functions(source), [true; 3]);
 }
+
+fn keeps_state(source: &str) -> bool {
+    let tick = || Tick::Continue;
+    let chunk = compile_for(Purpose::Library, source.as_bytes(), b"@user_function", &tick);
+    chunk.unwrap().keys_use().keeps_state()
+}
+
+/// Variables of a library were one for each interpreter, so that a function that counted in one of
+/// them gave any number.
+#[test]
+fn whatever_a_later_call_could_tell_is_state() {
+    for (load, body) in [
+        ("local n = 0", "n = n + 1 return n"),
+        ("local n", "local function set(v) n = v end set(1)"),
+        ("local t = {}", "t[1] = 1"),
+        ("local t = {}", "t.x = 1"),
+        ("local t = {}", "local u = t u.x = 1"),
+        ("local t = {x = {}}", "t.x.y = 1"),
+        ("local t = {} local u = {t}", "u[1].x = 1"),
+        ("local t = {} t.x = {}", "t.x.y = 1"),
+        ("local t = {} local i = 1 t[i] = string.gmatch('a b', '%a')", "return t[1]()"),
+        ("local t = {}", "table.insert(t, 1)"),
+        ("local t = {} local insert = table.insert", "insert(t, 1)"),
+        ("local t = {}", "rawset(t, 1, 1)"),
+        ("local t = {}", "setmetatable(t, {__index = function() return 1 end})"),
+        ("local t = {}", "local function add(to) to[1] = 1 end add(t)"),
+        ("local t = {} function t.add(self) self.n = 1 end", "t:add()"),
+        ("local t = {} function t:add() self.n = 1 end", "t:add()"),
+        ("local t = {} function t.add() t.n = 1 end", "t.add()"),
+        ("local t = {} local function get() return t end", "get().x = 1"),
+        ("local t = {}", "for _, x in ipairs({t}) do x.y = 1 end"),
+        ("local t = setmetatable({}, {})", "t.x = 1"),
+        ("local t = cjson.decode('[]')", "t[1] = 1"),
+        ("local next_word = string.gmatch('a b c', '%a')", "return next_word()"),
+        ("local step = coroutine.wrap(function() coroutine.yield(1) end)", "return step()"),
+        ("local json = cjson.new()", "json.encode_max_depth(3)"),
+        ("local id = math.random()", "return id"),
+        (
+            "local function counter() local n = 0 return function() n = n + 1 return n end end \
+             local count = counter()",
+            "return count()",
+        ),
+        (
+            "local function keep(t) return function(v) t[1] = v end end local put = keep({})",
+            "put(1)",
+        ),
+        (
+            "local M = {} function M.new() local n = 0 return function() n = n + 1 end end \
+             local count = M.new()",
+            "count()",
+        ),
+    ] {
+        let source = format!("{load} redis.register_function('f', function(keys) {body} end)");
+        assert!(keeps_state(&source), "{source}");
+    }
+}
+
+#[test]
+fn what_no_later_call_can_tell_is_no_state() {
+    for (load, body) in [
+        ("", "local n = 0 n = n + 1 return n"),
+        ("", "local t = {} t[1] = {} t[1].x = 2 table.insert(t, 1) return t"),
+        ("local prefix = 'a' .. 'b'", "return prefix .. keys[1]"),
+        ("local limit, call = 10 * 2, redis.call", "return call('GET', keys[1]) or limit"),
+        ("local max = tonumber('5') local n n = 7", "return max + n"),
+        ("local names = {'a', 'b', c = 1}", "for i, name in ipairs(names) do keys[i] = name end"),
+        ("local names = {} names.a = 1 names[2] = 'x'", "return names.a .. #names .. names[2]"),
+        ("local insert = table.insert", "local t = {} insert(t, 1) return t"),
+        ("local t = {1}", "if t == nil or not t then return type(t) end return unpack(t)"),
+        ("local function add(t, v) t[#t + 1] = v end", "local t = {} add(t, 1) return t"),
+        ("local M = {} function M.add(t) t[1] = 1 return t end", "return M.add({})"),
+        (
+            "local function split(s) local t = {} for w in s:gmatch('%a') do t[#t + 1] = w end \
+             return t end",
+            "return split(keys[1])",
+        ),
+        ("", "local n = 0 local function inc() n = n + 1 end inc() return n"),
+        ("", "local n = {} table.sort(keys, function(a, b) n[a] = b return a < b end) return n"),
+        (
+            "local function each(t, f) for _, v in ipairs(t) do f(v) end end",
+            "local sum = 0 each(keys, function(v) sum = sum + v end) return sum",
+        ),
+    ] {
+        let source = format!("{load} redis.register_function('f', function(keys) {body} end)");
+        assert!(!keeps_state(&source), "{source}");
+    }
+}

@@ -159,18 +159,27 @@ impl<'t> Walker<'_, 't> {
         }
     }
 
-    /// An expression whose value goes anywhere.
+    /// An expression whose value goes anywhere. The left side, which may be long, is gone down in a
+    /// loop.
     fn expr(&mut self, expr: &'t Expr) {
-        if self.meter.step().is_err() {
-            return;
+        let mut next = Some(expr);
+        while let Some(expr) = next {
+            if self.meter.step().is_err() {
+                return;
+            }
+            let expr = stripped(expr);
+            if self.proofs.is(Kind::KeysTable, expr) {
+                return self.wide(Wide::KeysEscape);
+            }
+            if self.proofs.is(Kind::Redis, expr) || self.proofs.is(Kind::Command, expr) {
+                return self.wide(Wide::RedisEscapes);
+            }
+            next = self.all_but_left(expr);
         }
-        let expr = stripped(expr);
-        if self.proofs.is(Kind::KeysTable, expr) {
-            return self.wide(Wide::KeysEscape);
-        }
-        if self.proofs.is(Kind::Redis, expr) || self.proofs.is(Kind::Command, expr) {
-            return self.wide(Wide::RedisEscapes);
-        }
+    }
+
+    /// Visits an expression without its left side, and gives that if it is to be visited, too.
+    fn all_but_left(&mut self, expr: &'t Expr) -> Option<&'t Expr> {
         match expr {
             Expr::Function(function) => self.function(function),
             Expr::Global { name, .. } => match name.as_ref() {
@@ -179,31 +188,30 @@ impl<'t> Walker<'_, 't> {
                 _ => {}
             },
             Expr::Index(index) => {
+                self.expr(&index.key);
                 if self.proofs.is(Kind::Redis, &index.object) {
                     if !matches!(index.key, Expr::Str(_)) {
                         self.wide(Wide::RedisIndexed);
                     }
                 } else if !self.proofs.is(Kind::KeysTable, &index.object) {
-                    self.expr(&index.object);
+                    return Some(&index.object);
                 }
-                self.expr(&index.key);
             }
-            Expr::Call(call) => self.call(call),
+            Expr::Call(call) => return self.call(call),
             Expr::Arith(binary) => {
-                self.expr(&binary.left);
                 self.expr(&binary.right);
+                return Some(&binary.left);
             }
             Expr::Compare(binary) => {
-                for side in [&binary.left, &binary.right] {
-                    if !self.proofs.is(Kind::KeysTable, side) {
-                        self.expr(side);
-                    }
+                if !self.proofs.is(Kind::KeysTable, &binary.right) {
+                    self.expr(&binary.right);
                 }
+                return Some(&binary.left).filter(|left| !self.proofs.is(Kind::KeysTable, left));
             }
             Expr::Concat { parts, .. } => self.exprs(parts),
             Expr::And(pair) | Expr::Or(pair) => {
-                self.expr(&pair.0);
                 self.expr(&pair.1);
+                return Some(&pair.0);
             }
             Expr::Unary { kind, operand, .. } => {
                 let is_length = *kind == Unary::Len && self.proofs.is(Kind::KeysTable, operand);
@@ -221,13 +229,14 @@ impl<'t> Walker<'_, 't> {
             | Expr::Vararg { .. }
             | Expr::Local { .. } => {}
         }
+        None
     }
 
     fn table(&mut self, table: &'t Table) {
         for item in &table.items {
             match item {
                 Item::Element(value) => self.expr(value),
-                Item::Field(key, value) => {
+                Item::Field(key, value, _) => {
                     self.expr(key);
                     self.expr(value);
                 }
@@ -235,29 +244,36 @@ impl<'t> Walker<'_, 't> {
         }
     }
 
-    fn call(&mut self, call: &'t Call) {
+    /// Visits a call; the function, unless nothing is to be learned from it.
+    fn call(&mut self, call: &'t Call) -> Option<&'t Expr> {
+        let args = call.args.as_slice();
         if call.method.is_none() && self.proofs.is(Kind::Command, &call.function) {
-            self.command(call.line, &call.args);
-            return self.exprs(&call.args);
+            self.command(call.line, args);
+            self.exprs(args);
+            return None;
         }
-        let first_is_command =
-            call.args.first().is_some_and(|first| self.proofs.is(Kind::Command, first));
-        if first_is_command && is_global_call(call, &["pcall"]) {
-            self.command(call.line, &call.args[1..]);
-            return self.exprs(&call.args[1..]);
+        if let Some((first, rest)) = args.split_first()
+            && self.proofs.is(Kind::Command, first)
+            && is_global_call(call, &["pcall"])
+        {
+            self.command(call.line, rest);
+            self.exprs(rest);
+            return None;
         }
-        if self.is_reader(call) {
-            let skipped = call.args.first().is_some_and(|e| self.proofs.is(Kind::KeysTable, e));
-            return self.exprs(&call.args[usize::from(skipped)..]);
+        if is_global_call(call, READERS) || is_library_reader(call) {
+            let skipped = args.first().is_some_and(|e| self.proofs.is(Kind::KeysTable, e));
+            self.exprs(&args[usize::from(skipped)..]);
+            return None;
         }
         if let Expr::Local { id, .. } = &call.function
             && let Some(number) = self.facts.function_named(*id)
             && call.method.is_none()
         {
-            return self.call_by_name(call, number);
+            self.call_by_name(call, number);
+            return None;
         }
-        self.expr(&call.function);
-        self.exprs(&call.args);
+        self.exprs(args);
+        Some(&call.function)
     }
 
     /// A call of a function that is only called by name: its parameters are in sight.
@@ -270,21 +286,6 @@ impl<'t> Walker<'_, 't> {
                 self.expr(value);
             }
         }
-    }
-
-    fn is_reader(&self, call: &Call) -> bool {
-        if is_global_call(call, READERS) {
-            return true;
-        }
-        let Expr::Index(index) = &call.function else { return false };
-        let (Expr::Global { name: library, .. }, Expr::Str(name)) = (&index.object, &index.key)
-        else {
-            return false;
-        };
-        call.method.is_none()
-            && LIBRARY_READERS.iter().any(|(known_library, known)| {
-                known_library.as_bytes() == library.as_ref() && known.as_bytes() == name.as_ref()
-            })
     }
 
     fn command(&mut self, line: u32, args: &[Expr]) {
@@ -314,4 +315,16 @@ impl<'t> Walker<'_, 't> {
             _ => Argument::Unknown,
         }
     }
+}
+
+/// Whether a function of a library is called that reads a table and keeps nothing of it.
+pub(super) fn is_library_reader(call: &Call) -> bool {
+    let Expr::Index(index) = &call.function else { return false };
+    let (Expr::Global { name: library, .. }, Expr::Str(name)) = (&index.object, &index.key) else {
+        return false;
+    };
+    call.method.is_none()
+        && LIBRARY_READERS.iter().any(|(known_library, known)| {
+            known_library.as_bytes() == library.as_ref() && known.as_bytes() == name.as_ref()
+        })
 }

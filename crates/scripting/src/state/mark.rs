@@ -235,7 +235,7 @@ impl Marker {
         match todo {
             Todo::Table(handle) => {
                 let Some(table) = heap.tables.find(handle.index()) else { return };
-                if let Some(meta) = table.meta {
+                if let Some(meta) = table.meta() {
                     self.value(Value::Table(meta));
                     let weakness = self.weakness(heap, meta);
                     if weakness.keys || weakness.values {

@@ -3,7 +3,7 @@
 use super::error::SyntaxError;
 use super::parser::Parser;
 use super::token::Token;
-use super::tree::{Arith, Binary, Call, Expr, Index, Item, Relation, Table, Unary};
+use super::tree::{Arith, Binary, Call, Expr, Index, Item, Pair, Relation, Table, Unary};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Infix {
@@ -41,19 +41,14 @@ fn infix(token: &Token) -> Option<(Infix, u8, u8)> {
 
 impl Parser<'_> {
     pub(super) fn expr(&mut self) -> Result<Expr, SyntaxError> {
-        let expr = self.sub_expr(0)?;
-        self.tree_levels_max = self.tree_levels_max.max(self.tree_levels);
-        Ok(expr)
+        self.sub_expr(0)
     }
 
     pub(super) fn expr_list(&mut self) -> Result<Vec<Expr>, SyntaxError> {
         let mut list = vec![self.expr()?];
-        let mut levels = self.tree_levels;
         while self.accept(&Token::Char(b','))? {
             list.push(self.expr()?);
-            levels = levels.max(self.tree_levels);
         }
-        self.tree_levels = levels;
         Ok(list)
     }
 
@@ -69,7 +64,6 @@ impl Parser<'_> {
             Some(kind) => {
                 self.advance()?;
                 let operand = self.sub_expr(UNARY_PRIORITY)?;
-                self.made(self.tree_levels + 1)?;
                 prefixed(kind, operand, self.last_line)
             }
             None => self.simple_expr()?,
@@ -78,10 +72,8 @@ impl Parser<'_> {
             if left_priority <= limit {
                 break;
             }
-            let left_levels = self.tree_levels;
             self.advance()?;
             let right = self.sub_expr(right_priority)?;
-            self.made(left_levels.max(self.tree_levels) + 1)?;
             left = joined(operator, left, right, self.last_line);
         }
         self.levels -= 1;
@@ -110,7 +102,6 @@ impl Parser<'_> {
             }
             _ => return self.primary_expr(),
         };
-        self.tree_levels = 1;
         self.advance()?;
         Ok(expr)
     }
@@ -119,7 +110,6 @@ impl Parser<'_> {
         match self.token.clone() {
             Token::Name(name) => {
                 self.advance()?;
-                self.tree_levels = 1;
                 self.variable(name)
             }
             Token::Char(b'(') => {
@@ -127,7 +117,6 @@ impl Parser<'_> {
                 self.advance()?;
                 let inner = self.expr()?;
                 self.expect_close(&Token::Char(b')'), &Token::Char(b'('), line)?;
-                self.made(self.tree_levels + 1)?;
                 let is_literal = matches!(
                     inner,
                     Expr::Nil | Expr::True | Expr::False | Expr::Number(_) | Expr::Str(_)
@@ -142,7 +131,6 @@ impl Parser<'_> {
     pub(super) fn primary_expr(&mut self) -> Result<Expr, SyntaxError> {
         let mut expr = self.prefix_expr()?;
         loop {
-            let levels = self.tree_levels;
             expr = match self.token {
                 Token::Char(b'.') => {
                     self.advance()?;
@@ -161,7 +149,6 @@ impl Parser<'_> {
                 Token::Char(b'(' | b'{') | Token::Str(_) => self.call(expr, None)?,
                 _ => return Ok(expr),
             };
-            self.made(levels.max(self.tree_levels) + 1)?;
         }
     }
 
@@ -185,7 +172,6 @@ impl Parser<'_> {
                     return Err(self.error(text));
                 }
                 self.advance()?;
-                self.tree_levels = 0;
                 let args = match self.token {
                     Token::Char(b')') => Vec::new(),
                     _ => self.expr_list()?,
@@ -207,30 +193,26 @@ impl Parser<'_> {
         let line = self.lexer.line;
         self.expect(&Token::Char(b'{'))?;
         let mut items = Vec::new();
-        let mut levels = 0;
         while self.token != Token::Char(b'}') {
             let item = match self.token.clone() {
                 Token::Name(name) if *self.look_ahead()? == Token::Char(b'=') => {
                     self.advance()?;
                     self.advance()?;
-                    Item::Field(Expr::Str(name), self.expr()?)
+                    Item::Field(Expr::Str(name), self.expr()?, self.last_line)
                 }
                 Token::Char(b'[') => {
                     let key = self.bracketed()?;
-                    levels = levels.max(self.tree_levels);
                     self.expect(&Token::Char(b'='))?;
-                    Item::Field(key, self.expr()?)
+                    Item::Field(key, self.expr()?, self.last_line)
                 }
                 _ => Item::Element(self.expr()?),
             };
             items.push(item);
-            levels = levels.max(self.tree_levels);
             if !self.accept(&Token::Char(b','))? && !self.accept(&Token::Char(b';'))? {
                 break;
             }
         }
         self.expect_close(&Token::Char(b'}'), &Token::Char(b'{'), line)?;
-        self.made(levels + 1)?;
         Ok(Expr::Table(Box::new(Table { items, line: self.last_line })))
     }
 }
@@ -260,8 +242,8 @@ fn joined(operator: Infix, left: Expr, right: Expr, line: u32) -> Expr {
             }
             right => Expr::Concat { parts: vec![left, right], line },
         },
-        Infix::And => Expr::And(Box::new((left, right))),
-        Infix::Or => Expr::Or(Box::new((left, right))),
+        Infix::And => Expr::And(Box::new(Pair(left, right))),
+        Infix::Or => Expr::Or(Box::new(Pair(left, right))),
     }
 }
 

@@ -5,7 +5,7 @@ use super::lexer::{Lexer, shown_name};
 use super::scope::Scopes;
 use super::token::Token;
 use super::tree::{Expr, Function, Index, LocalId, NumericFor, Stat, StatKind, Tree};
-use crate::limits::{CHUNK_NAME_BYTES_MAX, SYNTAX_LEVELS_MAX, TREE_LEVELS_MAX};
+use crate::limits::{CHUNK_NAME_BYTES_MAX, SYNTAX_LEVELS_MAX};
 use crate::meter::Meter;
 use std::sync::Arc;
 
@@ -17,10 +17,6 @@ pub(crate) struct Parser<'s> {
     pub(super) last_line: u32,
     /// Blocks and expressions that the parser is inside of.
     pub(super) levels: usize,
-    /// Levels of the expression that was parsed last.
-    pub(super) tree_levels: usize,
-    /// The most levels among the parts of the statement that is being parsed.
-    pub(super) tree_levels_max: usize,
     pub(super) scopes: Scopes,
 }
 
@@ -32,8 +28,6 @@ pub(crate) fn parse(source: &[u8], name: &[u8], meter: &Meter<'_>) -> Result<Tre
         ahead: None,
         last_line: 1,
         levels: 0,
-        tree_levels: 0,
-        tree_levels_max: 0,
         scopes: Scopes::default(),
     };
     parser.token = parser.lexer.next()?;
@@ -86,15 +80,6 @@ impl Parser<'_> {
     pub(super) fn deeper(&mut self) -> Result<(), SyntaxError> {
         self.levels += 1;
         if self.levels > SYNTAX_LEVELS_MAX {
-            return Err(self.lexer.error("chunk has too many syntax levels", None));
-        }
-        Ok(())
-    }
-
-    /// A tree of so many levels was made.
-    pub(super) fn made(&mut self, levels: usize) -> Result<(), SyntaxError> {
-        self.tree_levels = levels;
-        if levels > TREE_LEVELS_MAX {
             return Err(self.lexer.error("chunk has too many syntax levels", None));
         }
         Ok(())
@@ -165,10 +150,8 @@ impl Parser<'_> {
         let mut stats = Vec::new();
         let mut is_last = false;
         while !is_last && !self.is_block_end() {
-            let outer_max = std::mem::take(&mut self.tree_levels_max);
             let function_line = (self.token == Token::Function).then_some(self.lexer.line);
             let kind = self.statement()?;
-            self.tree_levels_max = outer_max.max(self.tree_levels_max + 1);
             is_last = matches!(kind, StatKind::Return(_) | StatKind::Break);
             stats.push(Stat { kind, line: function_line.unwrap_or(self.last_line) });
             self.accept(&Token::Char(b';'))?;
@@ -319,16 +302,13 @@ impl Parser<'_> {
         self.advance()?;
         let name = self.expect_name()?;
         let mut target = self.variable(name)?;
-        self.tree_levels = 1;
         let mut is_method = false;
         while !is_method && matches!(self.token, Token::Char(b'.' | b':')) {
             is_method = self.token == Token::Char(b':');
             self.advance()?;
             let key = Expr::Str(self.expect_name()?);
             target = Expr::Index(Box::new(Index { object: target, key, line: self.last_line }));
-            self.made(self.tree_levels + 1)?;
         }
-        self.tree_levels_max = self.tree_levels_max.max(self.tree_levels);
         self.assigned(&target);
         let function = self.function_body(is_method, line)?;
         let values = vec![Expr::Function(Box::new(function))];
@@ -372,7 +352,6 @@ impl Parser<'_> {
 
     fn expr_statement(&mut self) -> Result<StatKind, SyntaxError> {
         let first = self.primary_expr()?;
-        self.tree_levels_max = self.tree_levels_max.max(self.tree_levels);
         if matches!(first, Expr::Call(_)) {
             return Ok(StatKind::Call(first));
         }
@@ -389,8 +368,7 @@ impl Parser<'_> {
                 break;
             }
             targets.push(self.primary_expr()?);
-            self.tree_levels_max = self.tree_levels_max.max(self.tree_levels);
-            if self.levels + targets.len() > SYNTAX_LEVELS_MAX {
+            if self.levels + targets.len() > SYNTAX_LEVELS_MAX + 1 {
                 let limit = SYNTAX_LEVELS_MAX - self.levels;
                 return Err(self.limit_error(limit, "variables in assignment", None));
             }
@@ -431,11 +409,7 @@ impl Parser<'_> {
         }
         self.scopes.current().is_vararg = is_vararg;
         self.expect(&Token::Char(b')'))?;
-        let outer_max = std::mem::take(&mut self.tree_levels_max);
         let body = self.block()?;
-        let inner_max = std::mem::replace(&mut self.tree_levels_max, outer_max);
-        self.made(inner_max + 1)?;
-        self.tree_levels_max = outer_max.max(inner_max + 1);
         let end_line = self.lexer.line;
         self.expect_close(&Token::End, &Token::Function, line)?;
         let open = self.scopes.leave_function();

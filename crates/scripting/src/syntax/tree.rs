@@ -60,8 +60,9 @@ pub(crate) enum Unary {
     Len,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) enum Expr {
+    #[default]
     Nil,
     True,
     False,
@@ -88,8 +89,8 @@ pub(crate) enum Expr {
         parts: Vec<Expr>,
         line: u32,
     },
-    And(Box<(Expr, Expr)>),
-    Or(Box<(Expr, Expr)>),
+    And(Box<Pair>),
+    Or(Box<Pair>),
     Unary {
         kind: Unary,
         operand: Box<Expr>,
@@ -99,6 +100,75 @@ pub(crate) enum Expr {
     /// In parentheses: one value.
     Paren(Box<Expr>),
 }
+
+/// Expressions are nested no deeper than the parser follows, except to the left: `a + b + c`,
+/// `a.b.c` and `f()()` are as long as the source makes them. Whoever goes down the left side does
+/// so in a loop.
+impl Expr {
+    /// The left side of an operator, an index or a call.
+    pub(crate) fn left(&self) -> Option<&Expr> {
+        match self {
+            Expr::Index(index) => Some(&index.object),
+            Expr::Call(call) => Some(&call.function),
+            Expr::Arith(binary) => Some(&binary.left),
+            Expr::Compare(binary) => Some(&binary.left),
+            Expr::And(pair) | Expr::Or(pair) => Some(&pair.0),
+            _ => None,
+        }
+    }
+
+    fn left_mut(&mut self) -> Option<&mut Expr> {
+        match self {
+            Expr::Index(index) => Some(&mut index.object),
+            Expr::Call(call) => Some(&mut call.function),
+            Expr::Arith(binary) => Some(&mut binary.left),
+            Expr::Compare(binary) => Some(&mut binary.left),
+            Expr::And(pair) | Expr::Or(pair) => Some(&mut pair.0),
+            _ => None,
+        }
+    }
+
+    /// Whether its left side has a left side again.
+    pub(crate) fn is_chain(&self) -> bool {
+        self.left().is_some_and(|left| left.left().is_some())
+    }
+}
+
+/// Drops all that stands to the left, one after the other.
+fn drop_left(expr: &mut Expr) {
+    let mut left = std::mem::take(expr);
+    while let Some(inner) = left.left_mut().map(std::mem::take) {
+        left = inner;
+    }
+}
+
+impl Drop for Index {
+    fn drop(&mut self) {
+        drop_left(&mut self.object);
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        drop_left(&mut self.function);
+    }
+}
+
+impl<K> Drop for Binary<K> {
+    fn drop(&mut self) {
+        drop_left(&mut self.left);
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        drop_left(&mut self.0);
+    }
+}
+
+/// The sides of `and` and `or`.
+#[derive(Debug)]
+pub(crate) struct Pair(pub(crate) Expr, pub(crate) Expr);
 
 #[derive(Debug)]
 pub(crate) struct Index {
@@ -127,7 +197,8 @@ pub(crate) struct Call {
 #[derive(Debug)]
 pub(crate) enum Item {
     Element(Expr),
-    Field(Expr, Expr),
+    /// With the line that its value ends in.
+    Field(Expr, Expr, u32),
 }
 
 #[derive(Debug)]

@@ -111,7 +111,7 @@ fn read_field(heap: &Heap, object: Value, name: (StrRef, u32)) -> Option<Value> 
     let Value::Table(table) = object else { return None };
     let table = heap.tables.at(table.index());
     let value = table.at_name(&heap.strings, name);
-    (!value.is_nil() || table.meta.is_none()).then_some(value)
+    (!value.is_nil() || table.meta().is_none()).then_some(value)
 }
 
 #[inline(never)]
@@ -119,7 +119,7 @@ fn read_index(heap: &Heap, object: Value, key: Value) -> Option<Value> {
     let Value::Table(table) = object else { return None };
     let table = heap.tables.at(table.index());
     let value = table.get(&heap.strings, key);
-    (!value.is_nil() || table.meta.is_none()).then_some(value)
+    (!value.is_nil() || table.meta().is_none()).then_some(value)
 }
 
 /// Overwrites an entry that is there; anything else is not plain.
@@ -146,7 +146,7 @@ fn write_index(heap: &mut Heap, object: Value, key: Value, value: Value) -> bool
         return false;
     }
     let object = heap.tables.at_mut(table.index());
-    let has_meta = object.meta.is_some();
+    let has_meta = object.meta().is_some();
     match object.array_slot(number) {
         Some(slot) if !has_meta || !slot.is_nil() => {
             *slot = value;

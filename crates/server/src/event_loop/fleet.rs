@@ -243,3 +243,6 @@ impl<S: Service> Fleet<S> {
         pool.idle > 0 || pool.threads < self.loops.len() + SPARE_THREADS_MAX
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! From a library's source to its functions.
 
-use super::{Function, Library};
+use super::{Function, Library, OwnInterpreter};
 use crate::error::Refusal;
 use crate::scripting::api::Api;
 use crate::scripting::cache::RunStats;
@@ -49,9 +49,14 @@ pub fn parse(source: &[u8], compiling: &Compiling) -> Result<Library, Refusal> {
         let is_wide = !narrow.get(number as usize).copied().unwrap_or(false);
         Function { is_wide, ..function }
     };
+    let number = Library::next_number();
+    let own = chunk.keys_use().keeps_state().then(|| {
+        lua.add_library(number, registered.iter().map(|function| function.root).collect());
+        let shard = node.keyspace.place(&name).shard as usize;
+        OwnInterpreter::new(shard, lua)
+    });
     let functions = registered.into_iter().map(with_reach).collect();
-    let (number, source) = (Library::next_number(), source.to_vec());
-    Ok(Library { name, source, chunk, functions, number })
+    Ok(Library { name, source: source.to_vec(), chunk, functions, number, own })
 }
 
 /// The name that a library's first line gives it.

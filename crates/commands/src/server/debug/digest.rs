@@ -1,124 +1,137 @@
-//! A signature of data that does not depend on the order in which it is looked at.
+//! DEBUG DIGEST and DEBUG DIGEST-VALUE: the same signature of the same data as Redis and Valkey
+//! compute, so that their data can be compared with ours.
+//!
+//! Two steps make it up. `mix` depends on the order of what it is given, `add` does not: the first
+//! is for what has an order, the second for members, fields and keys.
 
-use russet_base::hash::KeyHasher;
+use russet_base::float::format_shortest;
 use russet_engine::store::raw::table::{EntryRef, View};
-use russet_engine::types::hash::{self, HashRef};
+use russet_engine::types::hash;
 use russet_engine::types::list::{Element, ListRef};
-use russet_engine::types::set::{self, SetRef};
+use russet_engine::types::set;
 use russet_engine::types::stream::{self as streams, IdRange, Order};
 use russet_engine::types::string;
 use russet_engine::types::zset::{Direction, ZsetRef};
 use russet_engine::value::{Object, PackedTag, Type, type_of};
+use sha1::{Digest as _, Sha1};
 use std::ops::ControlFlow;
 
-const SEEDS: [u64; 3] = [0x5275_7373_6574, 0x6469_6765_7374, 0x7369_676e];
-
-/// 160 bits. Signatures of parts are added up by exclusive or.
+/// A SHA-1, or several that were added up.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Signature([u64; 3]);
+pub(super) struct Digest([u8; 20]);
 
-impl Signature {
-    /// Of a value and the moment of its expiry, without its key.
+impl Digest {
+    /// Of a value, and of whether it expires.
     pub(super) fn of_value(entry: &EntryRef<'_, Object>) -> Self {
-        let mut bytes = type_of(entry).name().as_bytes().to_vec();
-        if let Some(at) = entry.expiry() {
-            part(&mut bytes, &at.to_le_bytes());
-        }
+        let mut digest = Digest::default();
+        digest.mix_value(entry);
+        digest
+    }
+
+    /// A database that holds something comes next.
+    pub(super) fn mix_database(&mut self, db: usize) {
+        self.mix(&(db as u32).to_be_bytes());
+    }
+
+    /// Adds a key with its value.
+    pub(super) fn add_entry(&mut self, entry: &EntryRef<'_, Object>) {
+        let mut own = Digest::default();
+        own.mix(entry.key());
+        own.mix_value(entry);
+        self.add(&own.0);
+    }
+
+    fn mix_value(&mut self, entry: &EntryRef<'_, Object>) {
+        let found = type_of(entry);
+        self.mix(&type_number(found).to_be_bytes());
         match entry.value() {
             View::Packed(tag, packed) if PackedTag::from_u8(tag) == PackedTag::List => {
-                list(&mut bytes, ListRef::of_bytes(packed));
+                self.mix_list(ListRef::of_bytes(packed));
             }
-            View::Object(Object::List(large)) => list(&mut bytes, ListRef::Large(large)),
+            View::Object(Object::List(large)) => self.mix_list(ListRef::Large(large)),
             View::Object(Object::Bloom(bloom)) => {
-                bloom.layer_bytes().for_each(|layer| part(&mut bytes, layer));
+                bloom.layer_bytes().for_each(|layer| self.mix(layer));
             }
             View::Packed(tag, packed) if PackedTag::from_u8(tag) == PackedTag::Zset => {
-                zset(&mut bytes, ZsetRef::Packed(packed));
+                self.add_zset(ZsetRef::Packed(packed));
             }
-            View::Object(Object::Zset(large)) => zset(&mut bytes, ZsetRef::Large(large)),
-            _ if type_of(entry) == Type::Stream => stream(&mut bytes, entry),
-            _ => {
-                if let Ok(hash) = hash::stored::hash(entry) {
-                    fields(&mut bytes, hash);
-                } else if let Ok(members) = set::stored::set(entry) {
-                    part(&mut bytes, &set_sum(members).0.map(u64::to_le_bytes).concat());
-                } else if let Ok(text) = string::text(entry) {
-                    text.with_bytes(|text| part(&mut bytes, text));
-                }
-            }
+            View::Object(Object::Zset(large)) => self.add_zset(ZsetRef::Large(large)),
+            _ if found == Type::Stream => self.mix_stream(entry),
+            _ => self.mix_other(entry),
         }
-        Self::of_bytes(&bytes)
+        if entry.expiry().is_some() {
+            self.add(b"!!expire!!");
+        }
     }
 
-    /// Of a key in a database, with its value.
-    pub(super) fn of_entry(db: usize, entry: &EntryRef<'_, Object>) -> Self {
-        let mut bytes = (db as u64).to_le_bytes().to_vec();
-        part(&mut bytes, entry.key());
-        Self::of_value(entry).0.iter().for_each(|word| part(&mut bytes, &word.to_le_bytes()));
-        Self::of_bytes(&bytes)
+    fn mix_other(&mut self, entry: &EntryRef<'_, Object>) {
+        if let Ok(hash) = hash::stored::hash(entry) {
+            hash.for_each(|field| {
+                let mut own = Digest::default();
+                field.name.with_bytes(|name| own.mix(name));
+                field.value.with_bytes(|value| own.mix(value));
+                self.add(&own.0);
+            });
+        } else if let Ok(members) = set::stored::set(entry) {
+            members.for_each(&mut |member| member.with_bytes(|text| self.add(text)));
+        } else if let Ok(text) = string::text(entry) {
+            text.with_bytes(|text| self.mix(text));
+        }
     }
 
-    fn of_bytes(bytes: &[u8]) -> Self {
-        Signature(SEEDS.map(|seed| KeyHasher::with_seed(seed).hash(bytes)))
+    fn mix_list(&mut self, list: ListRef<'_>) {
+        list.for_each_in(0..list.len(), |element: Element<'_>| {
+            element.with_bytes(|text| self.mix(text));
+        });
     }
 
-    pub(super) fn add(&mut self, other: Signature) {
-        self.0.iter_mut().zip(other.0).for_each(|(sum, word)| *sum ^= word);
+    fn add_zset(&mut self, zset: ZsetRef<'_>) {
+        zset.for_each(0..zset.len(), Direction::Forward, |pair| {
+            let mut own = Digest::default();
+            pair.member.with_bytes(|text| own.mix(text));
+            let mut score = Vec::new();
+            format_shortest(pair.score, &mut score);
+            own.mix(&score);
+            self.add(&own.0);
+        });
+    }
+
+    fn mix_stream(&mut self, entry: &EntryRef<'_, Object>) {
+        let Ok(stream) = streams::stored::stream(entry) else { return };
+        stream.visit(IdRange::ALL, Order::Forward, |entry| {
+            self.mix(format!("{}.{}", entry.id.ms, entry.id.seq).as_bytes());
+            entry.for_each_field(|name, value| {
+                name.with_bytes(|text| self.mix(text));
+                value.with_bytes(|text| self.mix(text));
+            });
+            ControlFlow::Continue(())
+        });
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        let hash = Sha1::digest(bytes);
+        self.0.iter_mut().zip(hash).for_each(|(sum, byte)| *sum ^= byte);
+    }
+
+    fn mix(&mut self, bytes: &[u8]) {
+        self.add(bytes);
+        self.0 = Sha1::digest(self.0).into();
     }
 
     pub(super) fn hex(self) -> String {
-        let [first, second, third] = self.0;
-        format!("{first:016x}{second:016x}{:08x}", third as u32)
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
-/// Its length first, so that two parts can't be taken for two others.
-fn part(bytes: &mut Vec<u8>, content: &[u8]) {
-    bytes.extend_from_slice(&(content.len() as u64).to_le_bytes());
-    bytes.extend_from_slice(content);
-}
-
-/// Fields have no order: their signatures are added up.
-fn fields(bytes: &mut Vec<u8>, hash: HashRef<'_>) {
-    let mut sum = Signature::default();
-    hash.for_each(|field| {
-        let mut one = Vec::new();
-        field.name.with_bytes(|name| part(&mut one, name));
-        field.value.with_bytes(|value| part(&mut one, value));
-        field.deadline_ms.into_iter().for_each(|at_ms| part(&mut one, &at_ms.to_le_bytes()));
-        sum.add(Signature::of_bytes(&one));
-    });
-    sum.0.iter().for_each(|word| part(bytes, &word.to_le_bytes()));
-}
-
-fn stream(bytes: &mut Vec<u8>, entry: &EntryRef<'_, Object>) {
-    let Ok(stream) = streams::stored::stream(entry) else { return };
-    stream.visit(IdRange::ALL, Order::Forward, |entry| {
-        part(bytes, entry.id.text().as_bytes());
-        entry.for_each_field(|name, value| {
-            name.with_bytes(|text| part(bytes, text));
-            value.with_bytes(|text| part(bytes, text));
-        });
-        ControlFlow::Continue(())
-    });
-}
-
-fn list(bytes: &mut Vec<u8>, list: ListRef<'_>) {
-    list.for_each_in(0..list.len(), |element: Element<'_>| {
-        element.with_bytes(|text| part(bytes, text));
-    });
-}
-
-fn zset(bytes: &mut Vec<u8>, zset: ZsetRef<'_>) {
-    zset.for_each(0..zset.len(), Direction::Forward, |pair| {
-        pair.member.with_bytes(|text| part(bytes, text));
-        part(bytes, &(pair.score + 0.0).to_le_bytes());
-    });
-}
-
-/// The members have no order, so their signatures are added up.
-fn set_sum(set: SetRef<'_>) -> Signature {
-    let mut sum = Signature::default();
-    set.for_each(&mut |member| sum.add(member.with_bytes(Signature::of_bytes)));
-    sum
+/// What Redis numbers its types by. A Bloom filter is a module's type there.
+fn type_number(of: Type) -> u32 {
+    match of {
+        Type::String => 0,
+        Type::List => 1,
+        Type::Set => 2,
+        Type::Zset => 3,
+        Type::Hash => 4,
+        Type::Bloom => 5,
+        Type::Stream => 6,
+    }
 }

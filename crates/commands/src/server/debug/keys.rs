@@ -1,6 +1,7 @@
 //! The subcommands of DEBUG that look at keys.
 
-use super::digest::Signature;
+use super::digest::Digest;
+use super::full;
 use super::unknown;
 use crate::config::Directive;
 use crate::ctx::{Ctx, DONE, Outcome};
@@ -23,6 +24,7 @@ pub(super) fn run(ctx: &mut Ctx, name: &[u8], args: Args) -> Outcome {
         (b"object", 3) => object(ctx, args.at(2), false),
         (b"object", 4) if args.at(3).eq_ignore_ascii_case(b"fast") => object(ctx, args.at(2), true),
         (b"digest", 2) => digest(ctx),
+        (b"digest", 3..=4) if args.at(2).eq_ignore_ascii_case(b"full") => full::run(ctx, args),
         (b"digest-value", 3..) => digest_values(ctx, args.from(2)),
         (b"htstats", 3..=4) => table_stats(ctx, args.at(2)),
         (b"htstats-key", 3..=4) => {
@@ -109,17 +111,19 @@ fn set_len(set: SetRef<'_>) -> usize {
 }
 
 fn digest(ctx: &mut Ctx) -> Outcome {
-    let mut sum = Signature::default();
+    let mut digest = Digest::default();
     for db in 0..ctx.keys.keyspace().databases() {
         ctx.keys.in_db(db, |keys| {
-            for shard in keys.held().iter() {
+            let held: Vec<usize> = keys.held().iter().collect();
+            if held.iter().all(|shard| keys.shard(*shard).table(db).is_empty()) {
+                return;
+            }
+            digest.mix_database(db);
+            for shard in held {
                 keys.expire_fields_of(shard);
                 let mut cursor = Cursor::START;
                 loop {
-                    let mut add = |entry: EntryRef<'_, Object>| {
-                        sum.add(Signature::of_entry(db, &entry));
-                    };
-                    cursor = keys.scan(shard, cursor, &mut add);
+                    cursor = keys.scan(shard, cursor, &mut |entry| digest.add_entry(&entry));
                     if cursor.is_end() {
                         break;
                     }
@@ -127,14 +131,14 @@ fn digest(ctx: &mut Ctx) -> Outcome {
             }
         });
     }
-    ctx.reply.status(&sum.hex());
+    ctx.reply.status(&digest.hex());
     DONE
 }
 
 fn digest_values(ctx: &mut Ctx, keys: Args) -> Outcome {
     ctx.reply.array(keys.len());
     for key in keys.iter() {
-        let found = ctx.keys.peek(key).map(|entry| Signature::of_value(&entry));
+        let found = ctx.keys.peek(key).map(|entry| Digest::of_value(&entry));
         ctx.reply.status(&found.unwrap_or_default().hex());
     }
     DONE
@@ -219,6 +223,7 @@ fn populate(ctx: &mut Ctx, args: Args) -> Outcome {
         }
         ctx.keys.put_string(&key, &bytes, None);
         ctx.keys.changed(&key);
+        ctx.keys.record([b"SET", &*key, &*bytes]);
     }
     ctx.reply.ok();
     DONE

@@ -18,17 +18,13 @@ mod wait;
 
 pub use wait::Wait;
 
-use super::sync::{self, AtomicU8, Mutex, Ordering, spin_hint};
+use super::sync::{self, AtomicU8, Mutex, Ordering, SPINS_MAX, spin_hint};
 use crate::store::raw::prefetch::prefetch_to_write;
 use crate::store::shard_set::ShardSet;
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use wait::Reservations;
-
-/// How often a busy lock is looked at again before the caller queues. About two microseconds: an
-/// ordinary command is done by then, a slow one is not worth waiting for.
-const SPINS_MAX: u32 = 64;
 
 const HELD: u8 = 1;
 /// Somebody is in the queue: the holder must look there when it unlocks.

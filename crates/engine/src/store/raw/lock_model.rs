@@ -1,5 +1,8 @@
 //! The locking protocol under a model checker: `lock.rs`, compiled against primitives whose every
-//! step is scheduled by shuttle.
+//! step is scheduled by shuttle. Schedules are sequentially consistent here; what weaker memory
+//! orders allow is the business of `lock_orders.rs`.
+//!
+//! Each test also counts the situations that it is about, and fails if no schedule met them.
 
 mod sync {
     use shuttle::rand::Rng;
@@ -9,6 +12,9 @@ mod sync {
     pub(super) fn spin_hint() {
         shuttle::thread::yield_now();
     }
+
+    /// Few, so that waiting is common.
+    pub(super) const SPINS_MAX: u32 = 2;
 
     #[derive(Clone, Copy)]
     pub(super) struct Moment;
@@ -32,8 +38,68 @@ use crate::store::shard_set::ShardSet;
 use lock::{Locks, Wait, Wake};
 use shuttle::sync::{Condvar, Mutex};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const SCHEDULES: usize = 2_000;
+
+/// How often all schedules of a test came to what it is about. Outside the model: counting is no
+/// step of a schedule.
+#[derive(Default)]
+struct Met {
+    /// A waiter was left in a queue.
+    queued: AtomicUsize,
+    /// A waiter reserved what it waits for.
+    reserved: AtomicUsize,
+    /// Who had reserved got all its shards: the hand-over.
+    handed_over: AtomicUsize,
+    /// Reservations of several waiters stood side by side.
+    side_by_side: AtomicUsize,
+    /// Who had reserved left without having had its turn.
+    given_up: AtomicUsize,
+}
+
+impl Met {
+    fn count(counter: &AtomicUsize, is_met: bool) {
+        counter.fetch_add(usize::from(is_met), Ordering::Relaxed);
+    }
+
+    /// Polls, and counts what that came to.
+    fn poll<'a>(
+        &self,
+        wait: &mut Wait<u64>,
+        locks: &'a Locks<u64>,
+        (wanted, may_reserve): (&ShardSet, bool),
+    ) -> Option<lock::Locked<'a, u64>> {
+        let had_reserved = wait.has_reserved();
+        let locked = wait.poll(locks, wanted, may_reserve);
+        assert!(may_reserve || !wait.has_reserved(), "reserved though it may not");
+        let (has_reserved, is_locked) = (wait.has_reserved(), locked.is_some());
+        Met::count(&self.queued, !is_locked && !has_reserved);
+        Met::count(&self.reserved, has_reserved && !had_reserved);
+        Met::count(&self.handed_over, is_locked && had_reserved && may_reserve);
+        Met::count(&self.side_by_side, has_reserved && wait.reservations() > 1);
+        locked
+    }
+
+    fn leave(&self, wait: Wait<u64>) {
+        Met::count(&self.given_up, wait.has_reserved());
+    }
+
+    /// Fails if one of these was never met.
+    fn require(&self, situations: &[(&str, &AtomicUsize)]) {
+        for (name, counter) in situations {
+            assert!(counter.load(Ordering::Relaxed) > 0, "no schedule met this: {name}");
+        }
+    }
+}
+
+/// Runs a test under many schedules, and gives it what to count with.
+fn check(schedules: usize, test: impl Fn(&Arc<Met>) + Send + Sync + 'static) -> Arc<Met> {
+    let met = Arc::new(Met::default());
+    let counted = met.clone();
+    shuttle::check_random(move || test(&counted), schedules);
+    met
+}
 
 /// Wakes a thread that waits in [`Bell::await_ring`].
 #[derive(Default)]
@@ -60,6 +126,7 @@ impl Wake for Bell {
 }
 
 fn with_locked(
+    met: &Met,
     locks: &Arc<Locks<u64>>,
     wanted: ShardSet,
     action: impl FnOnce(&mut lock::Locked<u64>),
@@ -70,7 +137,7 @@ fn with_locked(
     let bell = Arc::new(Bell::default());
     let mut wait = Wait::new(locks.clone(), bell.clone());
     loop {
-        if let Some(mut locked) = wait.poll(locks, &wanted, true) {
+        if let Some(mut locked) = met.poll(&mut wait, locks, (&wanted, true)) {
             return action(&mut locked);
         }
         bell.await_ring();
@@ -87,163 +154,192 @@ fn set(indexes: &[usize]) -> ShardSet {
 /// (shuttle reports one) and no lost wake-up (that would be one too).
 #[test]
 fn moves_between_shards_are_atomic_and_end() {
-    shuttle::check_random(
-        || {
-            let locks = Arc::new(Locks::new([10u64, 10, 10]));
-            let threads: Vec<_> = [[0, 1], [1, 2], [2, 0]]
-                .into_iter()
-                .map(|[from, to]| {
-                    let locks = locks.clone();
-                    shuttle::thread::spawn(move || {
-                        for _ in 0..2 {
-                            with_locked(&locks, set(&[from, to]), |locked| {
-                                let (from, to) = locked.pair(from, to);
-                                *from -= 1;
-                                *to += 1;
-                            });
-                        }
-                    })
+    let met = check(SCHEDULES, |met| {
+        let locks = Arc::new(Locks::new([10u64, 10, 10]));
+        let threads: Vec<_> = [[0, 1], [1, 2], [2, 0]]
+            .into_iter()
+            .map(|[from, to]| {
+                let (met, locks) = (met.clone(), locks.clone());
+                shuttle::thread::spawn(move || {
+                    for _ in 0..2 {
+                        with_locked(&met, &locks, set(&[from, to]), |locked| {
+                            let (from, to) = locked.pair(from, to);
+                            *from -= 1;
+                            *to += 1;
+                        });
+                    }
                 })
-                .collect();
-            with_locked(&locks, set(&[0, 1, 2]), |locked| {
-                let sum: u64 = (0..3).map(|index| *locked.shard(index)).sum();
-                assert_eq!(sum, 30, "a reader saw a move half done");
-            });
-            threads.into_iter().for_each(|thread| thread.join().unwrap());
-            with_locked(&locks, set(&[0, 1, 2]), |locked| {
-                assert_eq!((0..3).map(|index| *locked.shard(index)).sum::<u64>(), 30);
-            });
-        },
-        SCHEDULES,
-    );
+            })
+            .collect();
+        with_locked(met, &locks, set(&[0, 1, 2]), |locked| {
+            let sum: u64 = (0..3).map(|index| *locked.shard(index)).sum();
+            assert_eq!(sum, 30, "a reader saw a move half done");
+        });
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        with_locked(met, &locks, set(&[0, 1, 2]), |locked| {
+            assert_eq!((0..3).map(|index| *locked.shard(index)).sum::<u64>(), 30);
+        });
+    });
+    met.require(&[
+        ("a wait in a queue", &met.queued),
+        ("a reservation", &met.reserved),
+        ("a hand-over", &met.handed_over),
+        ("several reservations", &met.side_by_side),
+    ]);
 }
 
 /// A waiter that gives up (its client hung up) leaves nothing locked and nobody asleep.
 #[test]
 fn a_waiter_that_leaves_strands_nobody() {
-    shuttle::check_random(
-        || {
-            let locks = Arc::new(Locks::new([0u64]));
-            let threads: Vec<_> = (0..3)
-                .map(|at| {
-                    let locks = locks.clone();
-                    shuttle::thread::spawn(move || {
-                        if at == 0 {
-                            let bell = Arc::new(Bell::default());
-                            let mut wait = Wait::new(locks.clone(), bell);
-                            drop(wait.poll(&locks, &set(&[0]), true));
-                            drop(wait);
-                            return;
-                        }
-                        for _ in 0..2 {
-                            with_locked(&locks, set(&[0]), |locked| *locked.shard(0) += 1);
-                        }
-                    })
+    let met = check(SCHEDULES, |met| {
+        let locks = Arc::new(Locks::new([0u64]));
+        let threads: Vec<_> = (0..3)
+            .map(|at| {
+                let (met, locks) = (met.clone(), locks.clone());
+                shuttle::thread::spawn(move || {
+                    if at == 0 {
+                        let mut wait = Wait::new(locks.clone(), Arc::new(Bell::default()));
+                        drop(met.poll(&mut wait, &locks, (&set(&[0]), true)));
+                        met.leave(wait);
+                        return;
+                    }
+                    for _ in 0..2 {
+                        with_locked(&met, &locks, set(&[0]), |locked| *locked.shard(0) += 1);
+                    }
                 })
-                .collect();
-            threads.into_iter().for_each(|thread| thread.join().unwrap());
-            with_locked(&locks, set(&[0]), |locked| assert_eq!(*locked.shard(0), 4));
-        },
-        SCHEDULES,
-    );
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        with_locked(met, &locks, set(&[0]), |locked| assert_eq!(*locked.shard(0), 4));
+    });
+    met.require(&[
+        ("a wait in a queue", &met.queued),
+        ("a hand-over", &met.handed_over),
+        ("a reservation given up", &met.given_up),
+    ]);
 }
 
 /// One that has reserved shards and gives up, or goes back to the queue because it may reserve no
 /// longer, leaves them to others.
 #[test]
 fn a_reservation_that_is_given_up_strands_nobody() {
-    shuttle::check_random(
-        || {
-            let locks = Arc::new(Locks::new([0u64, 0, 0]));
-            let threads: Vec<_> = (0..4)
-                .map(|at| {
-                    let locks = locks.clone();
-                    shuttle::thread::spawn(move || {
-                        let wanted = set(&[at % 3, (at + 1) % 3]);
-                        let bell = Arc::new(Bell::default());
-                        let mut wait = Wait::new(locks.clone(), bell.clone());
-                        if wait.poll(&locks, &wanted, true).is_some() || at == 0 {
-                            // It may have reserved, and leaves.
+    let met = check(SCHEDULES, |met| {
+        let locks = Arc::new(Locks::new([0u64, 0, 0]));
+        let threads: Vec<_> = (0..4)
+            .map(|at| {
+                let (met, locks) = (met.clone(), locks.clone());
+                shuttle::thread::spawn(move || {
+                    let wanted = set(&[at % 3, (at + 1) % 3]);
+                    let bell = Arc::new(Bell::default());
+                    let mut wait = Wait::new(locks.clone(), bell.clone());
+                    if met.poll(&mut wait, &locks, (&wanted, true)).is_some() || at == 0 {
+                        // It may have reserved, and leaves.
+                        return met.leave(wait);
+                    }
+                    loop {
+                        bell.await_ring();
+                        if met.poll(&mut wait, &locks, (&wanted, at != 1)).is_some() {
                             return;
                         }
-                        loop {
-                            bell.await_ring();
-                            if wait.poll(&locks, &wanted, at != 1).is_some() {
-                                return;
-                            }
-                        }
-                    })
+                    }
                 })
-                .collect();
-            for index in 0..3 {
-                with_locked(&locks, set(&[index]), |locked| *locked.shard(index) += 1);
-            }
-            threads.into_iter().for_each(|thread| thread.join().unwrap());
-            with_locked(&locks, set(&[0, 1, 2]), |locked| {
-                assert_eq!((0..3).map(|index| *locked.shard(index)).sum::<u64>(), 3);
-            });
-        },
-        SCHEDULES,
-    );
+            })
+            .collect();
+        for index in 0..3 {
+            with_locked(met, &locks, set(&[index]), |locked| *locked.shard(index) += 1);
+        }
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        with_locked(met, &locks, set(&[0, 1, 2]), |locked| {
+            assert_eq!((0..3).map(|index| *locked.shard(index)).sum::<u64>(), 3);
+        });
+    });
+    met.require(&[
+        ("a hand-over", &met.handed_over),
+        ("several reservations", &met.side_by_side),
+        ("a reservation given up", &met.given_up),
+    ]);
 }
 
 /// A call that needs other shards when it is tried again (its script was replaced, say) gives back
 /// what it had reserved before.
 #[test]
 fn a_wait_whose_shards_change_ends() {
-    shuttle::check_random(
-        || {
-            let locks = Arc::new(Locks::new([0u64, 0]));
-            let threads: Vec<_> = (0..3)
-                .map(|at| {
-                    let locks = locks.clone();
-                    shuttle::thread::spawn(move || {
-                        let bell = Arc::new(Bell::default());
-                        let mut wait = Wait::new(locks.clone(), bell.clone());
-                        let mut tries = at;
-                        loop {
-                            tries += 1;
-                            if wait.poll(&locks, &set(&[tries % 2]), true).is_some() {
-                                return;
-                            }
-                            bell.await_ring();
+    let met = check(SCHEDULES, |met| {
+        let locks = Arc::new(Locks::new([0u64, 0]));
+        let threads: Vec<_> = (0..3)
+            .map(|at| {
+                let (met, locks) = (met.clone(), locks.clone());
+                shuttle::thread::spawn(move || {
+                    let bell = Arc::new(Bell::default());
+                    let mut wait = Wait::new(locks.clone(), bell.clone());
+                    let mut tries = at;
+                    loop {
+                        tries += 1;
+                        if met.poll(&mut wait, &locks, (&set(&[tries % 2]), true)).is_some() {
+                            return;
                         }
-                    })
+                        bell.await_ring();
+                    }
                 })
-                .collect();
-            threads.into_iter().for_each(|thread| thread.join().unwrap());
-            with_locked(&locks, set(&[0, 1]), |locked| *locked.shard(0) += 1);
-        },
-        SCHEDULES,
-    );
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        with_locked(met, &locks, set(&[0, 1]), |locked| *locked.shard(0) += 1);
+    });
+    met.require(&[("a reservation", &met.reserved), ("a hand-over", &met.handed_over)]);
 }
 
 /// Whoever has reserved a shard gets it next, and nobody else takes one that is reserved.
 #[test]
 fn a_reserved_shard_is_for_the_one_who_reserved_it() {
-    shuttle::check_random(
-        || {
-            let locks = Arc::new(Locks::new([0u64, 0]));
-            let held = locks.try_lock(&set(&[1])).ok();
-            let mut wait = Wait::new(locks.clone(), Arc::new(Bell::default()));
-            // It grows old at some look.
-            for _ in 0..64 {
-                assert!(wait.poll(&locks, &set(&[0, 1]), true).is_none());
-            }
-            assert!(locks.try_lock(&set(&[0])).is_ok(), "what is not busy is not reserved");
-            drop(held);
-            assert_eq!(locks.try_lock(&set(&[1])).err(), Some(1));
-            assert!(locks.try_lock_now(1).is_none());
-            let mut later = Wait::new(locks.clone(), Arc::new(Bell::default()));
-            for _ in 0..64 {
-                assert!(later.poll(&locks, &set(&[1]), true).is_none(), "it is younger");
-            }
-            let locked = (0..64).find_map(|_| wait.poll(&locks, &set(&[0, 1]), true));
-            drop(locked.expect("its shards are free"));
-            assert_eq!(locks.try_lock(&set(&[1])).err(), Some(1), "the younger is next");
-            drop(later);
-            assert!(locks.try_lock(&set(&[0, 1])).is_ok());
-        },
-        100,
-    );
+    let met = check(100, |met| {
+        let locks = Arc::new(Locks::new([0u64, 0]));
+        let held = locks.try_lock(&set(&[1])).ok();
+        let mut wait = Wait::new(locks.clone(), Arc::new(Bell::default()));
+        // It grows old at some look.
+        for _ in 0..64 {
+            assert!(met.poll(&mut wait, &locks, (&set(&[0, 1]), true)).is_none());
+        }
+        assert!(locks.try_lock(&set(&[0])).is_ok(), "what is not busy is not reserved");
+        drop(held);
+        assert_eq!(locks.try_lock(&set(&[1])).err(), Some(1));
+        assert!(locks.try_lock_now(1).is_none());
+        let mut later = Wait::new(locks.clone(), Arc::new(Bell::default()));
+        for _ in 0..64 {
+            assert!(met.poll(&mut later, &locks, (&set(&[1]), true)).is_none(), "it is younger");
+        }
+        let poll = |_| met.poll(&mut wait, &locks, (&set(&[0, 1]), true));
+        drop((0..64).find_map(poll).expect("its shards are free"));
+        assert_eq!(locks.try_lock(&set(&[1])).err(), Some(1), "the younger is next");
+        drop(later);
+        assert!(locks.try_lock(&set(&[0, 1])).is_ok());
+    });
+    met.require(&[("a hand-over", &met.handed_over), ("two at a time", &met.side_by_side)]);
+}
+
+/// What waits for a script past `busy-reply-threshold` may not reserve, however old it grows: the
+/// shards that it wants beside the script's stay everybody's. A reservation that it had made before
+/// the script was known to be slow is given up.
+#[test]
+fn nobody_reserves_against_a_slow_script() {
+    let met = check(100, |met| {
+        let locks = Arc::new(Locks::new([0u64, 0]));
+        let script = locks.try_lock(&set(&[1])).ok();
+        let [mut early, mut late] =
+            [(); 2].map(|()| Wait::new(locks.clone(), Arc::new(Bell::default())));
+        for _ in 0..64 {
+            assert!(met.poll(&mut early, &locks, (&set(&[0, 1]), true)).is_none());
+        }
+        assert!(early.has_reserved(), "it grows old at some of 64 looks");
+        for _ in 0..64 {
+            assert!(met.poll(&mut early, &locks, (&set(&[0, 1]), false)).is_none());
+            assert!(met.poll(&mut late, &locks, (&set(&[0, 1]), false)).is_none());
+            assert_eq!(late.reservations(), 0);
+            assert!(locks.try_lock(&set(&[0])).is_ok(), "a shard that the script does not hold");
+        }
+        drop(script);
+        assert!(locks.try_lock(&set(&[0, 1])).is_ok(), "a waiter may be passed by");
+        assert!(met.poll(&mut late, &locks, (&set(&[0, 1]), false)).is_some());
+    });
+    met.require(&[("a reservation", &met.reserved), ("a wait in a queue", &met.queued)]);
 }

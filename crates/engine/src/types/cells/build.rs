@@ -70,22 +70,25 @@ impl<P: Payload, H: HashElement> Cells<P, H> {
         let mut table = Cells {
             hasher,
             len: 0,
-            directory: Vec::with_capacity(1 << depth),
+            directory: vec![0; 1 << depth].into(),
             depth,
             deepest: 0,
             fullest: 0,
+            mark: false,
             pool: Pool::default(),
             payload: PhantomData,
         };
+        let mut covered = 0;
         for cell in cells {
             table.len += cell.len();
             table.fullest = table.fullest.max(cell.len() as u32);
             table.deepest += u32::from(cell.span.depth() == depth);
-            let slots = cell.span.slots(depth).len();
-            let number = table.pool.push(cell);
-            table.directory.resize(table.directory.len() + slots, number);
+            let slots = cell.span.slots(depth);
+            debug_assert_eq!(slots.start, covered, "cells that follow each other");
+            covered = slots.end;
+            table.directory[slots].fill(table.pool.push(cell));
         }
-        debug_assert_eq!(table.directory.len(), 1 << depth, "cells that cover everything");
+        debug_assert_eq!(covered, 1 << depth, "cells that cover everything");
         table
     }
 
@@ -102,6 +105,6 @@ impl<P: Payload, H: HashElement> Cells<P, H> {
                 .collect();
             builder.push(cell.span, &kept);
         }
-        *self = builder.finish();
+        *self = Cells { mark: self.mark, ..builder.finish() };
     }
 }

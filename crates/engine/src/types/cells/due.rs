@@ -20,14 +20,21 @@ impl<P: Payload, H: HashElement> Cells<P, H> {
         position_of(self.hasher, key)
     }
 
-    /// Removes the first record of this position whose payload `is_due`; whether there was one.
-    pub fn remove_due(&mut self, position: u32, is_due: impl Fn(&[u8]) -> bool) -> bool {
+    /// Removes the first record of this position whose payload `is_due`, and shows its key; whether
+    /// there was one.
+    pub fn remove_due(
+        &mut self,
+        position: u32,
+        is_due: impl Fn(&[u8]) -> bool,
+        visit: &mut dyn FnMut(Element<'_>),
+    ) -> bool {
         let number = self.number_at(position);
         let cell = &self.pool[number];
         let mut at = 0;
         for (index, (_, record)) in cell.iter::<P>().enumerate() {
             let (key, payload) = parts(record);
             if is_due(payload) && self.position_of(key) == position {
+                visit(key);
                 self.remove_found(number, Found { index, at });
                 return true;
             }

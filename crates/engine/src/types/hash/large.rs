@@ -74,8 +74,6 @@ impl Deadlines {
 pub struct LargeHash {
     cells: Cells<FieldPayload>,
     deadlines: Option<Box<Deadlines>>,
-    /// What OBJECT ENCODING calls it from the moment on that it is too large for a listpack.
-    is_hashtable: bool,
 }
 
 #[inline]
@@ -86,7 +84,7 @@ fn field<'a>((name, payload): (Element<'a>, &'a [u8])) -> Field<'a> {
 
 impl LargeHash {
     pub(super) fn new(hasher: KeyHasher) -> Self {
-        LargeHash { cells: Cells::new(hasher), deadlines: None, is_hashtable: false }
+        LargeHash { cells: Cells::new(hasher), deadlines: None }
     }
 
     /// A copy of a hash of any form.
@@ -116,13 +114,14 @@ impl LargeHash {
     }
 
     pub(super) fn is_listpack(&self) -> bool {
-        !self.is_hashtable
+        !self.cells.mark
     }
 
-    /// Notes whether it has just become too large for a listpack.
+    /// Notes whether it has just become too large for a listpack: then OBJECT ENCODING has another
+    /// name for it from now on, which is the mark of the cells.
     #[inline]
     pub(super) fn note_size(&mut self, is_hashtable: bool) {
-        self.is_hashtable |= is_hashtable;
+        self.cells.mark |= is_hashtable;
     }
 
     #[inline]
@@ -170,7 +169,7 @@ impl LargeHash {
         if before == after {
             return;
         }
-        self.is_hashtable |= after.is_some();
+        self.cells.mark |= after.is_some();
         let position = self.cells.position_of(name);
         let deadlines = self.deadlines.get_or_insert_default();
         before.into_iter().for_each(|at_ms| deadlines.remove(Due::new(at_ms, position)));
@@ -223,8 +222,13 @@ impl LargeHash {
         over.map(|(_, count)| *count as usize).sum()
     }
 
-    /// Removes up to `budget` fields that are over at `now_ms`; how many that were.
-    pub(super) fn purge(&mut self, now_ms: i64, budget: usize) -> usize {
+    /// Removes up to `budget` fields that are over at `now_ms`, and shows their names; how many
+    /// that were.
+    pub(super) fn purge(
+        &mut self,
+        (now_ms, budget): (i64, usize),
+        visit: &mut dyn FnMut(Element<'_>),
+    ) -> usize {
         let mut purged = 0;
         while purged < budget
             && let Some(deadlines) = &mut self.deadlines
@@ -233,7 +237,7 @@ impl LargeHash {
         {
             let at_ms = due.at_ms();
             let is_due = |payload: &[u8]| read_deadline(payload).0 == Some(at_ms);
-            let is_removed = self.cells.remove_due(due.position, is_due);
+            let is_removed = self.cells.remove_due(due.position, is_due, visit);
             debug_assert!(is_removed, "each deadline of the index is a field's");
             deadlines.remove(due);
             if deadlines.len == 0 {

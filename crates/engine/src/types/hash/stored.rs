@@ -1,6 +1,6 @@
 //! Hashes where they are stored: packed inside a table entry, or an object of their own.
 
-use super::packed::{self, Form, Scratch};
+use super::packed::{self, Field, Fields, Form, Scratch};
 use super::{HashLimits, HashRef, LargeHash, Lease, Place};
 use crate::store::raw::table::{EntryMut, EntryRef, NewValue, View};
 use crate::types::blob::Blob;
@@ -55,7 +55,7 @@ pub(crate) fn bound_of_object(object: &Object) -> Option<i64> {
 }
 
 /// Whether a value is a hash all of whose fields are over at `now_ms`.
-pub(crate) fn is_over(view: &View<'_, Object>, now_ms: i64) -> bool {
+pub fn is_over(view: &View<'_, Object>, now_ms: i64) -> bool {
     match (bound_of(view), of_view(*view)) {
         (Some(bound), Some(hash)) if bound <= now_ms => hash.is_over(now_ms),
         _ => false,
@@ -69,10 +69,15 @@ pub struct Purged {
     pub is_empty: bool,
 }
 
-/// Removes fields that are over at `now_ms`, about `budget` of them if the hash is large.
-pub(crate) fn purge(entry: &mut EntryMut<'_, Object>, now_ms: i64, budget: usize) -> Purged {
+/// Removes fields that are over at `now_ms`, about `budget` of them if the hash is large, and shows
+/// the name of each.
+pub(crate) fn purge(
+    entry: &mut EntryMut<'_, Object>,
+    (now_ms, budget): (i64, usize),
+    visit: &mut dyn FnMut(Element<'_>),
+) -> Purged {
     if let Some(Object::Hash(hash)) = entry.object_mut() {
-        let fields = hash.purge(now_ms, budget);
+        let fields = hash.purge((now_ms, budget), visit);
         return Purged { fields, is_empty: hash.is_empty() };
     }
     let View::Packed(tag, bytes) = entry.value() else { return Purged::default() };
@@ -80,6 +85,9 @@ pub(crate) fn purge(entry: &mut EntryMut<'_, Object>, now_ms: i64, budget: usize
         return Purged::default();
     }
     let before = packed::len(bytes, Form::Expiring);
+    let fields = Fields::new(bytes, Form::Expiring);
+    let is_over = |field: &Field<'_>| field.deadline_ms.is_some_and(|at_ms| at_ms <= now_ms);
+    fields.filter(is_over).for_each(|field| visit(field.name));
     let kept = packed::without_expired(bytes, now_ms);
     let left = packed::len(&kept, Form::Expiring);
     if packed::volatile_len(&kept) == 0 {

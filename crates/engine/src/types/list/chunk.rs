@@ -3,6 +3,7 @@
 
 use crate::types::blob::Blob;
 use crate::types::capacity::{allocated_bytes, fit_bytes};
+use std::ops::Range;
 
 /// Largest buffer of a chunk, unless one element alone needs more. The allocator keeps books of its
 /// own for each block of a whole page; of this size it cuts four from one stretch of pages.
@@ -17,24 +18,43 @@ pub enum Spare {
     Back,
 }
 
-/// The entries are `buffer[start..end]`.
+/// The entries are `buffer[start..end]`. Short numbers: a list of two chunks has little else.
 #[derive(Clone)]
 pub struct Chunk {
     buffer: Box<[u8]>,
-    start: usize,
-    end: usize,
+    start: u32,
+    end: u32,
 }
 
 impl Chunk {
     /// An empty chunk over a buffer whose contents do not matter.
     pub fn new(buffer: Box<[u8]>, spare: Spare) -> Self {
         let at = if spare == Spare::Front { buffer.len() } else { 0 };
-        Chunk { buffer, start: at, end: at }
+        Chunk::of(buffer, at..at)
     }
 
     /// A chunk of exactly these entries.
     pub fn from_run(run: &[u8]) -> Self {
-        Chunk { buffer: run.into(), start: 0, end: run.len() }
+        Chunk::of(run.into(), 0..run.len())
+    }
+
+    fn of(buffer: Box<[u8]>, entries: Range<usize>) -> Self {
+        let is_addressed = u32::try_from(buffer.len()).is_ok();
+        assert!(is_addressed, "an element comes from a request, which has a 32-bit length");
+        Chunk { buffer, start: entries.start as u32, end: entries.end as u32 }
+    }
+
+    /// Where the entries lie.
+    #[inline]
+    fn range(&self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
+    /// Says where the entries lie now, within the buffer.
+    #[inline]
+    fn set_range(&mut self, entries: Range<usize>) {
+        debug_assert!(entries.start <= entries.end && entries.end <= self.buffer.len());
+        (self.start, self.end) = (entries.start as u32, entries.end as u32);
     }
 
     pub fn into_buffer(self) -> Box<[u8]> {
@@ -42,11 +62,11 @@ impl Chunk {
     }
 
     pub fn run(&self) -> &[u8] {
-        &self.buffer[self.start..self.end]
+        &self.buffer[self.range()]
     }
 
     pub fn len(&self) -> usize {
-        self.end - self.start
+        (self.end - self.start) as usize
     }
 
     pub fn is_empty(&self) -> bool {
@@ -79,11 +99,11 @@ impl Chunk {
     /// Room for `bytes` more at the end, or `None` if a fresh chunk is the better home.
     #[inline]
     pub fn grow_back(&mut self, bytes: usize) -> Option<&mut [u8]> {
-        if self.end + bytes > self.buffer.len() {
+        if self.range().end + bytes > self.buffer.len() {
             if !self.takes(bytes) {
                 return None;
             }
-            if self.is_worth_sliding(self.start, bytes) {
+            if self.is_worth_sliding(self.range().start, bytes) {
                 self.slide(Spare::Back);
             } else if self.buffer.len() < CHUNK_BYTES {
                 self.move_to(self.grown_bytes(bytes), Spare::Back);
@@ -91,19 +111,19 @@ impl Chunk {
                 return None;
             }
         }
-        let at = self.end;
-        self.end += bytes;
-        Some(&mut self.buffer[at..self.end])
+        let Range { start, end } = self.range();
+        self.set_range(start..end + bytes);
+        Some(&mut self.buffer[end..end + bytes])
     }
 
     /// The same at the front.
     #[inline]
     pub fn grow_front(&mut self, bytes: usize) -> Option<&mut [u8]> {
-        if self.start < bytes {
+        if self.range().start < bytes {
             if !self.takes(bytes) {
                 return None;
             }
-            if self.is_worth_sliding(self.buffer.len() - self.end, bytes) {
+            if self.is_worth_sliding(self.buffer.len() - self.range().end, bytes) {
                 self.slide(Spare::Front);
             } else if self.buffer.len() < CHUNK_BYTES {
                 self.move_to(self.grown_bytes(bytes), Spare::Front);
@@ -111,42 +131,44 @@ impl Chunk {
                 return None;
             }
         }
-        self.start -= bytes;
-        Some(&mut self.buffer[self.start..self.start + bytes])
+        let Range { start, end } = self.range();
+        self.set_range(start - bytes..end);
+        Some(&mut self.buffer[start - bytes..start])
     }
 
     pub fn cut_front(&mut self, bytes: usize) {
         debug_assert!(bytes <= self.len());
-        self.start += bytes;
+        self.start += bytes as u32;
     }
 
     pub fn cut_back(&mut self, bytes: usize) {
         debug_assert!(bytes <= self.len());
-        self.end -= bytes;
+        self.end -= bytes as u32;
     }
 
     /// Takes the entries from `at` on into a chunk of their own.
     pub fn split_off(&mut self, at: usize) -> Chunk {
         let tail = Chunk::from_run(&self.run()[at..]);
-        self.end = self.start + at;
+        self.set_range(self.range().start..self.range().start + at);
         self.fit();
         tail
     }
 
     /// Closes the gaps, given in order, that removed entries leave.
-    pub fn cut_out(&mut self, gaps: &[std::ops::Range<usize>]) {
+    pub fn cut_out(&mut self, gaps: &[Range<usize>]) {
         let Some(first) = gaps.first() else {
             return;
         };
-        let mut to = self.start + first.start;
+        let start = self.range().start;
+        let mut to = start + first.start;
         for (index, gap) in gaps.iter().enumerate() {
             let next = gaps.get(index + 1).map_or(self.len(), |next| next.start);
-            let kept = self.start + gap.end..self.start + next;
+            let kept = start + gap.end..start + next;
             let kept_len = kept.len();
             self.buffer.copy_within(kept, to);
             to += kept_len;
         }
-        self.end = to;
+        self.set_range(start..to);
         self.fit();
     }
 
@@ -178,15 +200,15 @@ impl Chunk {
         let mut buffer = vec![0; buffer_bytes].into_boxed_slice();
         let start = if spare == Spare::Front { buffer_bytes - len } else { 0 };
         buffer[start..start + len].copy_from_slice(self.run());
-        *self = Chunk { buffer, start, end: start + len };
+        *self = Chunk::of(buffer, start..start + len);
     }
 
     /// Moves the entries to one side of their buffer.
     fn slide(&mut self, spare: Spare) {
         let len = self.len();
         let start = if spare == Spare::Front { self.buffer.len() - len } else { 0 };
-        self.buffer.copy_within(self.start..self.end, start);
-        (self.start, self.end) = (start, start + len);
+        self.buffer.copy_within(self.range(), start);
+        self.set_range(start..start + len);
     }
 }
 
@@ -196,7 +218,7 @@ impl Blob for Chunk {
     }
 
     fn overwrite(&mut self, at: usize, with: &[u8]) {
-        let at = self.start + at;
+        let at = self.range().start + at;
         self.buffer[at..at + with.len()].copy_from_slice(with);
     }
 
@@ -204,25 +226,27 @@ impl Blob for Chunk {
         let added: usize = insert.iter().map(|piece| piece.len()).sum();
         let (len, capacity) = (self.len(), self.buffer.len());
         let tail = len - at - remove;
+        let Range { start, end } = self.range();
         if len - remove + added > capacity {
             self.move_to(self.grown_bytes(added - remove), Spare::Back);
-        } else if self.start + remove < added && self.end - remove + added > capacity {
+        } else if start + remove < added && end - remove + added > capacity {
             // Room on both sides, enough on neither.
             self.slide(Spare::Back);
         }
         // The shorter side moves, if there is room on its side.
-        let end_moved = self.end - remove + added;
-        match (self.start + remove).checked_sub(added) {
-            Some(start) if at <= tail || end_moved > self.buffer.len() => {
-                self.buffer.copy_within(self.start..self.start + at, start);
-                self.start = start;
+        let Range { start, end } = self.range();
+        let end_moved = end - remove + added;
+        match (start + remove).checked_sub(added) {
+            Some(start_moved) if at <= tail || end_moved > self.buffer.len() => {
+                self.buffer.copy_within(start..start + at, start_moved);
+                self.set_range(start_moved..end);
             }
             _ => {
-                self.buffer.copy_within(self.end - tail..self.end, end_moved - tail);
-                self.end = end_moved;
+                self.buffer.copy_within(end - tail..end, end_moved - tail);
+                self.set_range(start..end_moved);
             }
         }
-        let mut to = self.start + at;
+        let mut to = self.range().start + at;
         for piece in insert {
             self.buffer[to..to + piece.len()].copy_from_slice(piece);
             to += piece.len();

@@ -24,16 +24,45 @@ const COUNTS_PER_STEP: usize = 64;
 #[derive(Clone)]
 pub struct LargeList {
     chunks: VecDeque<Chunk>,
-    /// What the chunks take besides their places in the deque.
-    chunk_bytes: usize,
+    /// What the chunks take besides their places in the deque, and the form in the lowest bit: with
+    /// a field for each, every large value would take 16 bytes more.
+    tally: Tally,
     /// The entries of each chunk: a chunk has at most `CHUNK_BYTES / 2`.
     counts: VecDeque<u16>,
     size: Extent,
-    /// The buffer of the last chunk that emptied, for the next one: a list that breathes across the
-    /// border of a chunk, or a queue, then allocates nothing.
-    spare: Option<Box<[u8]>>,
-    /// What OBJECT ENCODING says. It has a memory: see `limits.rs`.
-    is_quicklist: bool,
+    /// The buffer of the last whole chunk that emptied, for the next one: a list that breathes
+    /// across the border of a chunk, or a queue, then allocates nothing.
+    spare: Option<Box<[u8; CHUNK_BYTES]>>,
+}
+
+/// Bytes above, and below what OBJECT ENCODING says, which has a memory: see `limits.rs`.
+#[derive(Clone, Copy, Default)]
+struct Tally(usize);
+
+impl Tally {
+    const QUICKLIST: usize = 1;
+
+    fn chunk_bytes(self) -> usize {
+        self.0 >> 1
+    }
+
+    #[inline]
+    fn add(&mut self, bytes: usize) {
+        self.0 += bytes << 1;
+    }
+
+    #[inline]
+    fn remove(&mut self, bytes: usize) {
+        self.0 -= bytes << 1;
+    }
+
+    fn is_quicklist(self) -> bool {
+        self.0 & Tally::QUICKLIST != 0
+    }
+
+    fn set_quicklist(&mut self, is_quicklist: bool) {
+        self.0 = self.0 & !Tally::QUICKLIST | usize::from(is_quicklist);
+    }
 }
 
 /// An entry's place: the chunk, and the index inside it.
@@ -55,11 +84,10 @@ impl LargeList {
         LargeList {
             // Most have few chunks, for each of which there is room in here.
             chunks: VecDeque::with_capacity(CHUNKS_FIRST),
-            chunk_bytes: 0,
+            tally: Tally::default(),
             counts: VecDeque::with_capacity(CHUNKS_FIRST),
             size: Extent::default(),
             spare: None,
-            is_quicklist: false,
         }
     }
 
@@ -104,39 +132,42 @@ impl LargeList {
     }
 
     pub fn is_quicklist(&self) -> bool {
-        self.is_quicklist
+        self.tally.is_quicklist()
     }
 
     /// To be told before texts of extent `growth` are added or put in another's place.
     pub fn grow(&mut self, growth: Extent, limits: ListLimits) {
-        self.is_quicklist |= limits.is_outgrown(self.size.plus(growth));
+        if limits.is_outgrown(self.size.plus(growth)) {
+            self.tally.set_quicklist(true);
+        }
     }
 
     /// To be told after elements were removed or replaced, or the list was loaded: the form that
     /// the list should now have.
     pub fn settle(&mut self, limits: ListLimits, cause: Settling) -> Form {
-        if self.is_quicklist {
-            self.is_quicklist = !limits.is_listpack_again(self.size, cause);
+        if self.is_quicklist() {
+            self.tally.set_quicklist(!limits.is_listpack_again(self.size, cause));
         }
-        if self.is_quicklist { Form::Large } else { form_after_shrinking(self.size.bytes) }
+        if self.is_quicklist() { Form::Large } else { form_after_shrinking(self.size.bytes) }
     }
 
     /// Bytes on the heap.
     pub fn memory_bytes(&self) -> usize {
         allocated_for::<Chunk>(self.chunks.capacity())
             + allocated_for::<u16>(self.counts.capacity())
-            + self.spare.as_ref().map_or(0, |buffer| allocated_bytes(buffer.len()))
-            + self.chunk_bytes
+            + self.spare.as_ref().map_or(0, |_| allocated_bytes(CHUNK_BYTES))
+            + self.tally.chunk_bytes()
     }
 
     #[cfg(test)]
     pub fn check_bytes(&self) {
-        assert_eq!(self.chunk_bytes, self.chunks.iter().map(Chunk::memory_bytes).sum::<usize>());
+        let bytes: usize = self.chunks.iter().map(Chunk::memory_bytes).sum();
+        assert_eq!(self.tally.chunk_bytes(), bytes);
     }
 
     /// Puts a chunk before the one with this number, or behind the last.
     fn put_chunk(&mut self, at: usize, (chunk, count): (Chunk, u16)) {
-        self.chunk_bytes += chunk.memory_bytes();
+        self.tally.add(chunk.memory_bytes());
         self.chunks.insert(at, chunk);
         self.counts.insert(at, count);
     }
@@ -149,7 +180,8 @@ impl LargeList {
         let result = edit(chunk);
         if chunk.capacity() != before {
             let bytes = chunk.memory_bytes();
-            self.chunk_bytes = self.chunk_bytes + bytes - allocated_bytes(before);
+            self.tally.add(bytes);
+            self.tally.remove(allocated_bytes(before));
         }
         result
     }
@@ -183,20 +215,24 @@ impl LargeList {
         *count += 1;
         if chunk.capacity() != before {
             let bytes = chunk.memory_bytes();
-            self.chunk_bytes = self.chunk_bytes + bytes - allocated_bytes(before);
+            self.tally.add(bytes);
+            self.tally.remove(allocated_bytes(before));
         }
     }
 
     /// Starts a new end chunk with `entry`.
     fn push_chunk(&mut self, end: End, entry: &Entry<'_>) {
         let bytes = entry.bytes();
-        let buffer = if bytes > CHUNK_BYTES / 2 {
+        let buffer: Box<[u8]> = if bytes > CHUNK_BYTES / 2 {
             vec![0; bytes].into()
         } else {
             // A chunk of a long list is made whole at once; that of a short one grows.
             let first = self.size.bytes / NEW_CHUNK_SHARE;
             let wanted = fit_bytes(first.clamp(bytes, CHUNK_BYTES));
-            self.spare.take().unwrap_or_else(|| vec![0; wanted].into())
+            match self.spare.take() {
+                Some(spare) => spare,
+                None => vec![0; wanted].into(),
+            }
         };
         let spare = if end == End::Front { Spare::Front } else { Spare::Back };
         let mut chunk = Chunk::new(buffer, spare);
@@ -252,10 +288,11 @@ impl LargeList {
         }
         self.counts.remove(at);
         let Some(chunk) = self.chunks.remove(at) else { return };
-        self.chunk_bytes -= chunk.memory_bytes();
-        let is_usual = (CHUNK_BYTES / 2..=CHUNK_BYTES).contains(&chunk.capacity());
-        if is_usual && !self.chunks.is_empty() {
-            self.spare = Some(chunk.into_buffer());
+        self.tally.remove(chunk.memory_bytes());
+        if !self.chunks.is_empty()
+            && let Ok(buffer) = chunk.into_buffer().try_into()
+        {
+            self.spare = Some(buffer);
         }
     }
 
@@ -487,7 +524,7 @@ impl LargeList {
     fn merge(&mut self) {
         let chunks = std::mem::take(&mut self.chunks);
         let counts = std::mem::take(&mut self.counts);
-        self.chunk_bytes = 0;
+        self.tally.remove(self.tally.chunk_bytes());
         for (chunk, count) in chunks.into_iter().zip(counts) {
             if chunk.is_empty() {
                 continue;

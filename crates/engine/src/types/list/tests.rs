@@ -311,7 +311,8 @@ fn value_bytes(value: NewValue<'_, Object>) -> usize {
 }
 
 /// Above about 1 KB every list took a whole chunk of 7 KB, up to 26 times as much as Valkey's: 100
-/// integers 7,657 bytes against 378.
+/// integers 7,657 bytes against 378. What a large one has besides its chunks is counted, too: with
+/// 32 bytes more 1,000 elements took more than Valkey's.
 #[test]
 fn lists_of_medium_size_take_little_more_than_their_elements() {
     let limits = ListLimits::default();
@@ -319,7 +320,7 @@ fn lists_of_medium_size_take_little_more_than_their_elements() {
         for count in [10, 30, 100, 300, 1000] {
             let texts = std::iter::repeat_n(text, count);
             let growth = Extent::of(texts.clone());
-            let most = count * listpack_bytes + if count < 1000 { 8 } else { 500 };
+            let most = count * listpack_bytes + if count < 1000 { 8 } else { 440 };
             for end in [End::Front, End::Back] {
                 let elements = texts.clone().map(Element::parse);
                 let bytes = stored::build(end, elements, (growth, limits), value_bytes);

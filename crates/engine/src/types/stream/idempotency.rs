@@ -162,6 +162,17 @@ impl Idempotency {
         self.producer_bytes = 0;
     }
 
+    /// Shows every message that is still remembered at a moment, the oldest of each producer first.
+    pub fn for_each_message(&self, now_ms: i64, mut visit: impl FnMut(&[u8], &[u8], StreamId)) {
+        let over_ms = self.over_ms(u64::try_from(now_ms).unwrap_or(0));
+        for (name, producer) in &self.producers {
+            for message in &producer.order {
+                let id = producer.known.get(message).filter(|id| id.ms > over_ms);
+                id.into_iter().for_each(|id| visit(name, message, *id));
+            }
+        }
+    }
+
     pub fn producers_len(&self) -> usize {
         self.producers.len()
     }

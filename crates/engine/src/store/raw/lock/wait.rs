@@ -76,6 +76,18 @@ pub struct Wait<T> {
     has_reserved: bool,
 }
 
+#[cfg(test)]
+impl<T> Wait<T> {
+    pub fn has_reserved(&self) -> bool {
+        self.has_reserved
+    }
+
+    /// How many waiters have reserved shards, this one included.
+    pub fn reservations(&self) -> usize {
+        self.locks.reservations.list().len()
+    }
+}
+
 impl<T> Wait<T> {
     pub fn new(locks: Arc<Locks<T>>, wake: Arc<dyn Wake>) -> Self {
         Wait { locks, waiter: wake, since: None, queued: None, has_reserved: false }
