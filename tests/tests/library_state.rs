@@ -47,10 +47,7 @@ const COUNTERS: &[(&str, &str)] = &[
         "step = step or coroutine.wrap(function() local n = 0 \
          while true do n = n + 1 coroutine.yield(n) end end) return step()",
     ),
-    (
-        "local each",
-        "each = each or string.gmatch(string.rep('x', 2000), '()x') return each()",
-    ),
+    ("local each", "each = each or string.gmatch(string.rep('x', 2000), '()x') return each()"),
     (
         "local C, c = {} C.__index = C function C:add() self.n = self.n + 1 return self.n end",
         "c = c or setmetatable({n = 0}, C) return c:add()",

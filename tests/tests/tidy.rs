@@ -81,6 +81,18 @@ fn unsafe_code_stays_in_its_room() {
     check(rules::unsafe_forbidden);
 }
 
+/// Three files knew how the hash tag of a key leads to its shard: a cluster, which maps by slot,
+/// would have had to change each of them.
+#[test]
+fn one_file_knows_where_a_key_lives() {
+    const RULE: &str = "crates/engine/src/placement.rs";
+    const NAMES: &[&str] = &["hash_tag", "fixed_tag", "crc16", "shard_mask"];
+    let tree = tree();
+    let knows = |file: &&SourceFile| NAMES.iter().any(|name| file.code.contains(name));
+    let paths: Vec<&str> = tree.sources.iter().filter(knows).map(|file| &*file.path).collect();
+    assert_eq!(paths, [RULE]);
+}
+
 #[test]
 fn nothing_is_left_undone_or_ignored() {
     check(rules::banned_words);

@@ -13,16 +13,6 @@ impl UnixMillis {
     pub const EPOCH: UnixMillis = UnixMillis(0);
     pub const MAX: UnixMillis = UnixMillis(i64::MAX);
 
-    #[must_use]
-    pub const fn plus_ms(self, ms: i64) -> UnixMillis {
-        UnixMillis(self.0.saturating_add(ms))
-    }
-
-    #[must_use]
-    pub const fn minus_ms(self, ms: i64) -> UnixMillis {
-        UnixMillis(self.0.saturating_sub(ms))
-    }
-
     /// `None` where the exact sum would not fit: commands refuse such an expiry.
     pub const fn checked_plus_ms(self, ms: i64) -> Option<UnixMillis> {
         match self.0.checked_add(ms) {
@@ -148,8 +138,6 @@ mod tests {
 
     #[test]
     fn arithmetic_saturates() {
-        assert_eq!(UnixMillis::MAX.plus_ms(1), UnixMillis::MAX);
-        assert_eq!(UnixMillis(i64::MIN).minus_ms(1), UnixMillis(i64::MIN));
         assert_eq!(UnixMillis::MAX.checked_plus_ms(1), None);
         assert_eq!(UnixMillis(5).checked_plus_ms(-7), Some(UnixMillis(-2)));
         assert_eq!(UnixMillis::MAX.ms_since(UnixMillis(-1)), i64::MAX);

@@ -1,9 +1,8 @@
-//! What finding a command and its shard costs in instructions: run it twice under callgrind, with
+//! What finding a command costs in instructions: run it twice under callgrind, with
 //! different rounds, and divide the difference by the rounds between them.
 //!
-//! `lookup_cost NAME ROUNDS` resolves a call; `lookup_cost --tag KEY ROUNDS` finds a hash tag.
+//! `lookup_cost NAME ROUNDS` resolves a call.
 
-use russet_base::hash::hash_tag;
 use russet_base::{Args, OwnedArgs};
 use russet_catalog::resolve;
 use std::hint::black_box;
@@ -12,11 +11,6 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
-        ["--tag", key, rounds] => {
-            for _ in 0..rounds.parse().unwrap_or(1000) {
-                black_box(hash_tag(black_box(key.as_bytes())));
-            }
-        }
         [name, rounds] => {
             let call: OwnedArgs = [name, "key:000000123456"].iter().collect();
             let args: Args<'_> = call.as_args();
@@ -24,6 +18,6 @@ fn main() {
                 let _ = black_box(resolve(black_box(args)));
             }
         }
-        _ => eprintln!("lookup_cost [--tag] NAME ROUNDS"),
+        _ => eprintln!("lookup_cost NAME ROUNDS"),
     }
 }

@@ -161,6 +161,7 @@ fn park(ctx: &mut Ctx, args: Args, request: BlockRequest) {
     }
     *session.card.waiter() = Arc::downgrade(&waiter);
     session.card.argument_bytes.store(args.bytes_total() as u64, Ordering::Relaxed);
+    session.card.mark_uncounted();
     let state = BlockedState { waiter, keys: awaited, deadline, args: again, retry: None };
     session.hold = Hold::Keys(Box::new(state));
 }

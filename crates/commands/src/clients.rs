@@ -1,12 +1,25 @@
 //! Who is connected, as CLIENT LIST shows it. Each connection writes its own card; anyone may read.
 
 use crate::mail::{Letter, Mailbox, Receipt};
+use russet_engine::used_memory::UsedMemory;
 use russet_engine::waiting::Waiter;
 use std::collections::BTreeMap;
 use std::sync::atomic::{
     AtomicBool, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering,
 };
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, Weak};
+
+/// What one connection takes besides its buffers: its session, card and socket state.
+const CLIENT_BYTES: u64 = 2048;
+/// What a channel takes besides its name: its place among the client's, and the client's among its
+/// listeners.
+const SUBSCRIPTION_BYTES: u64 = 480;
+/// The same for a key that is watched.
+const WATCHED_KEY_BYTES: u64 = 192;
+/// The client has a copy of the name, and so has the list of those who listen or watch.
+const NAME_COPIES: u64 = 2;
+/// The args of a blocked call, and the keys that it waits for.
+const BLOCKED_COPIES: u64 = 2;
 
 /// What others may know of a connection. Plain stores by the owner: the figures need not agree with
 /// each other to the last request.
@@ -32,6 +45,12 @@ pub struct ClientCard {
     pub output_capacity_bytes: AtomicU64,
     /// The words of the call that it is blocked in; out of date once it is not.
     pub argument_bytes: AtomicU64,
+    /// Names of channels and patterns that it listens to, and of keys that it watches.
+    pub channel_bytes: AtomicU64,
+    pub watched_bytes: AtomicU64,
+    /// What of it is part of the memory in use, and whether that is out of date.
+    counted_bytes: AtomicU64,
+    is_uncounted: AtomicBool,
     pub resp: AtomicU8,
     /// Bits of [`ClientFlags`].
     pub flags: AtomicU16,
@@ -98,6 +117,10 @@ impl ClientCard {
             output_bytes: AtomicU64::new(0),
             output_capacity_bytes: AtomicU64::new(0),
             argument_bytes: AtomicU64::new(0),
+            channel_bytes: AtomicU64::new(0),
+            watched_bytes: AtomicU64::new(0),
+            counted_bytes: AtomicU64::new(0),
+            is_uncounted: AtomicBool::new(true),
             resp: AtomicU8::new(2),
             flags: AtomicU16::new(0),
             last_command: AtomicU16::new(0),
@@ -109,6 +132,48 @@ impl ClientCard {
             mailbox: Mutex::new(None),
             waiter: Mutex::default(),
         }
+    }
+
+    /// Bytes of the client and its buffers.
+    pub fn memory_bytes(&self) -> u64 {
+        let of = |bytes: &AtomicU64| bytes.load(Ordering::Relaxed);
+        let count = |count: &AtomicU32| u64::from(count.load(Ordering::Relaxed));
+        let listens = [&self.subscriptions, &self.patterns, &self.shard_subscriptions];
+        let argument_bytes = match self.has_flag(ClientFlags::BLOCKED) {
+            true => of(&self.argument_bytes) * BLOCKED_COPIES,
+            false => 0,
+        };
+        CLIENT_BYTES
+            + of(&self.query_bytes)
+            + of(&self.query_free_bytes)
+            + of(&self.output_capacity_bytes)
+            + of(&self.queued_bytes)
+            + argument_bytes
+            + listens.map(count).iter().sum::<u64>() * SUBSCRIPTION_BYTES
+            + of(&self.channel_bytes) * NAME_COPIES
+            + count(&self.watching) * WATCHED_KEY_BYTES
+            + of(&self.watched_bytes) * NAME_COPIES
+    }
+
+    /// What the client holds besides its buffers has changed.
+    pub fn mark_uncounted(&self) {
+        self.is_uncounted.store(true, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub fn is_uncounted(&self) -> bool {
+        self.is_uncounted.load(Ordering::Relaxed)
+    }
+
+    /// Adds what has changed since the last time to the memory in use. For the owner of the card.
+    pub fn count_memory(&self, used: &UsedMemory) {
+        self.is_uncounted.store(false, Ordering::Relaxed);
+        self.set_counted(used, self.memory_bytes());
+    }
+
+    fn set_counted(&self, used: &UsedMemory, bytes: u64) {
+        let before = self.counted_bytes.swap(bytes, Ordering::Relaxed);
+        used.add(self.id as usize, bytes.wrapping_sub(before) as isize);
     }
 
     pub fn names(&self) -> MutexGuard<'_, ClientNames> {
@@ -185,8 +250,12 @@ impl Clients {
         self.cards.write().unwrap_or_else(|poison| poison.into_inner()).insert(card.id, card);
     }
 
-    pub fn remove(&self, id: u64) {
-        self.cards.write().unwrap_or_else(|poison| poison.into_inner()).remove(&id);
+    /// Forgets a client, whose memory is in use no longer.
+    pub fn remove(&self, id: u64, used: &UsedMemory) {
+        let mut cards = self.cards.write().unwrap_or_else(|poison| poison.into_inner());
+        if let Some(card) = cards.remove(&id) {
+            card.set_counted(used, 0);
+        }
     }
 
     pub fn find(&self, id: u64) -> Option<Arc<ClientCard>> {

@@ -4,7 +4,7 @@
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_base::Args;
-use russet_base::hash::slot;
+use russet_engine::placement::slot;
 
 pub(crate) fn refused(_ctx: &mut Ctx, _args: Args) -> Outcome {
     Err(Refusal::text("ERR This instance has cluster support disabled"))

@@ -109,5 +109,5 @@ pub(crate) fn disconnect(node: &Node, session: &mut Session) {
     transactions::discard_state(session);
     pubsub::unsubscribe_all(node, session);
     node.monitors.remove(session.id());
-    node.clients.remove(session.id());
+    node.clients.remove(session.id(), node.keyspace.used_memory());
 }

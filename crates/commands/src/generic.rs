@@ -25,7 +25,6 @@ pub use sort::{sort, sort_ro};
 pub use whole::{dbsize, flushall, flushdb, swapdb};
 
 use crate::error::Refusal;
-use russet_base::glob::Glob;
 use russet_base::{Args, num};
 use russet_catalog::Command;
 use russet_engine::keyspace::Keyspace;
@@ -40,23 +39,6 @@ pub(crate) fn shards_of(keyspace: &Keyspace, command: Command, args: Args) -> Sh
         Command::Sort | Command::SortRo => sort::shards(keyspace, command, args),
         _ => keyspace.all_shards(),
     }
-}
-
-/// The only shard in which keys that match can be: the key's own if the pattern is one, or that of
-/// a hash tag that all of them have.
-fn only_shard(keyspace: &Keyspace, pattern: &[u8]) -> Option<usize> {
-    let part = if Glob::new(pattern).is_literal() { pattern } else { fixed_tag(pattern)? };
-    Some(usize::from(keyspace.place(part).shard))
-}
-
-/// The hash tag of every text that matches: nothing special stands before it or inside it.
-fn fixed_tag(pattern: &[u8]) -> Option<&[u8]> {
-    let is_plain = |part: &[u8]| Glob::new(part).is_literal();
-    let open = pattern.iter().position(|&byte| byte == b'{')?;
-    let (before, rest) = (&pattern[..open], &pattern[open + 1..]);
-    let close = rest.iter().position(|&byte| byte == b'}')?;
-    let tag = &rest[..close];
-    (!tag.is_empty() && is_plain(before) && is_plain(tag)).then_some(tag)
 }
 
 /// The index of a database, as COPY and MOVE take it.

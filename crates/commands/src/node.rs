@@ -121,9 +121,8 @@ pub struct Node {
     pub is_housekeeping_paused: AtomicBool,
 }
 
-/// Of about ten ticks in a second, every how many-th looks at the memory in use and at how long
-/// keys have to live.
-const TICKS_PER_MEMORY_NOTE: u64 = 10;
+/// Of about ten ticks in a second, every how many-th looks at how long keys have to live.
+const TICKS_PER_LIFETIME_SAMPLE: u64 = 10;
 
 /// Directives whose values are kept elsewhere, too.
 const CACHED: &[Directive] = &[
@@ -227,23 +226,32 @@ impl Node {
         self.stats.sample(self.clock.monotonic_micros());
         self.host.tick();
         let turns = self.stats.housekeeping_turns.fetch_add(1, Ordering::Relaxed);
-        // Asking the allocator takes time, and so does a look into every shard.
-        if turns.is_multiple_of(TICKS_PER_MEMORY_NOTE) {
-            self.note_memory();
+        self.note_memory();
+        // A look into every shard takes time.
+        if turns.is_multiple_of(TICKS_PER_LIFETIME_SAMPLE) {
             let (now, shards) = (self.clock.now(), self.keyspace.shards());
             (0..shards).for_each(|shard| self.keyspace.sample_lifetimes(shard, now));
         }
     }
 
     fn note_memory(&self) {
-        let used = self.used_memory_bytes(self.host.allocator());
+        if self.stats.memory_startup_bytes.load(Ordering::Relaxed) == 0 {
+            self.note_startup_memory();
+        }
+        let used = self.used_memory_bytes();
         if self.stats.memory_peak_bytes.fetch_max(used, Ordering::Relaxed) < used {
             let now = self.clock.now().seconds();
             self.stats.memory_peak_seconds.store(now, Ordering::Relaxed);
         }
-        // The first note comes before much can have been stored.
-        let startup = &self.stats.memory_startup_bytes;
-        let _is_later = startup.compare_exchange(0, used, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// What the process takes before anything is stored. The first note comes before much can have
+    /// been.
+    #[cold]
+    fn note_startup_memory(&self) {
+        let allocated_bytes = self.host.allocator().allocated_bytes;
+        let startup_bytes = allocated_bytes.saturating_sub(self.counted_bytes()).max(1);
+        self.stats.memory_startup_bytes.store(startup_bytes, Ordering::Relaxed);
     }
 
     /// Keys that expired since the start or the last CONFIG RESETSTAT.
@@ -277,11 +285,17 @@ impl Node {
         self.keyspace.reclaimer().reset_counts();
     }
 
-    /// What INFO calls used_memory: what the allocator gave out, and what the tables hold in pages
-    /// of their own. What Lua machines hold is reported apart.
-    pub fn used_memory_bytes(&self, allocator: AllocatorReport) -> u64 {
-        let of_machines = self.scripts.memory().machines();
-        (allocator.allocated_bytes + self.keyspace.pooled_bytes()).saturating_sub(of_machines)
+    /// What INFO calls used_memory: what the process took at its start and what was counted since.
+    /// A dozen loads, so that it can be asked before each write. What Lua machines hold is reported
+    /// apart.
+    #[inline]
+    pub fn used_memory_bytes(&self) -> u64 {
+        self.stats.memory_startup_bytes.load(Ordering::Relaxed) + self.counted_bytes()
+    }
+
+    fn counted_bytes(&self) -> u64 {
+        let once_bytes = self.keyspace.once_totals().bytes();
+        self.keyspace.used_memory().bytes() + once_bytes + self.scripts.source_bytes()
     }
 
     /// From now on this one gets what calls have changed; None: nobody does. Every shard must be

@@ -67,5 +67,6 @@ pub(crate) fn unsubscribe_all(node: &Node, session: &mut Session) {
     for channel in &listening.shard_channels {
         node.hub.unsubscribe(hub::Space::Shard, channel, id);
     }
+    session.card.channel_bytes.store(0, Ordering::Relaxed);
     session.subscriptions_changed();
 }

@@ -78,6 +78,9 @@ pub struct Scripts {
     machines: Mutex<Idle>,
     /// What each machine holds, also while it runs.
     gauges: Mutex<Vec<Gauge>>,
+    /// Bytes of the sources of scripts and of libraries.
+    script_bytes: AtomicUsize,
+    library_bytes: AtomicUsize,
     pub running: Running,
     /// Keys that scripts used without having been given them; counted if somebody asks for it.
     pub undeclared_keys: AtomicU64,
@@ -96,6 +99,8 @@ impl Default for Scripts {
             stands: (0..STANDS).map(|_| Stand::default()).collect(),
             machines: Mutex::default(),
             gauges: Mutex::default(),
+            script_bytes: AtomicUsize::new(0),
+            library_bytes: AtomicUsize::new(0),
             running: Running::default(),
             undeclared_keys: AtomicU64::new(0),
             may_debug: AtomicBool::new(false),
@@ -113,16 +118,6 @@ pub struct ScriptMemory {
     pub libraries: usize,
 }
 
-impl ScriptMemory {
-    pub fn machines(&self) -> u64 {
-        (self.vm_eval + self.vm_functions) as u64
-    }
-
-    pub fn sources(&self) -> u64 {
-        (self.scripts + self.libraries) as u64
-    }
-}
-
 /// Machines that are kept for the next script.
 const MACHINES_KEPT_MAX: usize = 64;
 
@@ -135,6 +130,7 @@ impl Scripts {
     fn add_script(&self, script: Arc<Script>, is_evictable: bool) -> Arc<Script> {
         let mut cache = self.cache.write().unwrap_or_else(|poison| poison.into_inner());
         let script = cache.add(script, is_evictable);
+        self.script_bytes.store(cache.source_bytes(), Ordering::Relaxed);
         self.cache_epoch.store(cache.epoch, Ordering::Release);
         script
     }
@@ -142,6 +138,7 @@ impl Scripts {
     fn forget_scripts(&self) {
         let mut cache = self.cache.write().unwrap_or_else(|poison| poison.into_inner());
         cache.clear();
+        self.script_bytes.store(cache.source_bytes(), Ordering::Relaxed);
         self.cache_epoch.store(cache.epoch, Ordering::Release);
     }
 
@@ -154,6 +151,8 @@ impl Scripts {
     pub(crate) fn change_libraries<R>(&self, change: impl FnOnce(&mut Libraries) -> R) -> R {
         let mut libraries = self.libraries.write().unwrap_or_else(|poison| poison.into_inner());
         let result = change(Arc::make_mut(&mut libraries));
+        let bytes = libraries.iter().map(|library| library.source.len()).sum();
+        self.library_bytes.store(bytes, Ordering::Relaxed);
         self.libraries_epoch.store(libraries.epoch, Ordering::Release);
         result
     }
@@ -280,8 +279,15 @@ impl Scripts {
     /// What scripts take, for INFO.
     pub fn memory(&self) -> ScriptMemory {
         let (vm_eval, vm_functions) = self.machine_bytes();
-        let libraries = self.libraries().iter().map(|library| library.source.len()).sum();
-        ScriptMemory { vm_eval, vm_functions, scripts: self.cached().1, libraries }
+        let of = |bytes: &AtomicUsize| bytes.load(Ordering::Relaxed);
+        let (scripts, libraries) = (of(&self.script_bytes), of(&self.library_bytes));
+        ScriptMemory { vm_eval, vm_functions, scripts, libraries }
+    }
+
+    /// Bytes of all sources: two loads.
+    pub fn source_bytes(&self) -> u64 {
+        let of = |bytes: &AtomicUsize| bytes.load(Ordering::Relaxed) as u64;
+        of(&self.script_bytes) + of(&self.library_bytes)
     }
 }
 

@@ -194,6 +194,7 @@ impl Session {
         card.subscriptions.store(channels.len() as u32, order);
         card.patterns.store(patterns.len() as u32, order);
         card.shard_subscriptions.store(shard_channels.len() as u32, order);
+        card.mark_uncounted();
         let closed = self.resp == Resp::V2 && self.subscriptions.count_all() > 0;
         self.gate.set(Gate::SUBSCRIBED_RESP2, closed);
     }

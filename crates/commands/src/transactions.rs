@@ -125,6 +125,7 @@ pub(crate) fn queue(session: &mut Session, command: Command, args: Args) {
     let card = &session.card;
     card.queued.store(transaction.queued.len() as i64, Ordering::Relaxed);
     card.queued_bytes.store(transaction.queued_bytes as u64, Ordering::Relaxed);
+    card.mark_uncounted();
 }
 
 /// The commands that the transaction under way has queued.
@@ -158,6 +159,7 @@ pub(crate) fn discard_state(session: &mut Session) {
     session.gate.set(Gate::IN_MULTI, false);
     session.card.queued.store(-1, Ordering::Relaxed);
     session.card.queued_bytes.store(0, Ordering::Relaxed);
+    session.card.mark_uncounted();
     unwatch_all(session);
 }
 
@@ -166,6 +168,8 @@ fn unwatch_all(session: &mut Session) {
         session.watching = Default::default();
         session.watch_flag = Arc::default();
         session.card.watching.store(0, Ordering::Relaxed);
+        session.card.watched_bytes.store(0, Ordering::Relaxed);
+        session.card.mark_uncounted();
     }
 }
 
@@ -204,12 +208,14 @@ pub fn watch(ctx: &mut Ctx, args: Args) -> Outcome {
         if !ctx.session.watching.insert((db, key.into())) {
             continue;
         }
+        ctx.session.card.watched_bytes.fetch_add(key.len() as u64, Ordering::Relaxed);
         // An expired key counts as absent from here on: its later removal is no change.
         let exists = ctx.keys.exists(key);
         let flag = ctx.session.watch_flag.clone();
         ctx.keys.shard_of(key).watched.add(db, key, &flag, exists);
     }
     ctx.session.card.watching.store(ctx.session.watching.len() as u32, Ordering::Relaxed);
+    ctx.session.card.mark_uncounted();
     ctx.reply.ok();
     DONE
 }

@@ -130,7 +130,7 @@ impl Subscription {
     /// Waits for the next message, but not longer than this.
     pub fn next_timeout(&mut self, time: Duration) -> Result<Option<Message>, Error> {
         let ms = i64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX);
-        let deadline = self.client.now().plus_ms(ms);
+        let deadline = UnixMillis(self.client.now().0.saturating_add(ms));
         self.wait(Some(deadline))
     }
 

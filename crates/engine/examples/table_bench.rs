@@ -2,7 +2,9 @@
 //! bytes per key for four shapes of entries. Run with `--release`, optionally with a key count.
 
 use russet_base::hash::KeyHasher;
-use russet_engine::store::raw::table::{Blocks, Cursor, NewValue, PagePool, Slot, Table, View};
+use russet_engine::store::raw::table::{
+    Blocks, Cursor, Measured, NewValue, PagePool, Slot, Table, View,
+};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
@@ -49,14 +51,23 @@ const SHAPES: [Shape; 4] = [
     Shape { name: "int + expiry", is_int: true, has_expiry: true, target_bytes: 52.0 },
 ];
 
-fn value(shape: Shape, number: u64) -> NewValue<'static, Vec<u8>> {
+fn value(shape: Shape, number: u64) -> NewValue<'static, NoObject> {
     if shape.is_int {
         return NewValue::Int(number as i64);
     }
     NewValue::Bytes(b"0123456789abcdef0123456789abcdef")
 }
 
-fn fill(tables: &mut [Table<Vec<u8>>], shape: Shape, keys: u64) {
+/// No value here is large enough to be an object.
+struct NoObject;
+
+impl Measured for NoObject {
+    fn memory_bytes(&self) -> usize {
+        0
+    }
+}
+
+fn fill(tables: &mut [Table<NoObject>], shape: Shape, keys: u64) {
     let shards = tables.len() as u64;
     for number in 0..keys {
         let key = key(number);
@@ -74,7 +85,7 @@ fn memory(keys: u64, shards: usize) {
         let slabs: Vec<_> = (0..shards.div_ceil(SHARDS_PER_SLAB))
             .map(|_| Arc::new(Blocks::new(Arc::clone(&pool))))
             .collect();
-        let mut tables: Vec<Table<Vec<u8>>> = (0..shards)
+        let mut tables: Vec<Table<NoObject>> = (0..shards)
             .map(|shard| Table::new(Arc::clone(&slabs[shard % slabs.len()]), HASHER))
             .collect();
         fill(&mut tables, shape, keys);
@@ -101,7 +112,7 @@ fn report(name: &str, start_ns: u64, count: u64) {
 
 /// Times every insertion of a growing table, three times over: of each insertion the shortest time
 /// counts, because the machine's other work disturbs a different one in each run.
-fn growth(keys: u64, prepares: bool) -> Table<Vec<u8>> {
+fn growth(keys: u64, prepares: bool) -> Table<NoObject> {
     let mut shortest = vec![u32::MAX; keys as usize];
     let mut table = grow_once(&mut shortest, prepares);
     for _ in 0..2 {
@@ -123,9 +134,9 @@ fn growth(keys: u64, prepares: bool) -> Table<Vec<u8>> {
     table
 }
 
-fn grow_once(shortest: &mut [u32], prepares: bool) -> Table<Vec<u8>> {
+fn grow_once(shortest: &mut [u32], prepares: bool) -> Table<NoObject> {
     let pool = Arc::new(PagePool::new());
-    let mut table: Table<Vec<u8>> = Table::new(Arc::new(Blocks::new(Arc::clone(&pool))), HASHER);
+    let mut table: Table<NoObject> = Table::new(Arc::new(Blocks::new(Arc::clone(&pool))), HASHER);
     for (number, shortest) in shortest.iter_mut().enumerate() {
         let key = key(number as u64);
         let hash = HASHER.hash(&key);
@@ -184,7 +195,7 @@ fn speed(keys: u64) {
     expiry(keys);
 }
 
-fn pipelined(table: &Table<Vec<u8>>, keys: u64, rounds: u64) {
+fn pipelined(table: &Table<NoObject>, keys: u64, rounds: u64) {
     let start = cpu_ns();
     let mut batch = [([0; 16], 0); BATCH];
     for first in (0..rounds).step_by(BATCH) {
@@ -203,7 +214,7 @@ fn pipelined(table: &Table<Vec<u8>>, keys: u64, rounds: u64) {
     report("find, hit, prefetched in sixteens", start, rounds);
 }
 
-fn walks(table: &mut Table<Vec<u8>>) {
+fn walks(table: &mut Table<NoObject>) {
     let (start, mut seen, mut cursor) = (cpu_ns(), 0, Cursor::START);
     loop {
         cursor = table.scan(cursor, &mut |entry| seen += u64::from(!entry.key().is_empty()));
@@ -226,7 +237,7 @@ fn walks(table: &mut Table<Vec<u8>>) {
 
 /// Keys that live for about ten seconds, reclaimed by steps every 25 ms of simulated time.
 fn expiry(keys: u64) {
-    let mut table: Table<Vec<u8>> =
+    let mut table: Table<NoObject> =
         Table::new(Arc::new(Blocks::new(Arc::new(PagePool::new()))), HASHER);
     for number in 0..keys {
         let key = key(number);

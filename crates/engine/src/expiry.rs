@@ -56,7 +56,7 @@ impl Keys<'_> {
             });
             if count > 0 {
                 gauges.count_expired(count);
-                gauges.publish(held, db);
+                keyspace.publish_shard(index, held, db);
             }
         }
         has_more

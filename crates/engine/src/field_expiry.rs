@@ -17,12 +17,14 @@ use crate::event::Event;
 use crate::keys::{Keys, Use};
 use crate::keyspace::Place;
 use crate::shard::Shard;
-use crate::store::raw::table::{EntryMut, Gone, NewValue, View};
+use crate::store::raw::table::{Blocks, EntryMut, Gone, NewValue, View};
+use crate::types::capacity::{allocated_bytes, tree_bytes};
 use crate::types::hash::stored::{self, Pair, Purged, Reclaimed};
 use crate::types::hash::{HashEntry, HashLimits, Lease};
 use crate::value::{Object, WrongType};
 use russet_base::clock::UnixMillis;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Fields of a large hash that one look-up removes: some tens of microseconds.
 const LOOKUP_FIELDS_MAX: usize = 64;
@@ -34,15 +36,45 @@ pub(crate) struct FieldSchedule {
     records: BTreeSet<(i64, Box<[u8]>)>,
     /// The first record's moment, the end of time without any.
     next_due_ms: i64,
-}
-
-impl Default for FieldSchedule {
-    fn default() -> Self {
-        FieldSchedule { records: BTreeSet::new(), next_due_ms: i64::MAX }
-    }
+    keys_bytes: usize,
+    /// Where the bytes of all this are counted, and how many were.
+    blocks: Arc<Blocks>,
+    published: usize,
 }
 
 impl FieldSchedule {
+    pub fn new(blocks: &Arc<Blocks>) -> Self {
+        FieldSchedule {
+            records: BTreeSet::new(),
+            next_due_ms: i64::MAX,
+            keys_bytes: 0,
+            blocks: blocks.clone(),
+            published: 0,
+        }
+    }
+
+    pub fn empty_twin(&self) -> Self {
+        FieldSchedule::new(&self.blocks)
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.keys_bytes + tree_bytes::<(i64, Box<[u8]>), ()>(self.records.len())
+    }
+
+    fn publish(&mut self) {
+        let bytes = self.memory_bytes();
+        let before = std::mem::replace(&mut self.published, bytes);
+        self.blocks.used().add(bytes, bytes.wrapping_sub(before).cast_signed());
+    }
+
+    /// Leaves an empty one, and returns the full one to be dropped wherever there is time.
+    pub fn take(&mut self) -> Self {
+        let mut empty = self.empty_twin();
+        empty.published = self.published;
+        empty.publish();
+        std::mem::replace(self, empty)
+    }
+
     pub fn len(&self) -> usize {
         self.records.len()
     }
@@ -56,13 +88,15 @@ impl FieldSchedule {
     #[cold]
     fn change(&mut self, key: &[u8], (before, after): (Option<i64>, Option<i64>)) {
         let mut record = (before.unwrap_or(0), Box::from(key));
-        if before.is_some() {
-            self.records.remove(&record);
+        let key_bytes = allocated_bytes(key.len());
+        if before.is_some() && self.records.remove(&record) {
+            self.keys_bytes -= key_bytes;
         }
         if let Some(at_ms) = after {
             record.0 = at_ms;
-            self.records.insert(record);
+            self.keys_bytes += if self.records.insert(record) { key_bytes } else { 0 };
         }
+        self.publish();
         self.next_due_ms = self.records.first().map_or(i64::MAX, |first| first.0);
     }
 
@@ -203,7 +237,7 @@ impl Keys<'_> {
                 loss.object.into_iter().for_each(|object| keyspace.reclaimer().reclaim(object));
             }
             gauges.count_expired_fields(fields as u64);
-            gauges.publish(shard, db);
+            keyspace.publish_shard(index, shard, db);
         }
         has_more
     }

@@ -385,7 +385,10 @@ impl<'a> Keys<'a> {
     #[inline]
     pub fn write(&mut self, key: &[u8]) -> Option<EntryMut<'_, Object>> {
         let (place, clock, keyspace) = (self.place(key), self.clock, self.keyspace);
-        let mut entry = self.live(key, place, Use::Write).0?;
+        let (entry, effects) = self.live(key, place, Use::Write);
+        let mut entry = entry?;
+        // Even a call that changes nothing may leave the value in a form of another size.
+        effects.mark_touched(place.shard as usize);
         entry.set_access(keyspace.next_stamp(clock, entry.access()));
         Some(entry)
     }
@@ -607,12 +610,19 @@ impl<'a> Keys<'a> {
         result
     }
 
-    /// Makes the counts of the changed shards visible to INFO.
+    /// Makes the counts and bytes of the changed shards visible to those without their locks.
     pub fn publish(&mut self) {
+        let (db, mut bytes, mut lane) = (self.db, 0, 0);
         self.effects.touched.drain_each(|index| {
-            if self.locked.shard(index).tables[self.db].take_changed() {
-                self.keyspace.publish_gauges(index, &mut self.locked, self.db);
+            let shard = self.locked.shard(index);
+            if shard.tables[db].take_changed() {
+                self.keyspace.gauges()[index].publish(shard, db);
+                bytes += shard.tables[db].take_unpublished();
+                lane = index;
             }
         });
+        if bytes != 0 {
+            self.keyspace.used_memory().add(lane, bytes);
+        }
     }
 }

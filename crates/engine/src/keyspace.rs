@@ -1,19 +1,20 @@
-//! All the shards together: which shard a key lives in, locking, and the housekeeping that walks
-//! shard by shard.
+//! All the shards together: locking, and the housekeeping that walks shard by shard. Which shard a
+//! key lives in is decided in `placement`.
 
 use crate::access::AccessPolicy;
 use crate::event::EventClasses;
 use crate::keys::{Effects, Keys};
 use crate::once::{OnceRecords, OnceTotals};
+use crate::placement::Placement;
 use crate::reclaim::Reclaimer;
 use crate::shard::{Shard, ShardGauges};
 use crate::store::raw::lock::{Locked, LockedOne, Locks, Wait, Wake};
 use crate::store::raw::table::{Blocks, PagePool, Table};
 use crate::store::shard_set::ShardSet;
+use crate::used_memory::UsedMemory;
 use crate::value::Object;
 use russet_base::clock::UnixMillis;
-use russet_base::hash::{KeyHasher, hash_tag};
-use russet_base::limits::SHARDS_MAX;
+use russet_base::hash::KeyHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -38,8 +39,7 @@ pub struct Keyspace {
     locks: Arc<Locks<Shard>>,
     gauges: Box<[ShardGauges]>,
     once: Arc<OnceTotals>,
-    hasher: KeyHasher,
-    shard_mask: u64,
+    placement: Placement,
     databases: usize,
     pool: Arc<PagePool>,
     reclaimer: Reclaimer,
@@ -52,9 +52,10 @@ pub struct Keyspace {
 }
 
 impl Keyspace {
-    /// `shards` is rounded up to a power of two, at most [`SHARDS_MAX`].
+    /// `shards` is rounded up: see [`Keyspace::shards`].
     pub fn new(shards: usize, databases: usize, hasher: KeyHasher) -> Self {
-        let shards = shards.clamp(1, SHARDS_MAX).next_power_of_two();
+        let placement = Placement::new(shards, hasher);
+        let shards = placement.shards();
         let pool = Arc::new(PagePool::new());
         let slabs: Vec<_> = (0..shards.div_ceil(SHARDS_PER_SLAB))
             .map(|_| Arc::new(Blocks::new(pool.clone())))
@@ -67,8 +68,7 @@ impl Keyspace {
             locks: Arc::new(Locks::new((0..shards).map(shard))),
             once: once.clone(),
             gauges: (0..shards).map(|_| ShardGauges::new(databases)).collect(),
-            hasher,
-            shard_mask: shards as u64 - 1,
+            placement,
             databases,
             pool,
             reclaimer: Reclaimer::start(),
@@ -90,21 +90,27 @@ impl Keyspace {
 
     /// What keys are hashed with, and the members of large collections.
     pub fn hasher(&self) -> KeyHasher {
-        self.hasher
+        self.placement.hasher()
     }
 
     pub fn all_shards(&self) -> ShardSet {
         ShardSet::first(self.locks.len())
     }
 
-    /// A key's shard comes from its hash tag, so that keys which belong together share one.
+    /// Where a key lives. What decides it is known to [`crate::placement`] alone.
     #[inline]
     pub fn place(&self, key: &[u8]) -> Place {
-        let hash = self.hasher.hash(key);
-        let tag = hash_tag(key);
-        let shard_hash = if tag.len() == key.len() { hash } else { self.hasher.hash(tag) };
-        // Bits that neither the directory (the top) nor the fingerprint (the bottom) uses.
-        Place { shard: ((shard_hash >> 16) & self.shard_mask) as u16, hash }
+        self.placement.place(key)
+    }
+
+    /// The only shard in which keys that match can be, if there is one.
+    pub fn shard_of_pattern(&self, pattern: &[u8]) -> Option<usize> {
+        self.placement.shard_of_pattern(pattern)
+    }
+
+    /// The only shard in which keys that begin so can be, if there is one.
+    pub fn shard_of_prefix(&self, prefix: &[u8]) -> Option<usize> {
+        self.placement.shard_of_prefix(prefix)
     }
 
     #[inline]
@@ -183,18 +189,24 @@ impl Keyspace {
         &self.gauges
     }
 
-    pub(crate) fn publish_gauges(&self, shard: usize, locked: &mut Locked<'_, Shard>, db: usize) {
-        self.gauges[shard].publish(locked.shard(shard), db);
+    /// Makes the counts and bytes of one database of a shard visible to those without its lock.
+    pub(crate) fn publish_shard(&self, index: usize, shard: &mut Shard, db: usize) {
+        let table = &mut shard.tables[db];
+        table.take_changed();
+        let bytes = table.take_unpublished();
+        self.gauges[index].publish(shard, db);
+        self.used_memory().add(index, bytes);
     }
 
-    /// Bytes of slots and entries in the pages of the pool, without locks: as of the last write of
-    /// each shard. Objects and long entries are not in it: they are the allocator's.
-    pub fn pooled_bytes(&self) -> u64 {
-        self.gauges.iter().map(ShardGauges::pooled_bytes).sum()
+    /// The bytes in use, the tables' and everyone's who adds to it. Up to date with every call that
+    /// has ended, and within some 64 KiB for each shard with those that have not.
+    pub fn used_memory(&self) -> &UsedMemory {
+        self.pool.used()
     }
 
-    pub fn pool_mapped_bytes(&self) -> usize {
-        self.pool.mapped_bytes()
+    /// Bytes of the slots of all tables, as of the last write of each shard.
+    pub fn slot_bytes(&self) -> u64 {
+        self.gauges.iter().map(ShardGauges::slot_bytes).sum()
     }
 
     /// Has memory ready before a command needs it. For a thread that serves nobody.
@@ -208,7 +220,7 @@ impl Keyspace {
 
     /// A number for sampling keys: which one can't be told without the hasher's seed.
     pub fn draw_u64(&self) -> u64 {
-        self.hasher.hash(&self.draws.fetch_add(1, Ordering::Relaxed).to_le_bytes())
+        self.hasher().hash(&self.draws.fetch_add(1, Ordering::Relaxed).to_le_bytes())
     }
 
     /// Which classes of events someone may listen to (`notify-keyspace-events`).

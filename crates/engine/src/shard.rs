@@ -25,13 +25,18 @@ pub struct Shard {
 impl Shard {
     pub(crate) fn new(blocks: &Arc<Blocks>, hasher: KeyHasher, once: OnceRecords) -> Self {
         let tables = ByDatabase::new(Table::new(blocks.clone(), hasher));
-        let fields = ByDatabase::new(FieldSchedule::default());
+        let fields = ByDatabase::new(FieldSchedule::new(blocks));
         let (watched, waiting) = (Watched::default(), Waiting::default());
         Shard { tables, fields, watched, waiting, once }
     }
 
     pub fn table(&self, db: usize) -> &Table<Object> {
         &self.tables[db]
+    }
+
+    /// Bytes of a database's keys and values, and of what is kept beside them.
+    pub fn memory_bytes(&self, db: usize) -> usize {
+        self.tables[db].memory_bytes() + self.fields[db].memory_bytes()
     }
 
     /// Whether a touched key may be of interest to someone.
@@ -62,7 +67,7 @@ impl Blank for Table<Object> {
 
 impl Blank for FieldSchedule {
     fn blank(&self) -> Self {
-        FieldSchedule::default()
+        self.empty_twin()
     }
 }
 
@@ -119,7 +124,8 @@ pub struct ShardGauges {
     pub expires: Vec<AtomicU64>,
     /// Hashes some of whose fields expire.
     pub volatile: Vec<AtomicU64>,
-    pooled_bytes: Vec<AtomicU64>,
+    /// Of slots, without the entries.
+    slot_bytes: Vec<AtomicU64>,
     pub expired: AtomicU64,
     pub(crate) mean_expiry: Vec<MeanExpiry>,
     pub expired_fields: AtomicU64,
@@ -131,7 +137,7 @@ impl ShardGauges {
             keys: (0..databases).map(|_| AtomicU64::new(0)).collect(),
             expires: (0..databases).map(|_| AtomicU64::new(0)).collect(),
             volatile: (0..databases).map(|_| AtomicU64::new(0)).collect(),
-            pooled_bytes: (0..databases).map(|_| AtomicU64::new(0)).collect(),
+            slot_bytes: (0..databases).map(|_| AtomicU64::new(0)).collect(),
             expired: AtomicU64::new(0),
             mean_expiry: (0..databases).map(|_| MeanExpiry::default()).collect(),
             expired_fields: AtomicU64::new(0),
@@ -143,12 +149,12 @@ impl ShardGauges {
         self.keys[db].store(table.len() as u64, Ordering::Relaxed);
         self.expires[db].store(table.expires_len() as u64, Ordering::Relaxed);
         self.publish_volatile(db, shard.fields[db].len());
-        self.pooled_bytes[db].store(table.pooled_bytes() as u64, Ordering::Relaxed);
+        self.slot_bytes[db].store(table.slot_bytes() as u64, Ordering::Relaxed);
     }
 
-    /// Bytes of slots and entries in the pages of the pool; all else is counted by the allocator.
-    pub fn pooled_bytes(&self) -> u64 {
-        self.pooled_bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum()
+    /// Bytes of the slots of all databases.
+    pub fn slot_bytes(&self) -> u64 {
+        self.slot_bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum()
     }
 
     pub(crate) fn count_expired(&self, count: u64) {

@@ -4,7 +4,7 @@
 pub mod bits;
 pub mod blob;
 pub mod bloom;
-mod capacity;
+pub mod capacity;
 pub mod cells;
 pub mod element;
 pub mod geo;

@@ -1,7 +1,8 @@
 //! What an entry of the keyspace holds, seen from above the encodings.
 
-use crate::store::raw::table::{EntryRef, View};
+use crate::store::raw::table::{EntryRef, Measured, View};
 use crate::types::bloom::Bloom;
+use crate::types::capacity::{allocated_bytes, allocated_for};
 use crate::types::hash::LargeHash;
 use crate::types::list::LargeList;
 use crate::types::set::LargeSet;
@@ -93,17 +94,20 @@ impl Object {
             Object::Bloom(bloom) => bloom.memory_bytes() >= COSTLY_BYTES_MIN,
         }
     }
+}
 
-    /// Bytes on the heap, this object's own box included.
-    pub fn memory_bytes(&self) -> usize {
-        size_of::<Object>()
+impl Measured for Object {
+    fn memory_bytes(&self) -> usize {
+        allocated_for::<Object>(1)
             + match self {
-                Object::String(bytes) => bytes.capacity() + SHARED_BYTES_OVERHEAD,
+                Object::String(bytes) => {
+                    allocated_bytes(SHARED_BYTES_OVERHEAD) + allocated_bytes(bytes.capacity())
+                }
                 Object::List(list) => list.memory_bytes(),
                 Object::Set(set) => set.memory_bytes(),
-                Object::Zset(zset) => size_of::<LargeZset>() + zset.memory_bytes(),
+                Object::Zset(zset) => allocated_for::<LargeZset>(1) + zset.memory_bytes(),
                 Object::Hash(hash) => hash.memory_bytes(),
-                Object::Stream(stream) => stream.memory_bytes(),
+                Object::Stream(stream) => allocated_for::<Stream>(1) + stream.memory_bytes(),
                 Object::Bloom(bloom) => bloom.memory_bytes(),
             }
     }

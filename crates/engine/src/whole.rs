@@ -131,7 +131,8 @@ impl<'a> Keys<'a> {
             for db in databases.clone() {
                 let Shard { tables, fields, watched, waiting, once } = self.locked.shard(index);
                 once.clear(db);
-                if tables[db].is_empty() {
+                // One that keys have left may still have slots.
+                if tables[db].memory_bytes() == 0 {
                     continue;
                 }
                 let table = &mut tables[db];
@@ -142,9 +143,9 @@ impl<'a> Keys<'a> {
                 }
                 watched.touch_all(db, |key| holds_key(keyspace, table, key));
                 self.effects.dirty += table.len() as u64;
-                emptied.push((table.take(), std::mem::take(&mut fields[db])));
+                emptied.push((table.take(), fields[db].take()));
                 keyspace.gauges()[index].mean_expiry[db].forget();
-                keyspace.publish_gauges(index, &mut self.locked, db);
+                keyspace.publish_shard(index, self.locked.shard(index), db);
             }
         }
         if !emptied.is_empty() {
@@ -179,7 +180,7 @@ impl<'a> Keys<'a> {
                 }
             }
             for db in [one, other] {
-                keyspace.publish_gauges(index, &mut self.locked, db);
+                keyspace.publish_shard(index, self.locked.shard(index), db);
                 keyspace.gauges()[index].mean_expiry[db].forget();
             }
         }

@@ -34,16 +34,17 @@ pub struct Connected {
 impl Connected {
     /// Puts what it holds on its card, which an idle client's turn leaves as it is.
     #[inline]
-    fn note(&mut self, buffers: Buffers) {
-        if self.buffers != buffers {
+    fn note(&mut self, buffers: Buffers, node: &Node) {
+        let card = &self.client.session.card;
+        if self.buffers != buffers || card.is_uncounted() {
             self.buffers = buffers;
-            let card = &self.client.session.card;
             let free = buffers.input_capacity_bytes - buffers.input_bytes;
             card.query_bytes.store(buffers.input_bytes as u64, Ordering::Relaxed);
             card.query_free_bytes.store(free as u64, Ordering::Relaxed);
             card.output_bytes.store(buffers.output_bytes as u64, Ordering::Relaxed);
             let capacity = buffers.output_capacity_bytes as u64;
             card.output_capacity_bytes.store(capacity, Ordering::Relaxed);
+            card.count_memory(node.keyspace.used_memory());
         }
     }
 }
@@ -272,7 +273,7 @@ impl Service for RussetService {
     }
 
     fn may_hold_output(&self, connected: &mut Connected, buffers: Buffers) -> bool {
-        connected.note(buffers);
+        connected.note(buffers, &self.node);
         let output_bytes = buffers.output_bytes;
         if output_bytes == 0 {
             connected.soft_limit_since_ms = None;

@@ -1,7 +1,6 @@
 //! KEYS, RANDOMKEY.
 
 use crate::ctx::{Ctx, DONE, Outcome};
-use crate::generic::only_shard;
 use russet_base::Args;
 use russet_base::glob::Glob;
 use russet_engine::keyspace::Keyspace;
@@ -10,7 +9,7 @@ use russet_engine::store::shard_set::ShardSet;
 
 /// The shards that KEYS must see for a pattern.
 pub(super) fn shards(keyspace: &Keyspace, pattern: &[u8]) -> ShardSet {
-    only_shard(keyspace, pattern).map_or_else(|| keyspace.all_shards(), ShardSet::one)
+    keyspace.shard_of_pattern(pattern).map_or_else(|| keyspace.all_shards(), ShardSet::one)
 }
 
 pub fn keys(ctx: &mut Ctx, args: Args) -> Outcome {

@@ -7,7 +7,6 @@
 
 use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
-use crate::generic::only_shard;
 use crate::scanning::{INVALID_CURSOR, ScanOptions, Scanned};
 use russet_base::glob::Glob;
 use russet_base::limits::SHARDS_MAX;
@@ -56,7 +55,7 @@ struct Route {
 
 impl Route {
     fn new(keyspace: &Keyspace, from: Position, pattern: Option<&[u8]>) -> Self {
-        let only = pattern.and_then(|pattern| only_shard(keyspace, pattern));
+        let only = pattern.and_then(|pattern| keyspace.shard_of_pattern(pattern));
         let (first, end) = only.map_or((0, keyspace.shards()), |shard| (shard, shard + 1));
         let at = match from.shard {
             shard if shard < first => Some(Position { shard: first, cursor: Cursor::START }),

@@ -7,6 +7,7 @@ use crate::error::Refusal;
 use crate::session::Session;
 use russet_base::Args;
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 
 /// The three things that a client can listen to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +84,7 @@ pub fn sunsubscribe(ctx: &mut Ctx, args: Args) -> Outcome {
 fn begin(ctx: &mut Ctx, target: Target, args: Args) -> Outcome {
     for name in args.from(1).iter() {
         if target.names(ctx.session).insert(name.into()) {
+            ctx.session.card.channel_bytes.fetch_add(name.len() as u64, Ordering::Relaxed);
             listen(ctx, target, name);
         }
         confirm(ctx, target, target.subscribed(), Some(name));
@@ -125,6 +127,7 @@ fn end(ctx: &mut Ctx, target: Target, args: Args) -> Outcome {
 
 fn forget(ctx: &Ctx, target: Target, name: &[u8]) {
     let id = ctx.session.id();
+    ctx.session.card.channel_bytes.fetch_sub(name.len() as u64, Ordering::Relaxed);
     match target {
         Target::Channel => ctx.node.hub.unsubscribe(Space::Global, name, id),
         Target::Pattern => ctx.node.hub.unsubscribe_pattern(name, id),

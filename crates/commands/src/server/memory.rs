@@ -4,11 +4,8 @@ use crate::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use crate::node::{AllocatorReport, Node};
 use russet_base::{Args, num};
-use russet_engine::store::raw::table::View;
+use russet_engine::store::raw::table::{Measured, View};
 use std::sync::atomic::Ordering;
-
-/// What one connection takes besides its buffers: its session, card and socket state.
-const CLIENT_BYTES: u64 = 2048;
 
 /// What a key takes in its table besides its entry, and an expiry in its entry.
 const SLOT_BYTES: u64 = 8;
@@ -31,18 +28,14 @@ pub(super) struct MemoryReport {
 }
 
 impl MemoryReport {
-    pub fn of(node: &Node, allocator: AllocatorReport) -> Self {
-        let used_bytes = node.used_memory_bytes(allocator);
+    pub fn of(node: &Node) -> Self {
+        let used_bytes = node.used_memory_bytes();
         let peak_bytes = node.stats.memory_peak_bytes.load(Ordering::Relaxed).max(used_bytes);
         let startup_bytes = node.stats.memory_startup_bytes.load(Ordering::Relaxed).min(used_bytes);
-        let of_client = |card: &crate::clients::ClientCard| {
-            let buffers = [&card.query_bytes, &card.query_free_bytes, &card.output_capacity_bytes];
-            let held = buffers.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum::<u64>();
-            CLIENT_BYTES + held + card.queued_bytes.load(Ordering::Relaxed)
-        };
-        let clients_bytes: u64 = node.clients.all().iter().map(|card| of_client(card)).sum();
-        let sources_bytes = node.scripts.memory().sources();
-        let overhead_bytes = (startup_bytes + clients_bytes + sources_bytes).min(used_bytes);
+        let clients_bytes: u64 = node.clients.all().iter().map(|card| card.memory_bytes()).sum();
+        let slot_bytes = node.keyspace.slot_bytes();
+        let overhead = startup_bytes + clients_bytes + node.scripts.source_bytes() + slot_bytes;
+        let overhead_bytes = overhead.min(used_bytes);
         MemoryReport { used_bytes, peak_bytes, startup_bytes, clients_bytes, overhead_bytes }
     }
 
@@ -81,7 +74,7 @@ pub(crate) fn memory_usage(ctx: &mut Ctx, args: Args) -> Outcome {
         View::Object(object) => object.memory_bytes(),
         _ => 0,
     };
-    let bytes = entry.memory_bytes() + object_bytes;
+    let bytes = entry.block_bytes() + SLOT_BYTES as usize + object_bytes;
     ctx.reply.int(i64::try_from(bytes).unwrap_or(i64::MAX));
     DONE
 }
@@ -89,12 +82,11 @@ pub(crate) fn memory_usage(ctx: &mut Ctx, args: Args) -> Outcome {
 pub(crate) fn memory_stats(ctx: &mut Ctx, _args: Args) -> Outcome {
     let node = ctx.node;
     let allocator = node.host.allocator();
-    let memory = MemoryReport::of(node, allocator);
+    let memory = MemoryReport::of(node);
     let (databases, scripts) = (database_figures(node), node.scripts.memory());
     let keys: u64 = databases.iter().map(|figures| figures.keys).sum();
     let per_key = (memory.used_bytes - memory.startup_bytes).checked_div(keys).unwrap_or(0);
     let rss = allocator.process_rss_bytes;
-    let table_bytes = node.keyspace.pooled_bytes();
     let before: [(&str, Figure); 11] = [
         ("peak.allocated", bytes(memory.peak_bytes)),
         ("total.allocated", bytes(memory.used_bytes)),
@@ -110,7 +102,10 @@ pub(crate) fn memory_stats(ctx: &mut Ctx, _args: Args) -> Outcome {
     ];
     let (active, resident) = (allocator.active_bytes, allocator.resident_bytes);
     let after: [(&str, Figure); 20] = [
-        ("overhead.db.hashtable.lut", bytes(if keys == 0 { 0 } else { table_bytes })),
+        (
+            "overhead.db.hashtable.lut",
+            bytes(if keys == 0 { 0 } else { node.keyspace.slot_bytes() }),
+        ),
         ("overhead.db.hashtable.rehashing", bytes(0)),
         ("overhead.total", bytes(memory.overhead_bytes)),
         ("db.dict.rehashing.count", bytes(0)),
@@ -194,7 +189,7 @@ fn write_database(ctx: &mut Ctx, figures: &DatabaseFigures) {
 
 pub(crate) fn memory_doctor(ctx: &mut Ctx, _args: Args) -> Outcome {
     let allocator = ctx.node.host.allocator();
-    let memory = MemoryReport::of(ctx.node, allocator);
+    let memory = MemoryReport::of(ctx.node);
     let text = diagnosis(&memory, allocator, ctx.node.clients.len() as u64);
     ctx.reply.verbatim(b"txt", text.as_bytes());
     DONE

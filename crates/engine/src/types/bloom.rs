@@ -10,6 +10,7 @@ mod layer;
 mod tests;
 
 use crate::store::raw::table::{EntryMut, EntryRef, View};
+use crate::types::capacity::{allocated_bytes, allocated_for};
 use crate::value::{Object, WrongType};
 use layer::{Layer, Probe};
 
@@ -58,12 +59,23 @@ pub enum Refused {
 #[derive(Clone)]
 pub struct Bloom(Box<Chain>);
 
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Chain {
     /// Never empty; the last one takes new items.
     layers: Vec<Layer>,
+    /// Bytes of the bits of all layers, and what they take on the heap.
+    bits_bytes: u64,
+    heap_bytes: usize,
     items: u64,
     expansion: Option<u32>,
+}
+
+impl Chain {
+    fn push(&mut self, layer: Layer) {
+        self.bits_bytes += layer.bytes().len() as u64;
+        self.heap_bytes += allocated_bytes(layer.bytes().len());
+        self.layers.push(layer);
+    }
 }
 
 impl Bloom {
@@ -72,7 +84,9 @@ impl Bloom {
         let share = if wish.expansion.is_some() { FIRST_LAYER_SHARE } else { SINGLE_LAYER_SHARE };
         let error_rate = wish.error_rate.min(ERROR_RATE_CAP) * share;
         let layer = Layer::new(wish.capacity, error_rate, BITS_BYTES_MAX)?;
-        Ok(Bloom(Box::new(Chain { layers: vec![layer], items: 0, expansion: wish.expansion })))
+        let mut chain = Chain { expansion: wish.expansion, ..Chain::default() };
+        chain.push(layer);
+        Ok(Bloom(Box::new(chain)))
     }
 
     /// Adds an item; whether it is new, as far as a filter can tell.
@@ -89,7 +103,7 @@ impl Bloom {
             let capacity = last.capacity().saturating_mul(u64::from(expansion));
             let bytes_max = BITS_BYTES_MAX - bits_bytes;
             let next = Layer::new(capacity, last.error_rate() * TIGHTENING, bytes_max)?;
-            chain.layers.push(next);
+            chain.push(next);
         }
         let last = chain.layers.last_mut().expect("a filter has a layer");
         last.add(probe);
@@ -129,7 +143,7 @@ impl Bloom {
     }
 
     fn bits_bytes(&self) -> u64 {
-        self.0.layers.iter().map(|layer| layer.bytes().len() as u64).sum()
+        self.0.bits_bytes
     }
 
     /// The size as the module of Redis counts it.
@@ -138,9 +152,9 @@ impl Bloom {
     }
 
     pub fn memory_bytes(&self) -> usize {
-        size_of::<Chain>()
-            + self.0.layers.capacity() * size_of::<Layer>()
-            + self.bits_bytes() as usize
+        allocated_for::<Chain>(1)
+            + allocated_for::<Layer>(self.0.layers.capacity())
+            + self.0.heap_bytes
     }
 
     /// The bits of each layer, for signatures of the data.

@@ -19,6 +19,7 @@ mod span;
 mod tests;
 mod walk;
 
+use crate::types::capacity::allocated_for;
 use crate::types::element::{self, Element, Stored, stored_bytes};
 use cell::{Cell, Copied, Found};
 use pool::Pool;
@@ -101,6 +102,9 @@ pub struct Cells<P, H = KeyHasher> {
     deepest: u32,
     /// The most records that a cell ever had.
     fullest: u32,
+    /// A mark of the owner's, kept here because there is room for it: beside the table it would take
+    /// eight bytes.
+    pub(super) mark: bool,
     pool: Pool,
     payload: PhantomData<fn() -> P>,
 }
@@ -149,7 +153,7 @@ impl<P: Payload, H: HashElement> Cells<P, H> {
 
     /// Bytes on the heap.
     pub fn memory_bytes(&self) -> usize {
-        self.directory.len() * size_of::<u32>() + self.pool.memory_bytes()
+        allocated_for::<u32>(self.directory.len()) + self.pool.memory_bytes()
     }
 
     #[inline]
@@ -179,15 +183,6 @@ impl<P: Payload, H: HashElement> Cells<P, H> {
         cell.find::<P>(fingerprint(hash), &Stored::new(key)).is_some()
     }
 
-    /// The payload of a key, to be overwritten with as many bytes.
-    pub fn payload_mut(&mut self, key: Element<'_>) -> Option<&mut [u8]> {
-        let hash = self.hasher.hash_element(key);
-        let number = self.number_at(position(hash));
-        let cell = &mut self.pool[number];
-        let found = cell.find::<P>(fingerprint(hash), &Stored::new(key))?;
-        Some(cell.payload_mut::<P>(found))
-    }
-
     /// Adds a key, or replaces its payload. The payload is given in pieces. Whether it is new.
     pub fn insert(&mut self, key: Element<'_>, payload: &[&[u8]]) -> bool {
         self.place(key, payload, true)
@@ -203,19 +198,20 @@ impl<P: Payload, H: HashElement> Cells<P, H> {
     fn place(&mut self, key: Element<'_>, payload: &[&[u8]], replaces: bool) -> bool {
         let hash = self.hasher.hash_element(key);
         let number = self.number_at(position(hash));
-        let cell = &mut self.pool[number];
         let stored = Stored::new(key);
-        let found = cell.find::<P>(fingerprint(hash), &stored);
-        match found {
-            Some(_) if !replaces => return false,
-            Some(found) => cell.set_payload::<P>(found, payload),
-            None => {
-                cell.add(fingerprint(hash), stored.pieces(), payload);
-                self.len += 1;
-            }
+        let found = self.pool[number].find::<P>(fingerprint(hash), &stored);
+        if found.is_some() && !replaces {
+            return false;
         }
-        let records = cell.len() as u32;
-        if is_overfull(cell) {
+        let (records, is_overfull) = self.pool.edit(number, |cell| {
+            match found {
+                Some(found) => cell.set_payload::<P>(found, payload),
+                None => cell.add(fingerprint(hash), stored.pieces(), payload),
+            }
+            (cell.len() as u32, is_overfull(cell))
+        });
+        self.len += usize::from(found.is_none());
+        if is_overfull {
             self.relieve(position(hash));
         }
         self.fullest = self.fullest.max(records);
@@ -244,9 +240,9 @@ impl<P: Payload, H: HashElement> Cells<P, H> {
     }
 
     fn remove_found(&mut self, number: u32, found: Found) {
-        let cell = &mut self.pool[number];
-        cell.remove::<P>(found);
+        self.pool.edit(number, |cell| cell.remove::<P>(found));
         self.len -= 1;
+        let cell = &self.pool[number];
         let is_sparse = cell.len() < MERGED_RECORDS_MAX;
         let start = cell.span.start();
         if is_sparse {
@@ -291,7 +287,7 @@ impl<P: Payload, H: HashElement> Cells<P, H> {
             self.deepest += 2;
         }
         let slots = upper.span.slots(self.depth);
-        self.pool[number] = lower;
+        self.pool.replace(number, lower);
         let added = self.pool.push(upper);
         self.directory[slots].fill(added);
     }
@@ -323,7 +319,8 @@ impl<P: Payload, H: HashElement> Cells<P, H> {
             if cell.span.depth() == self.depth {
                 self.deepest -= 2;
             }
-            self.pool[number] = joined::<P>(parent, cell, buddy);
+            let joined = joined::<P>(parent, cell, buddy);
+            self.pool.replace(number, joined);
             self.directory[parent.slots(self.depth)].fill(number);
             self.pool.swap_remove(buddy_number);
             if (buddy_number as usize) < self.pool.len() {

@@ -39,11 +39,6 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// Appends the element's text.
-    pub fn write_to(self, out: &mut Vec<u8>) {
-        self.with_bytes(|bytes| out.extend_from_slice(bytes));
-    }
-
     pub fn to_vec(self) -> Vec<u8> {
         self.with_bytes(<[u8]>::to_vec)
     }

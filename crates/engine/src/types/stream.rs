@@ -24,6 +24,7 @@ pub use packed::Packed;
 pub use run::Entry;
 pub use trim::{Threshold, Trim};
 
+use crate::types::capacity::{allocated_bytes, allocated_for, tree_bytes};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -52,10 +53,57 @@ pub enum References {
 pub type Groups = BTreeMap<Box<[u8]>, Group>;
 
 /// What most streams have not.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Extras {
     groups: Groups,
+    /// What the groups take besides their places in the tree, all but the one that was opened last:
+    /// that one is measured when it is asked for.
+    closed_bytes: usize,
+    opened: Option<Box<[u8]>>,
     idempotency: Option<Idempotency>,
+}
+
+impl Clone for Extras {
+    fn clone(&self) -> Self {
+        let groups = self.groups.clone();
+        // Copies have no room to spare.
+        let closed_bytes = groups.iter().map(|(name, group)| group_bytes(name, group)).sum();
+        Extras { groups, closed_bytes, opened: None, idempotency: self.idempotency.clone() }
+    }
+}
+
+impl Extras {
+    fn opened_bytes(&self) -> usize {
+        let group = self.opened.as_ref().and_then(|name| self.groups.get_key_value(name));
+        group.map_or(0, |(name, group)| group_bytes(name, group))
+    }
+
+    fn close_group(&mut self) {
+        self.closed_bytes += self.opened_bytes();
+        self.opened = None;
+    }
+
+    fn open_group(&mut self, name: &[u8]) -> Option<&mut Group> {
+        if self.opened.as_deref() != Some(name) {
+            self.close_group();
+            self.closed_bytes -= group_bytes(name, self.groups.get(name)?);
+            self.opened = Some(name.into());
+        }
+        self.groups.get_mut(name)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        allocated_for::<Extras>(1)
+            + tree_bytes::<Box<[u8]>, Group>(self.groups.len())
+            + self.opened.as_ref().map_or(0, |name| allocated_bytes(name.len()))
+            + self.closed_bytes
+            + self.opened_bytes()
+            + self.idempotency.as_ref().map_or(0, Idempotency::memory_bytes)
+    }
+}
+
+fn group_bytes(name: &[u8], group: &Group) -> usize {
+    allocated_bytes(name.len()) + group.memory_bytes()
 }
 
 /// A stream that does not lie inside its table entry.
@@ -70,17 +118,19 @@ impl Stream {
         Stream { log, extras: None }
     }
 
+    /// Bytes on the heap, not its own box.
     pub fn memory_bytes(&self) -> usize {
-        let extras = self.extras.as_ref().map_or(0, |extras| {
-            let groups: usize = extras
-                .groups
-                .iter()
-                .map(|(name, group)| name.len() + size_of::<Group>() + group.memory_bytes())
-                .sum();
-            let idempotency = extras.idempotency.as_ref();
-            size_of::<Extras>() + groups + idempotency.map_or(0, Idempotency::memory_bytes)
-        });
-        size_of::<Stream>() + self.log.memory_bytes() + extras
+        self.log.memory_bytes() + self.extras.as_ref().map_or(0, |extras| extras.memory_bytes())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn check_bytes(&self) {
+        self.log.check_bytes();
+        let Some(extras) = &self.extras else { return };
+        extras.groups.values().for_each(Group::check_bytes);
+        extras.idempotency.iter().for_each(Idempotency::check_bytes);
+        let groups = extras.groups.iter().map(|(name, group)| group_bytes(name, group));
+        assert_eq!(extras.closed_bytes + extras.opened_bytes(), groups.sum::<usize>());
     }
 
     pub fn groups(&self) -> Option<&Groups> {
@@ -93,22 +143,27 @@ impl Stream {
 
     /// A group to change, and the entries that it reads.
     pub fn open_group(&mut self, name: &[u8]) -> Option<(&mut Group, &Log)> {
-        let group = self.extras.as_mut()?.groups.get_mut(name)?;
+        let group = self.extras.as_mut()?.open_group(name)?;
         Some((group, &self.log))
     }
 
     /// False, and nothing is done, if there is one of this name.
     pub fn add_group(&mut self, name: &[u8], group: Group) -> bool {
-        let groups = &mut self.extras.get_or_insert_default().groups;
-        let is_new = !groups.contains_key(name);
+        let extras = self.extras.get_or_insert_default();
+        let is_new = !extras.groups.contains_key(name);
         if is_new {
-            groups.insert(name.into(), group);
+            extras.closed_bytes += group_bytes(name, &group);
+            extras.groups.insert(name.into(), group);
         }
         is_new
     }
 
     pub fn remove_group(&mut self, name: &[u8]) -> bool {
-        self.extras.as_mut().is_some_and(|extras| extras.groups.remove(name).is_some())
+        let Some(extras) = &mut self.extras else { return false };
+        extras.close_group();
+        let removed = extras.groups.remove(name);
+        extras.closed_bytes -= removed.as_ref().map_or(0, |group| group_bytes(name, group));
+        removed.is_some()
     }
 
     /// None if no producer was ever named and no limits were ever set.
@@ -123,7 +178,14 @@ impl Stream {
     /// Takes an entry off all pending lists; false if it was on none.
     pub fn drop_references(&mut self, id: StreamId) -> bool {
         let Some(extras) = &mut self.extras else { return false };
-        extras.groups.values_mut().fold(false, |any, group| group.acknowledge(id) | any)
+        extras.close_group();
+        let mut is_any = false;
+        for group in extras.groups.values_mut() {
+            let before = group.memory_bytes();
+            is_any |= group.acknowledge(id);
+            extras.closed_bytes = extras.closed_bytes + group.memory_bytes() - before;
+        }
+        is_any
     }
 
     /// Whether some group has yet to read or to acknowledge an entry.

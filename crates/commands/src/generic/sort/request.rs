@@ -1,7 +1,6 @@
 //! What a call of SORT asks for.
 
 use crate::error::Refusal;
-use russet_base::hash::hash_tag;
 use russet_base::text::eq_ignore_case;
 use russet_base::{Args, num};
 use russet_engine::keyspace::Keyspace;
@@ -44,10 +43,10 @@ impl<'a> Pattern<'a> {
     fn shards(self, keyspace: &Keyspace) -> ShardSet {
         match self {
             Pattern::Element | Pattern::Nothing => ShardSet::EMPTY,
-            Pattern::Key { before, .. } if hash_tag(before).len() < before.len() => {
-                ShardSet::one(usize::from(keyspace.place(before).shard))
-            }
-            Pattern::Key { .. } => keyspace.all_shards(),
+            Pattern::Key { before, .. } => match keyspace.shard_of_prefix(before) {
+                Some(shard) => ShardSet::one(shard),
+                None => keyspace.all_shards(),
+            },
         }
     }
 }

@@ -160,10 +160,10 @@ fn table_stats(ctx: &mut Ctx, word: &[u8]) -> Outcome {
     let db = db.ok_or_else(|| Refusal::text("ERR Out of range database"))?;
     let (mut keys, mut expires, mut bytes) = (0, 0, 0);
     for shard in ctx.keys.held().iter() {
-        let table = ctx.keys.shard(shard).table(db);
-        keys += table.len();
-        expires += table.expires_len();
-        bytes += table.memory_bytes();
+        let held = ctx.keys.shard(shard);
+        keys += held.table(db).len();
+        expires += held.table(db).expires_len();
+        bytes += held.memory_bytes(db);
     }
     let shards = ctx.keys.held().iter().count();
     let text = format!(
@@ -196,7 +196,7 @@ fn lengths(ctx: &mut Ctx, key: &[u8]) -> Outcome {
     let line = format!(
         "key_sds_len:{} key_sds_avail:0 obj_alloc:{} val_sds_len:{} val_sds_avail:0 val_alloc:0",
         key.len(),
-        found.memory_bytes(),
+        found.block_bytes(),
         text.len()
     );
     ctx.reply.status(&line);

@@ -74,6 +74,7 @@ impl<P: Payload, H: HashElement> Cells<P, H> {
             depth,
             deepest: 0,
             fullest: 0,
+            mark: false,
             pool: Pool::default(),
             payload: PhantomData,
         };
@@ -104,32 +105,6 @@ impl<P: Payload, H: HashElement> Cells<P, H> {
                 .collect();
             builder.push(cell.span, &kept);
         }
-        *self = builder.finish();
-    }
-    /// As [`Cells::retain`], for one cell: returns the cursor of the next, 0 after the last.
-    pub fn retain_step(
-        &mut self,
-        cursor: u64,
-        mut keep: impl FnMut(Element<'_>, &[u8]) -> bool,
-    ) -> u64 {
-        let Ok(position) = u32::try_from(cursor) else { return 0 };
-        let number = self.number_at(position);
-        let cell = &self.pool[number];
-        let (span, before) = (cell.span, cell.len());
-        let kept: SmallVec<[Copied<'_>; CELL_RECORDS_MAX]> = cell
-            .iter::<P>()
-            .filter(|(_, record)| {
-                let (key, payload) = super::parts(record);
-                keep(key, payload)
-            })
-            .collect();
-        if kept.len() < before {
-            let cell = Cell::of(span, &kept);
-            drop(kept);
-            self.len -= before - cell.len();
-            self.pool[number] = cell;
-            self.join(span.start());
-        }
-        super::walk::cursor_behind(span)
+        *self = Cells { mark: self.mark, ..builder.finish() };
     }
 }

@@ -11,6 +11,7 @@
 
 use super::{Payload, Span};
 use crate::store::raw::prefetch::prefetch_bytes;
+use crate::types::capacity::allocated_bytes;
 use crate::types::element::{Stored, is_same, stored_bytes};
 use std::marker::PhantomData;
 
@@ -98,9 +99,15 @@ impl Cell {
         self.data.len()
     }
 
-    /// Bytes on the heap.
-    pub fn memory_bytes(&self) -> usize {
+    #[inline]
+    pub fn capacity(&self) -> usize {
         self.data.capacity()
+    }
+
+    /// Bytes on the heap.
+    #[inline]
+    pub fn memory_bytes(&self) -> usize {
+        allocated_bytes(self.data.capacity())
     }
 
     #[inline]
@@ -264,15 +271,6 @@ impl Cell {
             to += piece.len();
         }
         self.give_back();
-    }
-
-    /// The payload of a record, to be overwritten with as many bytes.
-    pub fn payload_mut<P: Payload>(&mut self, found: Found) -> &mut [u8] {
-        let run = &self.records()[found.at..];
-        let key = stored_bytes(run);
-        let len = P::bytes(&run[key..]);
-        let at = self.records_at() + found.at + key;
-        &mut self.data[at..at + len]
     }
 
     pub fn remove<P: Payload>(&mut self, found: Found) {

@@ -105,11 +105,6 @@ impl<'a, P: Payload, H: HashElement> Look<'a, P, H> {
 type Looks<'a, P, H> = SmallVec<[Look<'a, P, H>; 4]>;
 
 impl<P: Payload, H: HashElement> Cells<P, H> {
-    /// Whether both may be walked side by side.
-    pub fn is_aligned_with(&self, other: &Self) -> bool {
-        self.hasher == other.hasher
-    }
-
     /// Shows the wanted records to `visit`. All tables must be aligned.
     pub fn select(
         &self,

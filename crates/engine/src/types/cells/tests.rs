@@ -31,6 +31,7 @@ impl<P: Payload, H: HashElement> Cells<P, H> {
     /// What must hold after every change.
     fn check(&self) {
         assert_eq!(self.directory.len(), 1 << self.depth);
+        self.pool.check_bytes();
         let mut len = 0;
         let mut deepest = 0;
         for number in 0..self.pool.len() as u32 {
@@ -114,16 +115,6 @@ fn as_a_map_whatever_the_hashes() {
         assert_eq!(contents(&cells.clone()), model);
         cells.retain(|key, _| key.with_bytes(|text| text.len() % 2 == 0));
         model.retain(|key, _| key.len() % 2 == 0);
-        cells.check();
-        assert_eq!(contents(&cells), model);
-        let mut cursor = 0;
-        loop {
-            cursor = cells.retain_step(cursor, |key, _| key.with_bytes(|text| text.len() % 4 == 0));
-            if cursor == 0 {
-                break;
-            }
-        }
-        model.retain(|key, _| key.len() % 4 == 0);
         cells.check();
         assert_eq!(contents(&cells), model);
         while let Some(spot) = cells.random(&mut random) {
@@ -245,8 +236,6 @@ fn huge_records_do_not_share_a_cell() {
     for key in 0..40 {
         assert!(!cells.insert(Element::Int(key), &[&[7]]));
         assert_eq!(cells.find(Element::Int(key)), Some([7].as_slice()));
-        let payload = cells.payload_mut(Element::Int(key)).expect("it is there");
-        payload.copy_from_slice(&[8]);
     }
     cells.check();
     assert!(cells.memory_bytes() < 40_000);

@@ -2,6 +2,7 @@
 
 use super::packed::{Deadline, Field, read_deadline};
 use super::{HashRef, Lease};
+use crate::types::capacity::{allocated_for, tree_bytes};
 use crate::types::cells::{Cells, Payload, Spot};
 use crate::types::element::{Element, Stored, decode, stored_bytes};
 use russet_base::hash::KeyHasher;
@@ -112,10 +113,10 @@ impl Deadlines {
         }
     }
 
-    /// Bytes on the heap, about: nodes of eleven, which are two thirds full.
     fn memory_bytes(&self) -> usize {
-        let crowds = self.crowds.len() * (size_of::<i64>() + size_of::<usize>());
-        (self.fields.len() * (size_of::<Due>() + size_of::<u32>()) + crowds) * 3 / 2
+        allocated_for::<Deadlines>(1)
+            + tree_bytes::<Due, u32>(self.fields.len())
+            + tree_bytes::<i64, usize>(self.crowds.len())
     }
 }
 
@@ -123,8 +124,6 @@ impl Deadlines {
 pub struct LargeHash {
     cells: Cells<FieldPayload>,
     deadlines: Option<Box<Deadlines>>,
-    /// What OBJECT ENCODING calls it from the moment on that it is too large for a listpack.
-    is_hashtable: bool,
 }
 
 #[inline]
@@ -135,7 +134,7 @@ fn field<'a>((name, payload): (Element<'a>, &'a [u8])) -> Field<'a> {
 
 impl LargeHash {
     pub(super) fn new(hasher: KeyHasher) -> Self {
-        LargeHash { cells: Cells::new(hasher), deadlines: None, is_hashtable: false }
+        LargeHash { cells: Cells::new(hasher), deadlines: None }
     }
 
     /// A copy of a hash of any form.
@@ -165,13 +164,14 @@ impl LargeHash {
     }
 
     pub(super) fn is_listpack(&self) -> bool {
-        !self.is_hashtable
+        !self.cells.mark
     }
 
-    /// Notes whether it has just become too large for a listpack.
+    /// Notes whether it has just become too large for a listpack: then OBJECT ENCODING has another
+    /// name for it from now on, which is the mark of the cells.
     #[inline]
     pub(super) fn note_size(&mut self, is_hashtable: bool) {
-        self.is_hashtable |= is_hashtable;
+        self.cells.mark |= is_hashtable;
     }
 
     #[inline]
@@ -219,7 +219,7 @@ impl LargeHash {
         if before == after {
             return;
         }
-        self.is_hashtable |= after.is_some();
+        self.cells.mark |= after.is_some();
         let position = self.cells.position_of(name);
         let deadlines = self.deadlines.get_or_insert_default();
         before.into_iter().for_each(|at_ms| deadlines.remove(Due::new(at_ms, position)));

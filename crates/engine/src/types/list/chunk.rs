@@ -2,7 +2,7 @@
 //! pushes and pops at the ends of a list move nothing. How many entries it has is kept by the list.
 
 use crate::types::blob::Blob;
-use crate::types::capacity::fit_bytes;
+use crate::types::capacity::{allocated_bytes, fit_bytes};
 use std::ops::Range;
 
 /// Largest buffer of a chunk, unless one element alone needs more. The allocator keeps books of its
@@ -73,8 +73,15 @@ impl Chunk {
         self.start == self.end
     }
 
-    pub fn memory_bytes(&self) -> usize {
+    /// Bytes of its buffer.
+    #[inline]
+    pub fn capacity(&self) -> usize {
         self.buffer.len()
+    }
+
+    #[inline]
+    pub fn memory_bytes(&self) -> usize {
+        allocated_bytes(self.buffer.len())
     }
 
     /// Whether `added` more bytes keep it within a chunk's size.

@@ -11,7 +11,7 @@ use super::entry::{self, Entry};
 use super::limits::{Extent, Form, ListLimits, Settling, form_after_shrinking};
 use super::{End, ListRef, Place, medium, packed};
 use crate::types::blob::Blob;
-use crate::types::capacity::fit_bytes;
+use crate::types::capacity::{allocated_bytes, allocated_for, fit_bytes};
 use crate::types::element::Element;
 
 /// Chunks that there is room for from the start.
@@ -24,14 +24,45 @@ const COUNTS_PER_STEP: usize = 64;
 #[derive(Clone)]
 pub struct LargeList {
     chunks: VecDeque<Chunk>,
+    /// What the chunks take besides their places in the deque, and the form in the lowest bit: with
+    /// a field for each, every large value would take 16 bytes more.
+    tally: Tally,
     /// The entries of each chunk: a chunk has at most `CHUNK_BYTES / 2`.
     counts: VecDeque<u16>,
     size: Extent,
     /// The buffer of the last whole chunk that emptied, for the next one: a list that breathes
     /// across the border of a chunk, or a queue, then allocates nothing.
     spare: Option<Box<[u8; CHUNK_BYTES]>>,
-    /// What OBJECT ENCODING says. It has a memory: see `limits.rs`.
-    is_quicklist: bool,
+}
+
+/// Bytes above, and below what OBJECT ENCODING says, which has a memory: see `limits.rs`.
+#[derive(Clone, Copy, Default)]
+struct Tally(usize);
+
+impl Tally {
+    const QUICKLIST: usize = 1;
+
+    fn chunk_bytes(self) -> usize {
+        self.0 >> 1
+    }
+
+    #[inline]
+    fn add(&mut self, bytes: usize) {
+        self.0 += bytes << 1;
+    }
+
+    #[inline]
+    fn remove(&mut self, bytes: usize) {
+        self.0 -= bytes << 1;
+    }
+
+    fn is_quicklist(self) -> bool {
+        self.0 & Tally::QUICKLIST != 0
+    }
+
+    fn set_quicklist(&mut self, is_quicklist: bool) {
+        self.0 = self.0 & !Tally::QUICKLIST | usize::from(is_quicklist);
+    }
 }
 
 /// An entry's place: the chunk, and the index inside it.
@@ -53,10 +84,10 @@ impl LargeList {
         LargeList {
             // Most have few chunks, for each of which there is room in here.
             chunks: VecDeque::with_capacity(CHUNKS_FIRST),
+            tally: Tally::default(),
             counts: VecDeque::with_capacity(CHUNKS_FIRST),
             size: Extent::default(),
             spare: None,
-            is_quicklist: false,
         }
     }
 
@@ -69,8 +100,7 @@ impl LargeList {
             }
             ListRef::Medium(bytes) => {
                 let run = medium::run(bytes);
-                large.chunks.push_back(Chunk::from_run(run.bytes));
-                large.counts.push_back(run.count as u16);
+                large.put_chunk(0, (Chunk::from_run(run.bytes), run.count as u16));
                 large.size = run.size();
             }
             ListRef::Large(list) => return list.clone(),
@@ -102,42 +132,58 @@ impl LargeList {
     }
 
     pub fn is_quicklist(&self) -> bool {
-        self.is_quicklist
+        self.tally.is_quicklist()
     }
 
     /// To be told before texts of extent `growth` are added or put in another's place.
     pub fn grow(&mut self, growth: Extent, limits: ListLimits) {
-        self.is_quicklist |= limits.is_outgrown(self.size.plus(growth));
+        if limits.is_outgrown(self.size.plus(growth)) {
+            self.tally.set_quicklist(true);
+        }
     }
 
     /// To be told after elements were removed or replaced, or the list was loaded: the form that
     /// the list should now have.
     pub fn settle(&mut self, limits: ListLimits, cause: Settling) -> Form {
-        if self.is_quicklist {
-            self.is_quicklist = !limits.is_listpack_again(self.size, cause);
+        if self.is_quicklist() {
+            self.tally.set_quicklist(!limits.is_listpack_again(self.size, cause));
         }
-        if self.is_quicklist { Form::Large } else { form_after_shrinking(self.size.bytes) }
+        if self.is_quicklist() { Form::Large } else { form_after_shrinking(self.size.bytes) }
     }
 
-    /// Bytes on the heap. Takes a step per chunk.
+    /// Bytes on the heap.
     pub fn memory_bytes(&self) -> usize {
-        self.chunks.capacity() * size_of::<Chunk>()
-            + self.counts.capacity() * size_of::<u16>()
-            + self.spare.as_ref().map_or(0, |_| CHUNK_BYTES)
-            + self.chunks.iter().map(Chunk::memory_bytes).sum::<usize>()
+        allocated_for::<Chunk>(self.chunks.capacity())
+            + allocated_for::<u16>(self.counts.capacity())
+            + self.spare.as_ref().map_or(0, |_| allocated_bytes(CHUNK_BYTES))
+            + self.tally.chunk_bytes()
     }
 
-    /// Frees up to `chunks` chunks of a list that nobody will read again; `true` when none are
-    /// left.
-    pub fn release(&mut self, chunks: usize) -> bool {
-        self.spare = None;
-        for _ in 0..chunks {
-            if let (Some(chunk), Some(count)) = (self.chunks.pop_back(), self.counts.pop_back()) {
-                self.size.bytes -= chunk.len();
-                self.size.count -= usize::from(count);
-            }
+    #[cfg(test)]
+    pub fn check_bytes(&self) {
+        let bytes: usize = self.chunks.iter().map(Chunk::memory_bytes).sum();
+        assert_eq!(self.tally.chunk_bytes(), bytes);
+    }
+
+    /// Puts a chunk before the one with this number, or behind the last.
+    fn put_chunk(&mut self, at: usize, (chunk, count): (Chunk, u16)) {
+        self.tally.add(chunk.memory_bytes());
+        self.chunks.insert(at, chunk);
+        self.counts.insert(at, count);
+    }
+
+    /// Changes a chunk, and counts what it takes from then on.
+    #[inline]
+    fn edit_chunk<R>(&mut self, chunk: usize, edit: impl FnOnce(&mut Chunk) -> R) -> R {
+        let chunk = &mut self.chunks[chunk];
+        let before = chunk.capacity();
+        let result = edit(chunk);
+        if chunk.capacity() != before {
+            let bytes = chunk.memory_bytes();
+            self.tally.add(bytes);
+            self.tally.remove(allocated_bytes(before));
         }
-        self.chunks.is_empty()
+        result
     }
 
     /// Pushes the elements one after the other: the last one ends up outermost.
@@ -156,16 +202,21 @@ impl LargeList {
             End::Front => (self.chunks.front_mut(), self.counts.front_mut()),
             End::Back => (self.chunks.back_mut(), self.counts.back_mut()),
         };
-        let room = chunk.and_then(|chunk| match end {
+        let (Some(chunk), Some(count)) = (chunk, count) else {
+            return self.push_chunk(end, entry);
+        };
+        let before = chunk.capacity();
+        let room = match end {
             End::Front => chunk.grow_front(bytes),
             End::Back => chunk.grow_back(bytes),
-        });
-        match (room, count) {
-            (Some(room), Some(count)) => {
-                entry.write(room);
-                *count += 1;
-            }
-            _ => self.push_chunk(end, entry),
+        };
+        let Some(room) = room else { return self.push_chunk(end, entry) };
+        entry.write(room);
+        *count += 1;
+        if chunk.capacity() != before {
+            let bytes = chunk.memory_bytes();
+            self.tally.add(bytes);
+            self.tally.remove(allocated_bytes(before));
         }
     }
 
@@ -191,23 +242,14 @@ impl LargeList {
         };
         entry.write(room.expect("the buffer was chosen to hold the entry"));
         // The former end chunk gets no more pushes, unless it is the other end too.
+        let (former, home) = match end {
+            End::Front => (0, 0),
+            End::Back => (self.chunks.len().saturating_sub(1), self.chunks.len()),
+        };
         if self.chunks.len() > 1 {
-            let former = match end {
-                End::Front => self.chunks.front_mut(),
-                End::Back => self.chunks.back_mut(),
-            };
-            former.into_iter().for_each(Chunk::seal);
+            self.edit_chunk(former, Chunk::seal);
         }
-        match end {
-            End::Front => {
-                self.chunks.push_front(chunk);
-                self.counts.push_front(1);
-            }
-            End::Back => {
-                self.chunks.push_back(chunk);
-                self.counts.push_back(1);
-            }
-        }
+        self.put_chunk(home, (chunk, 1));
     }
 
     /// Removes up to `count` elements from one end, shown to `visit` from that end inwards.
@@ -245,8 +287,9 @@ impl LargeList {
             return;
         }
         self.counts.remove(at);
-        if let Some(chunk) = self.chunks.remove(at)
-            && !self.chunks.is_empty()
+        let Some(chunk) = self.chunks.remove(at) else { return };
+        self.tally.remove(chunk.memory_bytes());
+        if !self.chunks.is_empty()
             && let Ok(buffer) = chunk.into_buffer().try_into()
         {
             self.spare = Some(buffer);
@@ -395,7 +438,7 @@ impl LargeList {
 
     /// Puts an entry into a chunk that takes it.
     fn put(&mut self, seam: Seam, entry: &Entry<'_>) {
-        self.chunks[seam.chunk].splice(seam.at, 0, &entry.pieces());
+        self.edit_chunk(seam.chunk, |chunk| chunk.splice(seam.at, 0, &entry.pieces()));
         self.counts[seam.chunk] += 1;
     }
 
@@ -413,17 +456,15 @@ impl LargeList {
             }
         }
         let home = seam.chunk + usize::from(seam.at > 0);
-        self.chunks.insert(home, Chunk::from_run(&entry.pieces().concat()));
-        self.counts.insert(home, 1);
+        self.put_chunk(home, (Chunk::from_run(&entry.pieces().concat()), 1));
     }
 
     /// Splits a chunk in two at a seam inside it.
     fn split(&mut self, seam: Seam) {
-        let tail = self.chunks[seam.chunk].split_off(seam.at);
+        let tail = self.edit_chunk(seam.chunk, |chunk| chunk.split_off(seam.at));
         let moved = Entries::new(tail.run()).count() as u16;
         self.counts[seam.chunk] -= moved;
-        self.chunks.insert(seam.chunk + 1, tail);
-        self.counts.insert(seam.chunk + 1, moved);
+        self.put_chunk(seam.chunk + 1, (tail, moved));
     }
 
     /// Replaces the element at `index`; `false` if there is none.
@@ -436,13 +477,14 @@ impl LargeList {
         let at = run.offset(spot.index);
         let old = entry::entry_bytes(&run.bytes[at..]);
         let alone = run.count == 1;
-        let target = &mut self.chunks[spot.chunk];
-        if alone || target.len() - old + entry.bytes() <= CHUNK_BYTES {
-            target.splice(at, old, &entry.pieces());
-            target.fit();
+        if alone || self.chunks[spot.chunk].len() - old + entry.bytes() <= CHUNK_BYTES {
+            self.edit_chunk(spot.chunk, |chunk| {
+                chunk.splice(at, old, &entry.pieces());
+                chunk.fit();
+            });
             self.size.bytes = self.size.bytes - old + entry.bytes();
         } else {
-            target.splice(at, old, &[]);
+            self.edit_chunk(spot.chunk, |chunk| chunk.splice(at, old, &[]));
             self.counts[spot.chunk] -= 1;
             self.size.bytes -= old;
             self.size.count -= 1;
@@ -465,7 +507,7 @@ impl LargeList {
             if found.is_empty() {
                 continue;
             }
-            self.chunks[chunk].cut_out(&found);
+            self.edit_chunk(chunk, |chunk| chunk.cut_out(&found));
             self.counts[chunk] -= found.len() as u16;
             self.size.bytes -= found.iter().map(|gap| gap.len()).sum::<usize>();
             self.size.count -= found.len();
@@ -482,19 +524,18 @@ impl LargeList {
     fn merge(&mut self) {
         let chunks = std::mem::take(&mut self.chunks);
         let counts = std::mem::take(&mut self.counts);
+        self.tally.remove(self.tally.chunk_bytes());
         for (chunk, count) in chunks.into_iter().zip(counts) {
             if chunk.is_empty() {
                 continue;
             }
-            match (self.chunks.back_mut(), self.counts.back_mut()) {
-                (Some(last), Some(total)) if last.len() + chunk.len() <= CHUNK_BYTES / 4 * 3 => {
-                    last.splice(last.len(), 0, &[chunk.run()]);
-                    *total += count;
-                }
-                _ => {
-                    self.chunks.push_back(chunk);
-                    self.counts.push_back(count);
-                }
+            let end = self.chunks.len();
+            let room = |last: &Chunk| last.len() + chunk.len() <= CHUNK_BYTES / 4 * 3;
+            if self.chunks.back().is_some_and(room) {
+                self.edit_chunk(end - 1, |last| last.splice(last.len(), 0, &[chunk.run()]));
+                self.counts[end - 1] += count;
+            } else {
+                self.put_chunk(end, (chunk, count));
             }
         }
     }

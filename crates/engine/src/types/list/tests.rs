@@ -1,6 +1,7 @@
 //! The list against a `VecDeque`, over both forms and every border between them, and the laws of
 //! the pieces that a random walk would rarely reach.
 
+use crate::store::raw::table::Measured;
 use std::collections::VecDeque;
 
 use super::*;
@@ -245,6 +246,7 @@ fn check_inside(held: &mut Held) {
             sum = sum.plus(Extent { bytes: run.bytes.len(), count: run.count });
         }
         assert_eq!(sum, large.size());
+        large.check_bytes();
     } else if medium::is_medium(&held.bytes) {
         let run = medium::run(&held.bytes);
         assert!(is_sound(run.bytes, run.count) && run.count > 0);
@@ -374,17 +376,6 @@ fn a_long_list_behaves_at_its_ends_and_in_its_middle() {
     assert_eq!(list.len(), 100);
     assert_eq!(list.index(0).map(Element::to_vec), Some(all[10_000].clone()));
     assert!(list.memory_bytes() < 32_000, "{} bytes", list.memory_bytes());
-}
-
-#[test]
-fn a_list_is_released_in_steps() {
-    let mut list = LargeList::new();
-    list.push(End::Back, (0..100_000).map(Element::Int));
-    let mut steps = 0;
-    while !list.release(8) {
-        steps += 1;
-    }
-    assert!(list.is_empty() && steps > 5);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::id::StreamId;
 use super::run::{Entries, Run, Scratch, listpack_int, put_entry, put_names};
 use super::{BlockLimits, MEMBERS_BYTES_MAX};
-use crate::types::capacity::fit_bytes;
+use crate::types::capacity::{allocated_bytes, fit_bytes};
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -69,7 +69,7 @@ impl Measure {
 }
 
 /// One block. The ID that it began with is its key in the stream's order, and not repeated here.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct Block {
     /// The last entry that was added, even if it is deleted since.
     pub last: StreamId,
@@ -78,6 +78,15 @@ pub struct Block {
     /// Bytes behind the names that entries took up which were removed since. Most are removed from
     /// the front, one after the other: to move the others each time would be quadratic.
     gone: usize,
+}
+
+impl Clone for Block {
+    /// With the same room, so that what was counted of the one is right for the other.
+    fn clone(&self) -> Self {
+        let mut bytes = Vec::with_capacity(self.bytes.capacity());
+        bytes.extend_from_slice(&self.bytes);
+        Block { bytes, ..*self }
+    }
 }
 
 impl Block {
@@ -216,6 +225,6 @@ impl Block {
     }
 
     pub fn memory_bytes(&self) -> usize {
-        self.bytes.capacity()
+        allocated_bytes(self.bytes.capacity())
     }
 }

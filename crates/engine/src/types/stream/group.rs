@@ -2,6 +2,7 @@
 //! acknowledged.
 
 use super::id::{IdRange, StreamId};
+use crate::types::capacity::{allocated_bytes, allocated_for, tree_bytes};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What XINFO and XCLAIM know as the most deliveries; counting ends there.
@@ -60,6 +61,9 @@ pub struct Group {
     /// Made when someone first claims by age, and kept up from then on.
     by_age: Option<BTreeMap<Place, StreamId>>,
     turns: u64,
+    /// What the names of the consumers take, and their own lists of what is pending.
+    names_bytes: usize,
+    owned_bytes: usize,
 }
 
 /// How a claim changes the count of deliveries.
@@ -137,6 +141,7 @@ impl Group {
         });
         self.consumers[key.0 as usize] = Some(consumer);
         self.names.insert(name.into(), key);
+        self.names_bytes += 2 * allocated_bytes(name.len());
         key
     }
 
@@ -145,12 +150,23 @@ impl Group {
         let key = self.names.remove(name)?;
         let consumer = self.consumers[key.0 as usize].take()?;
         self.free.push(key);
+        self.names_bytes -= 2 * allocated_bytes(name.len());
+        self.owned_bytes -= owned_bytes(consumer.pending.len());
         for id in &consumer.pending {
             if let Some(pending) = self.pending.remove(id) {
                 self.unlist(&pending);
             }
         }
         Some(consumer.pending.len())
+    }
+
+    /// Changes a consumer's own list of what is pending.
+    fn edit_owned(&mut self, key: ConsumerKey, edit: impl FnOnce(&mut BTreeSet<StreamId>) -> bool) {
+        let owned = &mut self.consumer_mut(key).pending;
+        let before = owned_bytes(owned.len());
+        edit(owned);
+        let after = owned_bytes(owned.len());
+        self.owned_bytes = self.owned_bytes + after - before;
     }
 
     /// Notes that a consumer asked.
@@ -204,13 +220,13 @@ impl Group {
         self.turns += 1;
         pending.turn = self.turns;
         if let Some(owner) = pending.owner {
-            self.consumer_mut(owner).pending.insert(id);
+            self.edit_owned(owner, |owned| owned.insert(id));
         }
         let before = self.pending.insert(id, pending);
         if let Some(before) = before {
             self.unlist(&before);
             if let Some(owner) = before.owner.filter(|owner| Some(*owner) != pending.owner) {
-                self.consumer_mut(owner).pending.remove(&id);
+                self.edit_owned(owner, |owned| owned.remove(&id));
             }
         }
         if let Some(by_age) = &mut self.by_age {
@@ -254,7 +270,7 @@ impl Group {
         let Some(pending) = self.pending.remove(&id) else { return false };
         self.unlist(&pending);
         if let Some(owner) = pending.owner {
-            self.consumer_mut(owner).pending.remove(&id);
+            self.edit_owned(owner, |owned| owned.remove(&id));
         }
         true
     }
@@ -266,19 +282,28 @@ impl Group {
         by_age.iter().map(|((_, delivered_ms, _), id)| (*id, *delivered_ms))
     }
 
+    /// Bytes on the heap.
     pub fn memory_bytes(&self) -> usize {
-        let tree = |len: usize, bytes: usize| len * bytes * 3 / 2;
-        let consumers = self.consumers.capacity() * size_of::<Option<Consumer>>()
-            + self.free.capacity() * size_of::<ConsumerKey>();
-        let names = tree(self.names.len(), 2 * size_of::<Box<[u8]>>())
-            + self.names.keys().map(|name| 2 * name.len()).sum::<usize>();
         let aged = self.by_age.as_ref().map_or(0, BTreeMap::len);
-        let pending = size_of::<StreamId>() * 2 + size_of::<Pending>();
-        consumers
-            + names
-            + tree(self.pending.len(), pending)
-            + tree(aged, size_of::<Place>() + size_of::<StreamId>())
+        allocated_for::<Option<Consumer>>(self.consumers.capacity())
+            + allocated_for::<ConsumerKey>(self.free.capacity())
+            + tree_bytes::<Box<[u8]>, ConsumerKey>(self.names.len())
+            + tree_bytes::<StreamId, Pending>(self.pending.len())
+            + tree_bytes::<Place, StreamId>(aged)
+            + self.names_bytes
+            + self.owned_bytes
     }
+
+    #[cfg(test)]
+    pub fn check_bytes(&self) {
+        let names: usize = self.names.keys().map(|name| 2 * allocated_bytes(name.len())).sum();
+        let owned = self.consumers.iter().flatten().map(|one| owned_bytes(one.pending.len()));
+        assert_eq!((self.names_bytes, self.owned_bytes), (names, owned.sum()));
+    }
+}
+
+fn owned_bytes(len: usize) -> usize {
+    tree_bytes::<StreamId, ()>(len)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! once: `XADD IDMP`, `XADD IDMPAUTO`, `XCFGSET`.
 
 use super::id::StreamId;
+use crate::types::capacity::{allocated_bytes, allocated_for, table_bytes, tree_bytes};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -11,18 +12,32 @@ pub const MESSAGES_MAX_DEFAULT: u64 = 100;
 const SWEEP_MS: u64 = 1000;
 
 /// One producer's messages.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Producer {
     known: HashMap<Arc<[u8]>, StreamId>,
     /// From the oldest on.
     order: VecDeque<Arc<[u8]>>,
+    /// What the messages take.
+    message_bytes: usize,
+}
+
+/// A message behind its two counts.
+fn message_bytes(message: &[u8]) -> usize {
+    allocated_bytes((2 * size_of::<usize>() + message.len()).next_multiple_of(8))
 }
 
 impl Producer {
     fn forget_oldest(&mut self) {
         if let Some(message) = self.order.pop_front() {
             self.known.remove(&message);
+            self.message_bytes -= message_bytes(&message);
         }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        table_bytes::<Arc<[u8]>, StreamId>(self.known.capacity())
+            + allocated_for::<Arc<[u8]>>(self.order.capacity())
+            + self.message_bytes
     }
 
     fn expire(&mut self, over_ms: u64) {
@@ -36,17 +51,34 @@ impl Producer {
     }
 }
 
-#[derive(Clone)]
 pub struct Idempotency {
     /// How long a message is remembered.
     pub duration_s: u64,
     /// How many messages of each producer are.
     pub messages_max: u64,
     producers: BTreeMap<Box<[u8]>, Producer>,
+    /// What the producers take besides their places in the tree.
+    producer_bytes: usize,
     pub added: u64,
     pub duplicates: u64,
     /// When all producers were last looked through.
     swept_ms: u64,
+}
+
+impl Clone for Idempotency {
+    fn clone(&self) -> Self {
+        let copy = |producer: &Producer| Producer {
+            known: producer.known.clone(),
+            order: producer.order.clone(),
+            message_bytes: producer.message_bytes,
+        };
+        let producers: BTreeMap<Box<[u8]>, Producer> =
+            self.producers.iter().map(|(name, producer)| (name.clone(), copy(producer))).collect();
+        // Copies have no room to spare.
+        let bytes =
+            producers.iter().map(|(name, one)| allocated_bytes(name.len()) + one.memory_bytes());
+        Idempotency { producer_bytes: bytes.sum(), producers, ..*self }
+    }
 }
 
 impl Default for Idempotency {
@@ -55,6 +87,7 @@ impl Default for Idempotency {
             duration_s: DURATION_S_DEFAULT,
             messages_max: MESSAGES_MAX_DEFAULT,
             producers: BTreeMap::new(),
+            producer_bytes: 0,
             added: 0,
             duplicates: 0,
             swept_ms: 0,
@@ -73,15 +106,21 @@ impl Idempotency {
     /// Remembers what a message has become.
     pub fn note(&mut self, producer: &[u8], message: &[u8], id: StreamId) {
         let messages_max = self.messages_max;
+        let known = self.producers.len();
+        let name_bytes = allocated_bytes(producer.len());
         let producer = self.producers.entry(producer.into()).or_default();
+        let before = producer.memory_bytes();
         let message: Arc<[u8]> = message.into();
         if producer.known.insert(message.clone(), id).is_none() {
+            producer.message_bytes += message_bytes(&message);
             producer.order.push_back(message);
         }
         self.added += 1;
         if producer.known.len() as u64 > messages_max {
             producer.forget_oldest();
         }
+        self.producer_bytes = self.producer_bytes + producer.memory_bytes() - before;
+        self.producer_bytes += if self.producers.len() > known { name_bytes } else { 0 };
     }
 
     fn over_ms(&self, now_ms: u64) -> u64 {
@@ -92,7 +131,9 @@ impl Idempotency {
     pub fn expire(&mut self, producer: &[u8], now_ms: u64) {
         let over_ms = self.over_ms(now_ms);
         if let Some(producer) = self.producers.get_mut(producer) {
+            let before = producer.memory_bytes();
             producer.expire(over_ms);
+            self.producer_bytes = self.producer_bytes + producer.memory_bytes() - before;
         }
         // Also if the clock was set back: then the time of the last sweep means nothing.
         if now_ms >= self.swept_ms.saturating_add(SWEEP_MS) || now_ms < self.swept_ms {
@@ -104,15 +145,21 @@ impl Idempotency {
     pub fn sweep(&mut self, now_ms: u64) {
         self.swept_ms = now_ms;
         let over_ms = self.over_ms(now_ms);
-        self.producers.retain(|_, producer| {
+        let mut bytes = 0;
+        self.producers.retain(|name, producer| {
             producer.expire(over_ms);
-            !producer.order.is_empty()
+            let is_kept = !producer.order.is_empty();
+            let own = allocated_bytes(name.len()) + producer.memory_bytes();
+            bytes += if is_kept { own } else { 0 };
+            is_kept
         });
+        self.producer_bytes = bytes;
     }
 
     /// Forgets all messages: their limits have changed.
     pub fn clear(&mut self) {
         self.producers.clear();
+        self.producer_bytes = 0;
     }
 
     /// Shows every message that is still remembered at a moment, the oldest of each producer first.
@@ -134,9 +181,16 @@ impl Idempotency {
         self.producers.values().map(|producer| producer.order.len()).sum()
     }
 
+    /// Bytes on the heap.
     pub fn memory_bytes(&self) -> usize {
-        let message = size_of::<Arc<[u8]>>() * 2 + size_of::<StreamId>() + 32;
-        let names: usize = self.producers.keys().map(|name| name.len()).sum();
-        size_of::<Self>() + names + self.messages_len() * message
+        tree_bytes::<Box<[u8]>, Producer>(self.producers.len()) + self.producer_bytes
+    }
+
+    #[cfg(test)]
+    pub(super) fn check_bytes(&self) {
+        let own = |(name, producer): (&Box<[u8]>, &Producer)| {
+            allocated_bytes(name.len()) + producer.memory_bytes()
+        };
+        assert_eq!(self.producer_bytes, self.producers.iter().map(own).sum::<usize>());
     }
 }

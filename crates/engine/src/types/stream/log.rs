@@ -4,6 +4,7 @@ use super::block::Block;
 use super::id::{IdRange, StreamId};
 use super::run::{Entry, Run};
 use super::{BlockLimits, radix};
+use crate::types::capacity::tree_bytes;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -20,6 +21,8 @@ pub enum Order {
 pub struct Log {
     /// All blocks but the last, by the ID that each began with.
     older: BTreeMap<StreamId, Block>,
+    /// What those take besides their places in the tree.
+    older_bytes: usize,
     tail: Block,
     /// The key of `tail`.
     tail_first: StreamId,
@@ -37,6 +40,7 @@ impl Log {
         let len = u64::from(block.measure.live);
         Log {
             older: BTreeMap::new(),
+            older_bytes: 0,
             last_id: block.last,
             tail: block,
             tail_first: first,
@@ -68,6 +72,7 @@ impl Log {
         } else if self.tail.measure.is_full(words_bytes, limits) {
             let mut full = std::mem::replace(&mut self.tail, Block::begin(id, words));
             full.finish();
+            self.older_bytes += full.memory_bytes();
             self.older.insert(std::mem::replace(&mut self.tail_first, id), full);
         } else {
             self.tail.append(self.tail_first, id, words);
@@ -96,11 +101,27 @@ impl Log {
         self.older.range(..=id).next_back().map(|(first, _)| *first)
     }
 
-    pub(super) fn block(&mut self, first: StreamId) -> Option<&mut Block> {
+    pub(super) fn block(&self, first: StreamId) -> Option<&Block> {
         if self.tail.measure.live > 0 && self.tail_first == first {
-            return Some(&mut self.tail);
+            return Some(&self.tail);
         }
-        self.older.get_mut(&first)
+        self.older.get(&first)
+    }
+
+    /// Lets `edit` change the block with this key, if there is one.
+    pub(super) fn edit_block<R>(
+        &mut self,
+        first: StreamId,
+        edit: impl FnOnce(&mut Block) -> R,
+    ) -> Option<R> {
+        if self.tail.measure.live > 0 && self.tail_first == first {
+            return Some(edit(&mut self.tail));
+        }
+        let block = self.older.get_mut(&first)?;
+        let before = block.memory_bytes();
+        let result = edit(block);
+        self.older_bytes = self.older_bytes + block.memory_bytes() - before;
+        Some(result)
     }
 
     /// The key of the first block whose key is not less than this.
@@ -113,8 +134,11 @@ impl Log {
     /// Forgets a block whose entries are all gone, or go with it. Later entries go on in the block
     /// before the last, if it has room.
     pub(super) fn remove_block(&mut self, first: StreamId) {
-        if self.older.remove(&first).is_none() {
+        let removed = self.older.remove(&first);
+        self.older_bytes -= removed.as_ref().map_or(0, Block::memory_bytes);
+        if removed.is_none() {
             (self.tail_first, self.tail) = self.older.pop_last().unwrap_or_default();
+            self.older_bytes -= self.tail.memory_bytes();
         }
     }
 
@@ -154,10 +178,12 @@ impl Log {
     }
 
     fn delete_in_block(&mut self, first: StreamId, ids: &[StreamId]) {
-        let Some(block) = self.block(first) else { return };
         let (mut count, mut last) = (0, StreamId::MIN);
-        block.delete(first, ids, |id| (count, last) = (count + 1, id));
-        if block.measure.live == 0 {
+        let live = self.edit_block(first, |block| {
+            block.delete(first, ids, |id| (count, last) = (count + 1, id));
+            block.measure.live
+        });
+        if live == Some(0) {
             self.remove_block(first);
         }
         self.len -= count;
@@ -211,18 +237,14 @@ impl Log {
     }
 
     pub fn memory_bytes(&self) -> usize {
-        // Leaves of the tree are about two thirds full.
-        let node = (size_of::<StreamId>() + size_of::<Block>()) * 3 / 2;
-        let older: usize = match self.older.len() {
-            0 => 0,
-            // All but the last few are alike: a sample will do for a long one.
-            len => {
-                let sampled = len.min(16);
-                let bytes: usize = self.older.values().take(sampled).map(Block::memory_bytes).sum();
-                len * node + (bytes as u128 * len as u128 / sampled as u128) as usize
-            }
-        };
-        older + self.tail.memory_bytes()
+        tree_bytes::<StreamId, Block>(self.older.len())
+            + self.older_bytes
+            + self.tail.memory_bytes()
+    }
+
+    #[cfg(test)]
+    pub(super) fn check_bytes(&self) {
+        assert_eq!(self.older_bytes, self.older.values().map(Block::memory_bytes).sum::<usize>());
     }
 }
 

@@ -83,6 +83,10 @@ struct Model {
 fn check(subject: &Subject, model: &Model, random: &mut Random) {
     let stream = subject.as_ref();
     assert_eq!(stream.len(), model.entries.len() as u64);
+    if let StreamRef::Large(large) = stream {
+        large.check_bytes();
+        large.clone().check_bytes();
+    }
     assert_eq!((stream.last_id(), stream.entries_added()), (model.last_id, model.added));
     assert_eq!(stream.first_entry_id(), model.entries.keys().next().copied());
     assert_eq!(stream.last_entry_id(), model.entries.keys().next_back().copied());
@@ -360,6 +364,7 @@ fn check_group(group: &Group, model: &GroupModel, names: &[&[u8]]) {
         })
         .collect();
     assert_eq!(found, wanted);
+    group.check_bytes();
     for (who, name) in names.iter().enumerate() {
         let Some(key) = group.find_consumer(name) else { continue };
         let own: BTreeSet<_> = group.pending_of(key, IdRange::ALL).map(|(id, _)| id).collect();
@@ -377,11 +382,45 @@ fn messages_are_remembered_for_their_time() {
     known.messages_max = 2;
     for ms in 1..=3 {
         known.note(b"p", &[ms as u8], StreamId::new(ms * 1000, 0));
+        known.check_bytes();
+        known.clone().check_bytes();
     }
     assert_eq!(known.find(b"p", &[1]), None, "the oldest made room");
     assert_eq!(known.find(b"p", &[3]), Some(StreamId::new(3000, 0)));
     assert_eq!(known.find(b"q", &[3]), None);
     known.expire(b"p", 3000 + 100_000);
     assert_eq!((known.producers_len(), known.messages_len()), (0, 0));
+    known.check_bytes();
     assert_eq!((known.added, known.duplicates), (3, 1));
+}
+
+/// What a group takes is kept while it is changed by reference, and others come and go beside it.
+#[test]
+fn bytes_of_groups_are_counted_whichever_is_open() {
+    let mut random = Random::from_seed(31);
+    let mut stream = Stream::default();
+    let empty = stream.memory_bytes();
+    let names = [&b"one"[..], b"another one with a long name", b"x"];
+    for step in 0..3000u64 {
+        let (name, id) = (names[random.index(3)], StreamId::new(random.index(40) as u64, 0));
+        match random.index(8) {
+            0 => drop(stream.add_group(name, Group::new(StreamId::MIN, None))),
+            1 if random.index(20) == 0 => drop(stream.remove_group(name)),
+            2 => drop(stream.drop_references(id)),
+            3 => stream.idempotency_mut().note(name, &step.to_le_bytes(), id),
+            4 if random.index(20) == 0 => stream = stream.clone(),
+            _ => {
+                let Some((group, _)) = stream.open_group(name) else { continue };
+                let reader = step.to_string().into_bytes();
+                let known = group.consumers().next().map(|reader| reader.name.clone());
+                let key = match known {
+                    Some(known) if random.index(10) > 0 => group.find_consumer(&known),
+                    _ => Some(group.add_consumer(&reader, 0)),
+                };
+                group.deliver(id, key.unwrap(), step as i64);
+            }
+        }
+        stream.check_bytes();
+    }
+    assert!(stream.memory_bytes() > empty + 4000, "{}", stream.memory_bytes());
 }

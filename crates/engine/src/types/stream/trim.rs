@@ -82,7 +82,7 @@ impl Stream {
             {
                 (count, bytes) = (count + 1, entries.position());
             }
-            block.delete_front(count, bytes);
+            self.log.edit_block(first, |block| block.delete_front(count, bytes));
             return self.trimmed(first, u64::from(count));
         }
         let candidates: Vec<StreamId> =
@@ -96,9 +96,7 @@ impl Stream {
                 ids.push(id);
             }
         }
-        if let Some(block) = self.log.block(first) {
-            block.delete(first, &ids, |_| {});
-        }
+        self.log.edit_block(first, |block| block.delete(first, &ids, |_| {}));
         self.trimmed(first, ids.len() as u64)
     }
 

@@ -8,7 +8,7 @@
 //! of ZSCAN, which no split disturbs.
 
 use crate::store::raw::prefetch::prefetch_value;
-use crate::types::capacity::fit;
+use crate::types::capacity::{allocated_for, fit};
 
 /// Most pairs of a segment.
 const SEGMENT_PAIRS_MAX: usize = 256;
@@ -38,11 +38,20 @@ impl Link {
     }
 }
 
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Segment {
     links: Vec<Link>,
     /// How many first bits its hashes have in common.
     depth: u32,
+}
+
+impl Clone for Segment {
+    /// With the same room, so that what was counted of the one is right for the other.
+    fn clone(&self) -> Self {
+        let mut links = Vec::with_capacity(self.links.capacity());
+        links.extend_from_slice(&self.links);
+        Segment { links, depth: self.depth }
+    }
 }
 
 impl Segment {
@@ -130,8 +139,8 @@ impl Index {
 
     pub fn memory_bytes(&self) -> usize {
         self.capacity * size_of::<Link>()
-            + self.segments.capacity() * size_of::<Segment>()
-            + self.directory.capacity() * size_of::<u32>()
+            + allocated_for::<Segment>(self.segments.capacity())
+            + allocated_for::<u32>(self.directory.capacity())
     }
 
     #[inline]

@@ -4,6 +4,7 @@
 
 use super::pages::PagePool;
 use super::slab::{SLAB_BLOCK_MAX, Slab, block_bytes};
+use crate::used_memory::UsedMemory;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,6 +25,11 @@ impl Blocks {
     /// Bytes of the pages that small blocks live in, free ones included.
     pub fn page_bytes(&self) -> usize {
         self.lock().page_bytes()
+    }
+
+    /// See [`PagePool::used`].
+    pub fn used(&self) -> &UsedMemory {
+        self.pool.used()
     }
 
     pub(super) fn pool(&self) -> &Arc<PagePool> {
@@ -55,17 +61,6 @@ impl Blocks {
             // SAFETY: 1. `allocate` used the same layout for this block size.
             unsafe { dealloc(memory.as_ptr(), large_layout(block)) };
         }
-    }
-
-    /// Whether less than half of the block's page is in use, so that moving the block elsewhere
-    /// would help to free it.
-    ///
-    /// # Safety
-    /// 1. `memory` is a live block of these, allocated with a size of the same block size.
-    pub(super) unsafe fn is_sparse(&self, memory: NonNull<u8>, bytes: usize) -> bool {
-        let block = block_bytes(bytes);
-        // SAFETY: 1. Blocks up to this size are the slab's, by the contract of this one.
-        block <= SLAB_BLOCK_MAX && unsafe { self.lock().is_sparse(memory, block) }
     }
 
     /// Gives memory back that was kept for the next block: one page would hold a chunk.

@@ -6,9 +6,9 @@
 //! An index into the directory is the leading bits of a hash. Segments that share fewer bits than
 //! the directory has stand in it several times, side by side.
 
+use super::account::{Account, block_cost};
 use super::blocks::Blocks;
 use super::entry::{Change, Label, RawEntry};
-use super::footprint::Footprint;
 use super::segment::{Gathered, Segment, Spot, Word, buckets_for, capacity_of, larger};
 use russet_base::hash::KeyHasher;
 use std::ptr::NonNull;
@@ -33,14 +33,13 @@ pub(super) struct Place {
 pub(super) struct Core {
     /// Where the entries live, beside those of other tables.
     blocks: Arc<Blocks>,
-    /// Of this table's own blocks.
-    allocated: Footprint,
+    /// Of this table's own blocks, slots and objects.
+    pub(super) account: Account,
     /// 2^depth pointers, or none while the table has never held a key.
     directory: Vec<NonNull<Segment>>,
     depth: u8,
     /// Segments as deep as the directory: when there is none left, it can be halved.
     deepest: usize,
-    segments: Footprint,
     pub(super) len: usize,
     pub(super) expires: usize,
     objects: usize,
@@ -78,11 +77,10 @@ impl Core {
     pub(super) fn new(blocks: Arc<Blocks>) -> Core {
         Core {
             blocks,
-            allocated: Footprint::default(),
+            account: Account::default(),
             directory: Vec::new(),
             depth: 0,
             deepest: 0,
-            segments: Footprint::default(),
             len: 0,
             expires: 0,
             objects: 0,
@@ -95,18 +93,8 @@ impl Core {
         Core::new(Arc::clone(&self.blocks))
     }
 
-    pub(super) fn allocated_bytes(&self) -> usize {
-        self.allocated.bytes
-    }
-
-    /// Slots and blocks in the pages of the pool.
-    pub(super) fn pooled_bytes(&self) -> usize {
-        self.segments.pooled_bytes + self.allocated.pooled_bytes
-    }
-
-    /// Slots and directory.
-    pub(super) fn slot_bytes(&self) -> usize {
-        self.segments.bytes + self.directory.capacity() * size_of::<NonNull<Segment>>()
+    pub(super) fn directory_capacity(&self) -> usize {
+        self.directory.capacity()
     }
 
     pub(super) fn blocks(&self) -> &Blocks {
@@ -200,10 +188,11 @@ impl Core {
         self.make_room(hash, hasher);
         let index = self.index_of(hash);
         let entry = RawEntry::create(&self.blocks, key, value, expiry);
-        self.allocated += Footprint::of_block(entry.block_bytes());
+        self.account.blocks += block_cost(entry.block_bytes());
         let spot = self.segment_mut(index).insert(Word::new(entry, fingerprint_of(hash)));
         self.len += 1;
         self.is_changed = true;
+        self.publish_much();
         self.objects += usize::from(value.0 == Label::OBJECT);
         let place = Place { index, spot };
         if expiry.is_some() {
@@ -237,7 +226,7 @@ impl Core {
     /// 1. The entry was detached from this table. 2. Nobody uses it any more.
     pub(super) unsafe fn release(&mut self, entry: RawEntry) {
         let bytes = entry.block_bytes();
-        self.allocated -= Footprint::of_block(bytes);
+        self.account.blocks -= block_cost(bytes);
         // SAFETY: 1. An entry's block has the block size of its layout at all times, and came from
         // the blocks that the table was made with. 2. By the contract.
         unsafe { self.blocks.release(entry.pointer(), bytes) };
@@ -251,11 +240,12 @@ impl Core {
         self.objects -= usize::from(old.label() == Label::OBJECT);
         self.objects += usize::from(change.label == Label::OBJECT);
         if let Some(entry) = old.reshape(change, &self.blocks) {
-            self.allocated += Footprint::of_block(entry.block_bytes());
+            self.account.blocks += block_cost(entry.block_bytes());
             self.is_changed = true;
             self.segment_mut(place.index).replace(place.spot, word.moved_to(entry));
             // SAFETY: 1. The slot, its only user, has let go of the old block.
             unsafe { self.release(old) };
+            self.publish_much();
         }
         if old_expiry != change.expiry {
             self.mark_expiry(place, change.expiry);
@@ -266,28 +256,6 @@ impl Core {
     pub(super) fn become_zero(&mut self, place: Place) {
         self.entry(place).become_zero();
         self.objects -= 1;
-    }
-
-    /// Moves an entry to a fuller page if its own is mostly empty. Returns whether it moved.
-    pub(super) fn compact(&mut self, place: Place) -> bool {
-        let word = self.word(place);
-        let old = word.entry();
-        let bytes = old.block_bytes();
-        // SAFETY: 1. The entry is live, and its block has the block size of its layout.
-        if !unsafe { self.blocks.is_sparse(old.pointer(), bytes) } {
-            return false;
-        }
-        let block = self.blocks.allocate(bytes);
-        self.allocated += Footprint::of_block(bytes);
-        // SAFETY: 1. Both blocks hold `bytes` bytes and are distinct. 2. The copy is an entry.
-        let entry = unsafe {
-            block.copy_from_nonoverlapping(old.pointer(), bytes);
-            RawEntry::new(block)
-        };
-        self.segment_mut(place.index).replace(place.spot, word.moved_to(entry));
-        // SAFETY: 1. The slot, its only user, has let go of the old block.
-        unsafe { self.release(old) };
-        true
     }
 
     /// Makes slot, segment and counters agree with an entry's expiry.
@@ -314,7 +282,7 @@ impl Core {
     fn make_room(&mut self, hash: u64, hasher: KeyHasher) {
         if self.directory.is_empty() {
             let segment = Segment::new(0, 1, self.blocks.pool());
-            self.segments += segment.footprint();
+            self.account.slots += segment.cost();
             self.directory.push(NonNull::from(Box::leak(segment)));
             self.deepest = 1;
         }
@@ -335,11 +303,11 @@ impl Core {
         let mut words = Gathered::new();
         let segment = self.segment_mut(index);
         segment.gather(&mut words);
-        let before = segment.footprint();
+        let before = segment.cost();
         segment.rebuild(words.words(), count, &pool);
-        let after = segment.footprint();
-        self.segments += after;
-        self.segments -= before;
+        let after = segment.cost();
+        self.account.slots += after;
+        self.account.slots -= before;
     }
 
     /// Splits a segment by the next bit of its entries' hashes.
@@ -366,20 +334,20 @@ impl Core {
         let run = self.run_of(index);
         let [low, high] = halves;
         let old = self.segment(index);
-        let (before, times) = (old.footprint(), (old.expiry_min, old.sweep_after, old.horizon));
+        let (before, times) = (old.cost(), (old.expiry_min, old.sweep_after, old.horizon));
         let mut twin = Segment::new(depth + 1, buckets_for(high.words().len()), self.blocks.pool());
         let twin_count = twin.count();
         (twin.expiry_min, twin.sweep_after, twin.horizon) = times;
         twin.rebuild(high.words(), twin_count, self.blocks.pool());
-        let twin_footprint = twin.footprint();
+        let twin_cost = twin.cost();
         let pool = Arc::clone(self.blocks.pool());
         let segment = self.segment_mut(index);
         segment.depth = depth + 1;
         segment.rebuild(low.words(), buckets_for(low.words().len()), &pool);
-        let after = segment.footprint();
-        self.segments += after;
-        self.segments += twin_footprint;
-        self.segments -= before;
+        let after = segment.cost();
+        self.account.slots += after;
+        self.account.slots += twin_cost;
+        self.account.slots -= before;
         if depth + 1 == self.depth {
             self.deepest += 2;
         }
@@ -440,8 +408,8 @@ impl Core {
         self.directory[high..high + run.len()].fill(kept);
         let pool = Arc::clone(self.blocks.pool());
         let segment = self.segment_mut(low);
-        let mut before = segment.footprint();
-        before += freed.footprint();
+        let mut before = segment.cost();
+        before += freed.cost();
         segment.expiry_min = segment.expiry_min.min(freed.expiry_min);
         // The earlier of both: merge upon merge could put a sweep off for seconds otherwise.
         segment.sweep_after = segment.sweep_after.min(freed.sweep_after);
@@ -449,9 +417,9 @@ impl Core {
         segment.horizon = segment.horizon.min(freed.horizon);
         segment.depth = depth - 1;
         segment.rebuild(words.words(), buckets_for(len + len / 4), &pool);
-        let after = segment.footprint();
-        self.segments += after;
-        self.segments -= before;
+        let after = segment.cost();
+        self.account.slots += after;
+        self.account.slots -= before;
         freed.dissolve(&pool);
         if depth == self.depth {
             self.deepest -= 2;
@@ -513,14 +481,15 @@ impl Core {
 
 #[cfg(test)]
 impl Core {
-    /// Checks every invariant that can be checked from inside.
-    pub(super) fn check(&self, hasher: KeyHasher) {
+    /// Checks every invariant that can be checked from inside; what all entries measure.
+    pub(super) fn check(&self, hasher: KeyHasher, measure: impl Fn(RawEntry) -> usize) -> usize {
+        let mut measured = 0;
         assert_eq!(
             self.directory.len(),
             if self.len == 0 && self.directory.is_empty() { 0 } else { 1 << self.depth }
         );
         let (mut len, mut expires, mut objects, mut deepest) = (0, 0, 0, 0);
-        let (mut segments, mut blocks) = (Footprint::default(), Footprint::default());
+        let (mut slots, mut blocks) = (0, 0);
         for index in self.segments() {
             let segment = self.segment(index);
             let run = self.run_of(index);
@@ -529,7 +498,7 @@ impl Core {
                 self.directory[run.clone()].iter().all(|&other| other == self.directory[index])
             );
             deepest += usize::from(segment.depth == self.depth);
-            segments += segment.footprint();
+            slots += segment.cost();
             let (mut own_len, mut own_expires) = (0, 0);
             for (spot, word) in segment.words() {
                 let entry = word.entry();
@@ -547,7 +516,8 @@ impl Core {
                 }
                 own_len += 1;
                 objects += usize::from(entry.label() == Label::OBJECT);
-                blocks += Footprint::of_block(entry.block_bytes());
+                blocks += block_cost(entry.block_bytes());
+                measured += measure(entry);
             }
             assert_eq!(own_len, usize::from(segment.len));
             assert_eq!(own_expires, usize::from(segment.expires));
@@ -561,6 +531,7 @@ impl Core {
         }
         let mine = (self.len, self.expires, self.objects, self.deepest);
         assert_eq!(mine, (len, expires, objects, deepest));
-        assert_eq!((self.segments, self.allocated), (segments, blocks));
+        assert_eq!((self.account.slots, self.account.blocks), (slots, blocks));
+        measured
     }
 }

@@ -1,6 +1,7 @@
 //! The face of the table: keys in, entries out. Everything here is safe to call; the work is done
 //! by the modules below.
 
+use super::account::Measured;
 use super::blocks::Blocks;
 use super::core::{Core, fingerprint_of};
 use super::handle::{EntryMut, EntryRef, NewValue, Slot, VacantEntry, View};
@@ -48,26 +49,24 @@ impl<O> Table<O> {
         self.core.expires
     }
 
-    /// Whether counts or bytes may have changed since this was last asked.
-    #[inline]
-    pub fn take_changed(&mut self) -> bool {
-        std::mem::take(&mut self.core.is_changed)
-    }
-
-    /// Bytes of slots and entries, not of objects.
+    /// Bytes of slots, entries and objects.
     pub fn memory_bytes(&self) -> usize {
-        self.core.slot_bytes() + self.core.allocated_bytes()
+        self.core.counted_bytes()
     }
 
-    /// Those of [`Table::memory_bytes`] that lie in the pages of the pool. The others come from the
-    /// global allocator.
-    pub fn pooled_bytes(&self) -> usize {
-        self.core.pooled_bytes()
+    /// By how much [`Table::memory_bytes`] has grown since it was last published, as it is now.
+    pub fn take_unpublished(&mut self) -> isize {
+        self.core.take_unpublished()
+    }
+
+    /// Bytes of slots and directory.
+    pub fn slot_bytes(&self) -> usize {
+        self.core.account.slots + self.core.directory_bytes()
     }
 
     /// Bytes of live entries, by the size of their blocks.
     pub fn allocated_bytes(&self) -> usize {
-        self.core.allocated_bytes()
+        self.core.account.blocks
     }
 
     /// Where the entries live.
@@ -89,17 +88,6 @@ impl<O> Table<O> {
         Some(unsafe { EntryMut::new(&mut self.core, found) })
     }
 
-    /// Inserts a key that the caller knows to be absent.
-    pub fn insert(
-        &mut self,
-        key: &[u8],
-        hash: u64,
-        value: NewValue<'_, O>,
-        expiry: Option<i64>,
-    ) -> EntryMut<'_, O> {
-        self.vacant(hash).insert(key, value, expiry)
-    }
-
     /// Finds a key or its vacancy with one search.
     pub fn entry(&mut self, key: &[u8], hash: u64) -> Slot<'_, O> {
         match self.core.find(key, hash) {
@@ -113,6 +101,40 @@ impl<O> Table<O> {
         // SAFETY: 1. The table's objects are `O`s.
         unsafe { VacantEntry::new(&mut self.core, self.hasher, hash) }
     }
+}
+
+impl<O: Measured> Table<O> {
+    /// Whether counts or bytes may have changed since this was last asked.
+    #[inline]
+    pub fn take_changed(&mut self) -> bool {
+        // SAFETY: 1. The table's objects are `O`s.
+        unsafe { self.core.recount::<O>() };
+        std::mem::take(&mut self.core.is_changed)
+    }
+
+    #[cfg(test)]
+    pub(super) fn check(&self) {
+        let objects: usize = self.core.check(self.hasher, |entry| {
+            // SAFETY: 1. The entry lives in the table, which is borrowed. 2. Its objects are `O`s.
+            match unsafe { EntryRef::<O>::new(entry) }.value() {
+                View::Object(object) => object.memory_bytes(),
+                _ => 0,
+            }
+        });
+        // SAFETY: 1. The table's objects are `O`s.
+        assert_eq!(unsafe { self.core.object_bytes::<O>() }, objects);
+    }
+
+    /// Inserts a key that the caller knows to be absent.
+    pub fn insert(
+        &mut self,
+        key: &[u8],
+        hash: u64,
+        value: NewValue<'_, O>,
+        expiry: Option<i64>,
+    ) -> EntryMut<'_, O> {
+        self.vacant(hash).insert(key, value, expiry)
+    }
 
     /// Removes a key and keeps its value, for which short bytes are copied.
     pub fn remove(&mut self, key: &[u8], hash: u64) -> Option<Removed<O>> {
@@ -123,7 +145,9 @@ impl<O> Table<O> {
     pub fn delete(&mut self, key: &[u8], hash: u64) -> Option<Deleted<O>> {
         self.find_mut(key, hash).map(EntryMut::delete)
     }
+}
 
+impl<O> Table<O> {
     /// Asks for the cache line that a search for this hash will read first.
     #[inline]
     pub fn prefetch_bucket(&self, hash: u64) {
@@ -166,13 +190,9 @@ impl<O> Table<O> {
 
     /// Leaves an empty table, and returns the full one to be dropped wherever there is time.
     pub fn take(&mut self) -> Table<O> {
-        let empty = self.empty_twin();
+        let mut empty = self.empty_twin();
+        empty.core.account = self.core.account.of_successor();
         std::mem::replace(self, empty)
-    }
-
-    #[cfg(test)]
-    pub(super) fn check(&self) {
-        self.core.check(self.hasher);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Borrowed views of entries: to read one, to change one, to fill a vacancy, and to look at what
 //! was removed. Their lifetimes keep the table from changing under them.
 
+use super::account::{Measured, block_cost};
 use super::core::{Core, Place};
 use super::entry::{Change, Kind, Label, RawEntry};
 use super::removed::{Deleted, Removed};
@@ -93,9 +94,9 @@ impl<'a, O> EntryRef<'a, O> {
         unsafe { view(self.entry) }
     }
 
-    /// Bytes of block and slot; an object's own bytes are not counted.
-    pub fn memory_bytes(&self) -> usize {
-        self.entry.block_bytes() + 8
+    /// Bytes of its block; an object's own bytes are not counted, nor is the slot.
+    pub fn block_bytes(&self) -> usize {
+        block_cost(self.entry.block_bytes())
     }
 }
 
@@ -164,10 +165,6 @@ impl<'a, O> EntryMut<'a, O> {
         self.as_ref().value()
     }
 
-    pub fn memory_bytes(&self) -> usize {
-        self.as_ref().memory_bytes()
-    }
-
     /// Sets the access clock; the upper 8 bits are dropped.
     #[inline]
     pub fn set_access(&mut self, access: u32) {
@@ -189,7 +186,9 @@ impl<'a, O> EntryMut<'a, O> {
         let entry = self.raw();
         (entry.label().kind == Kind::Int).then(|| entry.int())
     }
+}
 
+impl<'a, O: Measured> EntryMut<'a, O> {
     #[inline]
     pub fn set_int(&mut self, value: i64) {
         let entry = self.raw();
@@ -209,6 +208,7 @@ impl<'a, O> EntryMut<'a, O> {
 
     pub fn set_object(&mut self, object: Box<O>) {
         let old = self.detach_object();
+        self.core.count_object(&*object);
         // Zero bytes first: a pointer can't travel as plain bytes.
         self.replace_value(Label::OBJECT, &[0; 8]);
         self.raw().set_object(Box::into_raw(object));
@@ -248,22 +248,35 @@ impl<'a, O> EntryMut<'a, O> {
         let change = Change { label, expiry, at: 0, remove, insert: &[bytes], is_edit: false };
         self.reshape(&change);
         if let NewValue::Object(object) = value {
+            self.core.count_object(&*object);
             self.raw().set_object(Box::into_raw(object));
         }
         drop(old);
     }
 
     pub fn object_mut(&mut self) -> Option<&mut O> {
-        let entry = self.raw();
+        let object = self.lend_object()?;
         // SAFETY: 1. The entry owns the box of this `O`. 2. `&mut self` makes the borrow exclusive.
-        (entry.label().kind == Kind::Object).then(|| unsafe { &mut *entry.object::<O>() })
+        Some(unsafe { &mut *object })
     }
 
     /// As `object_mut`, for as long as the entry was borrowed.
-    pub fn into_object_mut(self) -> Option<&'a mut O> {
-        let entry = self.raw();
+    pub fn into_object_mut(mut self) -> Option<&'a mut O> {
+        let object = self.lend_object()?;
         // SAFETY: 1. As in `object_mut`. 2. The table stays exclusively borrowed for `'a`.
-        (entry.label().kind == Kind::Object).then(|| unsafe { &mut *entry.object::<O>() })
+        Some(unsafe { &mut *object })
+    }
+
+    /// The object, which from here on may be another size when it is next looked at.
+    fn lend_object(&mut self) -> Option<*mut O> {
+        let entry = self.raw();
+        if entry.label().kind != Kind::Object {
+            return None;
+        }
+        let object = entry.object::<O>();
+        // SAFETY: 1. The table's objects are `O`s. 2. This is one of them.
+        unsafe { self.core.lend(object) };
+        Some(object)
     }
 
     /// Takes the object out and leaves the integer 0.
@@ -322,6 +335,8 @@ impl<'a, O> EntryMut<'a, O> {
             return None;
         }
         let object = entry.object::<O>();
+        // SAFETY: 1. The table's objects are `O`s. 2. This is one of them.
+        unsafe { self.core.discount_object(object) };
         self.core.become_zero(self.place);
         // SAFETY: 1. The pointer came from a `Box<O>`, and the entry has just forgotten it.
         Some(unsafe { Box::from_raw(object) })
@@ -377,7 +392,9 @@ impl<'a, O> VacantEntry<'a, O> {
     pub(super) unsafe fn new(core: &'a mut Core, hasher: KeyHasher, hash: u64) -> Self {
         VacantEntry { core, hasher, hash, marker: PhantomData }
     }
+}
 
+impl<'a, O: Measured> VacantEntry<'a, O> {
     /// Inserts the key that was looked for: it is not kept here, so that it need not outlive the
     /// search.
     pub fn insert(
@@ -398,7 +415,10 @@ impl<'a, O> VacantEntry<'a, O> {
         match value {
             NewValue::Int(value) => entry.set_int(value),
             NewValue::Bytes(bytes) | NewValue::Packed(_, bytes) => entry.overwrite(0, bytes),
-            NewValue::Object(object) => entry.set_object(Box::into_raw(object)),
+            NewValue::Object(object) => {
+                self.core.count_object(&*object);
+                entry.set_object(Box::into_raw(object));
+            }
         }
         // SAFETY: 1. Inserted just now. 2. The table that lent the core has `O`s only.
         unsafe { EntryMut::new(self.core, (place, entry)) }

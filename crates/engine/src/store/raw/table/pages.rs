@@ -5,6 +5,7 @@
 //! Chunks are aligned to their size and marked for huge pages, because at millions of keys the
 //! misses of the address cache cost more than the misses of the data cache.
 
+use crate::used_memory::UsedMemory;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ptr::NonNull;
@@ -30,6 +31,7 @@ const _: () = assert!(GROUPS_PER_PAGE == u32::BITS as usize);
 #[derive(Default)]
 pub struct PagePool {
     state: Mutex<PoolState>,
+    used: UsedMemory,
     mapped_bytes: AtomicUsize,
 }
 
@@ -61,6 +63,11 @@ unsafe impl Send for Chunk {}
 impl PagePool {
     pub fn new() -> PagePool {
         PagePool::default()
+    }
+
+    /// What all tables of the engine publish the bytes that they take to.
+    pub fn used(&self) -> &UsedMemory {
+        &self.used
     }
 
     /// Bytes mapped from the system, used or not.

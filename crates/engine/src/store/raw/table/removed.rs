@@ -1,5 +1,6 @@
 //! What is left of an entry that is out of the table: its value, owned.
 
+use super::account::Measured;
 use super::core::{Core, Place};
 use super::entry::{Kind, RawEntry};
 use super::handle::{EntryRef, NewValue, View};
@@ -25,9 +26,16 @@ pub struct Removed<O> {
 impl<O> Removed<O> {
     /// # Safety
     /// 1. `place` is a slot in use of `core`, whose objects are `O`s.
-    pub(super) unsafe fn take(core: &mut Core, place: Place) -> Removed<O> {
+    pub(super) unsafe fn take(core: &mut Core, place: Place) -> Removed<O>
+    where
+        O: Measured,
+    {
         let entry = core.detach(place);
         let label = entry.label();
+        if label.kind == Kind::Object {
+            // SAFETY: 1. The table's objects are `O`s. 2. This one is still whole.
+            unsafe { core.discount_object(entry.object::<O>()) };
+        }
         let value = match label.kind {
             Kind::Int => Owned::Int(entry.int()),
             Kind::Bytes => Owned::Bytes(SmallVec::from_slice(entry.value())),
@@ -118,19 +126,30 @@ pub struct Deleted<O> {
 impl<O> Deleted<O> {
     /// # Safety
     /// 1. `place` is a slot in use of `core`, whose objects are `O`s.
-    pub(super) unsafe fn take(core: &mut Core, place: Place) -> Deleted<O> {
+    pub(super) unsafe fn take(core: &mut Core, place: Place) -> Deleted<O>
+    where
+        O: Measured,
+    {
         let entry = core.detach(place);
         // SAFETY: 1. Detached just now.
-        let deleted = unsafe { Deleted::of(entry) };
+        let deleted = unsafe { Deleted::of(core, entry) };
         // SAFETY: 1. Detached from this core. 2. Nothing of it is used after this.
         unsafe { core.release(entry) };
         deleted
     }
 
     /// # Safety
-    /// 1. The entry is detached, its object is an `O`, and nobody takes the object again.
-    pub(super) unsafe fn of(entry: RawEntry) -> Deleted<O> {
+    /// 1. The entry is detached from `core`, its object is an `O`, and nobody takes the object
+    ///    again.
+    pub(super) unsafe fn of(core: &mut Core, entry: RawEntry) -> Deleted<O>
+    where
+        O: Measured,
+    {
         let has_object = entry.label().kind == Kind::Object;
+        if has_object {
+            // SAFETY: 1. The table's objects are `O`s. 2. This one is still whole.
+            unsafe { core.discount_object(entry.object::<O>()) };
+        }
         // SAFETY: 1. The pointer came from a `Box<O>`, and by the contract it is taken once.
         let object = has_object.then(|| unsafe { Box::from_raw(entry.object::<O>()) });
         Deleted { object, expiry: entry.expiry() }

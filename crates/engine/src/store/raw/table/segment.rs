@@ -7,8 +7,8 @@
 //! carries the mark "overflowed": a search goes on past a bucket only if it is marked.
 
 use super::entry::RawEntry;
-use super::footprint::Footprint;
 use super::pages::{ADDRESS_BITS, GROUP_BYTES, PagePool};
+use crate::types::capacity::{allocated_bytes, allocated_for};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::{NonNull, null_mut};
 
@@ -266,11 +266,12 @@ impl Segment {
         self.groups[0].addr() >> ADDRESS_BITS
     }
 
-    /// Whole groups are the pool's, a shorter one and the segment itself the allocator's.
-    pub(super) fn footprint(&self) -> Footprint {
-        let bucket_bytes = self.count() * size_of::<Bucket>();
-        let pooled_bytes = if self.count() < GROUP_BUCKETS { 0 } else { bucket_bytes };
-        Footprint { bytes: size_of::<Segment>() + bucket_bytes, pooled_bytes }
+    /// What it takes. Whole groups are cut from pages, a shorter one and the segment itself come
+    /// from the allocator.
+    pub(super) fn cost(&self) -> usize {
+        let slots = self.count() * size_of::<Bucket>();
+        let is_pooled = self.count() >= GROUP_BUCKETS;
+        allocated_for::<Segment>(1) + if is_pooled { slots } else { allocated_bytes(slots) }
     }
 
     pub(super) fn is_full(&self) -> bool {

@@ -132,18 +132,6 @@ impl Slab {
         }
     }
 
-    /// Whether less than half of the block's page is in use, so that moving the block elsewhere
-    /// would help to free it.
-    ///
-    /// # Safety
-    /// 1. `memory` is a live block of this slab, of this block size.
-    pub(super) unsafe fn is_sparse(&self, memory: NonNull<u8>, block: usize) -> bool {
-        let page: *mut PageHeader =
-            memory.as_ptr().map_addr(|address| address & !(PAGE_BYTES - 1)).cast();
-        // SAFETY: 1. As in `release`, `page` is the header of the block's page.
-        unsafe { page != self.roomy[class_of(block)] && (*page).used < (*page).capacity / 2 }
-    }
-
     /// Gives the spare page back.
     pub(super) fn trim(&mut self, pool: &PagePool) {
         if let Some(spare) = NonNull::new(std::mem::replace(&mut self.spare, null_mut())) {

@@ -1,6 +1,7 @@
 //! Going through many entries: the scan in hash order that survives all changes of the table, the
-//! sweep for expired entries, a random entry, and the compaction of sparse pages.
+//! sweep for expired entries, and a random entry.
 
+use super::account::Measured;
 use super::core::{Core, DEPTH_MAX, Place};
 use super::entry::Kind;
 use super::face::Table;
@@ -157,13 +158,9 @@ impl<O> Table<O> {
         // SAFETY: 1. and 2. as above.
         word.map(|(_, word)| unsafe { EntryRef::new(word.entry()) })
     }
+}
 
-    /// A time before which no key expires, if any key ever does.
-    pub fn next_expiry_hint(&self) -> Option<i64> {
-        let sweep = &self.core.sweep;
-        (self.expires_len() > 0).then_some(sweep.due_ms.min(sweep.next_due_ms))
-    }
-
+impl<O: Measured> Table<O> {
     /// Removes keys that expired at or before `now_ms`, and hands each to the callback. Touches
     /// only segments that are due, at most `budget` slots and the rest of one segment.
     /// Returns whether there is more to do now.
@@ -270,38 +267,13 @@ impl<O> Table<O> {
     fn expire(&mut self, place: Place, expired: &mut dyn FnMut(Gone<'_>, Deleted<O>)) {
         let entry = self.core.detach_keeping_shape(place);
         // SAFETY: 1. Detached just now from this table, whose objects are `O`s.
-        let deleted = unsafe { Deleted::of(entry) };
+        let deleted = unsafe { Deleted::of(&mut self.core, entry) };
         // Should the callback panic, the block is lost and nothing worse.
         let label = entry.label();
         let packed = (label.kind == Kind::Packed).then(|| (label.tag, entry.value()));
         expired(Gone { key: entry.key(), packed }, deleted);
         // SAFETY: 1. Detached from this table, and the callback has ended.
         unsafe { self.core.release(entry) };
-    }
-
-    /// Moves the entries of one segment out of pages that are mostly empty, so that after
-    /// many deletions whole pages become free. Returns where to go on; the caller decides whether
-    /// it is worth it by comparing the pages of its blocks with what all their tables allocated.
-    pub fn compact_step(&mut self, cursor: Cursor) -> Cursor {
-        let Some(position) = cursor.position() else { return Cursor::START };
-        if self.core.directory_len() == 0 {
-            return Cursor::START;
-        }
-        let index = self.core.index_of(position.start_of_hashes());
-        let depth = self.core.segment(index).depth;
-        for bucket in 0..self.core.segment(index).count() {
-            for slot in 0..SLOTS {
-                let spot = Spot::new(bucket, slot);
-                if self.core.segment(index).word(spot).is_some() {
-                    self.core.compact(Place { index, spot });
-                }
-            }
-        }
-        let prefix = position.in_segment(depth).prefix + 1;
-        if prefix == 1 << depth {
-            return Cursor::START;
-        }
-        Cursor::new(Position { depth, prefix, fingerprint: 0 })
     }
 }
 

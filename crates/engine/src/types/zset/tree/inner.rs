@@ -3,6 +3,7 @@
 
 use super::super::range::Probe;
 use super::NONE;
+use crate::types::capacity::allocated_for;
 use crate::types::element::Element;
 use std::cmp::Ordering;
 
@@ -227,8 +228,8 @@ impl Inners {
     }
 
     pub fn memory_bytes(&self) -> usize {
-        self.nodes.len() * size_of::<Inner>()
-            + self.nodes.capacity() * size_of::<usize>()
-            + self.free.capacity() * size_of::<u32>()
+        self.nodes.len() * allocated_for::<Inner>(1)
+            + allocated_for::<Box<Inner>>(self.nodes.capacity())
+            + allocated_for::<u32>(self.free.capacity())
     }
 }

@@ -4,7 +4,7 @@
 use super::super::entry::{self, Pair};
 use super::{Inners, NONE};
 use crate::types::blob::Blob;
-use crate::types::capacity::fit_bytes;
+use crate::types::capacity::{allocated_bytes, allocated_for, fit_bytes};
 
 /// A leaf is cut when it is longer than this and holds more than one entry; the last one earlier,
 /// for it is filled in order more often than not.
@@ -16,13 +16,21 @@ pub const JOINED_BYTES_MAX: usize = LEAF_BYTES_MAX * 3 / 4;
 /// Building in order leaves some room, so that the first insertions elsewhere cut nothing.
 pub const BUILT_BYTES_MAX: usize = LEAF_BYTES_MAX * 7 / 8;
 
-#[derive(Clone)]
 pub struct Leaf {
     pub run: Vec<u8>,
     pub parent: u32,
     pub prev: u32,
     pub next: u32,
     pub count: u32,
+}
+
+impl Clone for Leaf {
+    /// With the same room, so that what was counted of the one is right for the other.
+    fn clone(&self) -> Self {
+        let mut run = Vec::with_capacity(self.run.capacity());
+        run.extend_from_slice(&self.run);
+        Leaf { run, ..*self }
+    }
 }
 
 impl Leaf {
@@ -85,7 +93,7 @@ impl Leaves {
     }
 
     pub fn add(&mut self, leaf: Leaf) -> u32 {
-        self.run_bytes += leaf.run.capacity();
+        self.run_bytes += allocated_bytes(leaf.run.capacity());
         if let Some(id) = self.free.pop() {
             *self.at_mut(id) = leaf;
             return id;
@@ -103,7 +111,7 @@ impl Leaves {
 
     /// Empties a leaf, whose number may be given to another.
     pub fn free(&mut self, id: u32) {
-        self.run_bytes -= self.at(id).run.capacity();
+        self.run_bytes -= allocated_bytes(self.at(id).run.capacity());
         *self.at_mut(id) = Leaf::new();
         self.free.push(id);
     }
@@ -122,7 +130,7 @@ impl Leaves {
             leaf.run.shrink_to(fit_bytes(len));
         }
         let after = leaf.run.capacity();
-        self.run_bytes = self.run_bytes + after - before;
+        self.run_bytes = self.run_bytes + allocated_bytes(after) - allocated_bytes(before);
     }
 
     /// Cuts a leaf's entries from `spot` on into a new run.
@@ -137,21 +145,29 @@ impl Leaves {
         leaf.run.shrink_to(fit_bytes(spot.at));
         leaf.count = spot.index as u32;
         let after = leaf.run.capacity();
-        self.run_bytes = self.run_bytes + after - before;
+        self.run_bytes = self.run_bytes + allocated_bytes(after) - allocated_bytes(before);
         Leaf { run, count, ..Leaf::new() }
     }
 
     pub fn memory_bytes(&self, inners: &Inners) -> usize {
-        let chunks: usize = self.chunks.iter().map(|chunk| chunk.capacity()).sum();
+        let (full, last) = match self.chunks.split_last() {
+            None => (0, 0),
+            Some((last, full)) => (full.len(), last.capacity()),
+        };
         self.run_bytes
-            + chunks * size_of::<Leaf>()
-            + self.free.capacity() * size_of::<u32>()
+            + full * allocated_for::<Leaf>(CHUNK_LEAVES)
+            + allocated_for::<Leaf>(last)
+            + allocated_for::<Vec<Leaf>>(self.chunks.capacity())
+            + allocated_for::<u32>(self.free.capacity())
             + inners.memory_bytes()
     }
 
     #[cfg(test)]
     pub fn check_bytes(&self) {
         let leaves = self.chunks.iter().flatten();
-        assert_eq!(self.run_bytes, leaves.map(|leaf| leaf.run.capacity()).sum::<usize>());
+        let runs = leaves.map(|leaf| allocated_bytes(leaf.run.capacity()));
+        assert_eq!(self.run_bytes, runs.sum::<usize>());
+        let full = &self.chunks[..self.chunks.len().saturating_sub(1)];
+        assert!(full.iter().all(|chunk| chunk.capacity() == CHUNK_LEAVES));
     }
 }

@@ -1,0 +1,152 @@
+//! What a table and its objects take, kept as they change, and how it reaches the number that all
+//! share ([`UsedMemory`]): when its shard's counts are published, and before that as soon as the
+//! difference is large, for a single call may write gigabytes.
+//!
+//! An object that is lent out to be changed is measured when it is lent and once more when the
+//! table next has a use for the figure, so that whoever changes it need not think of it.
+//!
+//! [`UsedMemory`]: crate::used_memory::UsedMemory
+
+use super::core::Core;
+use super::slab::SLAB_BLOCK_MAX;
+use crate::types::capacity::{allocated_bytes, allocated_for};
+use std::ptr::NonNull;
+
+/// A table whose bytes differ by more than this from those that it has published publishes them at
+/// once.
+const UNPUBLISHED_BYTES_MAX: usize = 64 * 1024;
+
+/// An object that knows what it takes.
+pub trait Measured {
+    /// Bytes on the heap, its own box included. Takes the same few steps whatever its size, and is
+    /// the same until the object is changed.
+    fn memory_bytes(&self) -> usize;
+}
+
+/// An object that may have been changed since it was measured.
+#[derive(Clone, Copy)]
+struct Lent {
+    object: NonNull<()>,
+    bytes: usize,
+}
+
+/// The bytes of one table.
+#[derive(Default)]
+pub(super) struct Account {
+    /// Blocks of entries.
+    pub(super) blocks: usize,
+    /// Slots of segments.
+    pub(super) slots: usize,
+    /// Objects, as they were last measured.
+    objects: usize,
+    lent: Option<Lent>,
+    /// What the shared number holds of all this.
+    published: usize,
+}
+
+impl Account {
+    /// What is left in the shared number of a table that was replaced is this one's to take back.
+    pub(super) fn of_successor(&self) -> Account {
+        Account { published: self.published, ..Account::default() }
+    }
+}
+
+/// What a block of this block size takes: the small ones are cut from pages without loss, the
+/// large ones come from the allocator, which has sizes of its own.
+#[inline]
+pub(super) fn block_cost(bytes: usize) -> usize {
+    if bytes <= SLAB_BLOCK_MAX { bytes } else { allocated_bytes(bytes) }
+}
+
+impl Core {
+    /// Slots, directory, entries and objects.
+    #[inline]
+    pub(super) fn counted_bytes(&self) -> usize {
+        let account = &self.account;
+        account.blocks + account.slots + self.directory_bytes() + account.objects
+    }
+
+    pub(super) fn directory_bytes(&self) -> usize {
+        allocated_for::<NonNull<()>>(self.directory_capacity())
+    }
+
+    /// A new object is in the table.
+    pub(super) fn count_object(&mut self, object: &impl Measured) {
+        self.account.objects += object.memory_bytes();
+        self.is_changed = true;
+        self.publish_much();
+    }
+
+    /// An object is about to leave the table.
+    ///
+    /// # Safety
+    /// 1. As in [`Core::recount`]. 2. The object is one of this table's.
+    pub(super) unsafe fn discount_object<O: Measured>(&mut self, object: *const O) {
+        // SAFETY: 1. By the contract.
+        unsafe { self.recount::<O>() };
+        // SAFETY: 1. The table's objects are alive, and nobody else has this one while `self` is
+        // borrowed.
+        self.account.objects -= unsafe { &*object }.memory_bytes();
+        self.account.lent = None;
+        self.is_changed = true;
+    }
+
+    /// An object is about to be changed.
+    ///
+    /// # Safety
+    /// 1. and 2. as in [`Core::discount_object`].
+    pub(super) unsafe fn lend<O: Measured>(&mut self, object: *mut O) {
+        // SAFETY: 1. By the contract.
+        unsafe { self.recount::<O>() };
+        // SAFETY: 1. As in `discount_object`.
+        let bytes = unsafe { &*object }.memory_bytes();
+        let object = NonNull::new(object).expect("a box is somewhere").cast();
+        self.account.lent = Some(Lent { object, bytes });
+    }
+
+    /// Measures the object that was lent out last.
+    ///
+    /// # Safety
+    /// 1. The objects of this table are `O`s.
+    #[inline]
+    pub(super) unsafe fn recount<O: Measured>(&mut self) {
+        if let Some(Lent { object, bytes }) = self.account.lent.take() {
+            // SAFETY: 1. An object that leaves the table is forgotten here first, so this one is
+            // alive. 2. It was lent for as long as the table was borrowed, so nobody has it now.
+            let measured = unsafe { object.cast::<O>().as_ref() }.memory_bytes();
+            if measured != bytes {
+                self.account.objects = self.account.objects + measured - bytes;
+                self.is_changed = true;
+                self.publish_much();
+            }
+        }
+    }
+
+    /// How much more there is than was published; from now on nothing.
+    pub(super) fn take_unpublished(&mut self) -> isize {
+        let bytes = self.counted_bytes();
+        let published = std::mem::replace(&mut self.account.published, bytes);
+        bytes.wrapping_sub(published).cast_signed()
+    }
+
+    /// To be called after each growth.
+    #[inline]
+    pub(super) fn publish_much(&mut self) {
+        if self.counted_bytes().abs_diff(self.account.published) > UNPUBLISHED_BYTES_MAX {
+            let bytes = self.take_unpublished();
+            self.blocks().used().add(self.len, bytes);
+        }
+    }
+
+    /// The bytes of objects as they are now, one that is lent out included.
+    ///
+    /// # Safety
+    /// 1. The objects of this table are `O`s.
+    #[cfg(test)]
+    pub(super) unsafe fn object_bytes<O: Measured>(&self) -> usize {
+        let lent = self.account.lent;
+        // SAFETY: 1. and 2. as in `recount`; it is only read, as `self` is.
+        let measure = |lent: Lent| unsafe { lent.object.cast::<O>().as_ref() }.memory_bytes();
+        self.account.objects + lent.map_or(0, measure) - lent.map_or(0, |lent| lent.bytes)
+    }
+}

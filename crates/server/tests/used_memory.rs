@@ -1,0 +1,377 @@
+//! The number that `used_memory` is read from, against a walk through all that is stored, and
+//! against what the allocator of the server says.
+
+use russet_base::hash::KeyHasher;
+use russet_base::random::Random;
+use russet_base::{Clock as _, ManualClock, OwnedArgs, UnixMillis};
+use russet_commands::client::Client;
+use russet_commands::clients::ClientCard;
+use russet_commands::config::{Config, Directive};
+use russet_commands::dispatch::{Progress, Worker};
+use russet_commands::mail::NoMailbox;
+use russet_commands::node::{AllocatorReport, Host, Node};
+use russet_engine::keys::Effects;
+use russet_engine::keyspace::Keyspace;
+use russet_engine::store::raw::table::{Cursor, Measured, View};
+use russet_protocol::Output;
+use std::sync::{Arc, Mutex, PoisonError};
+use tikv_jemalloc_ctl::thread;
+
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// Held by the test that runs: the allocator counts for the whole process.
+static ALONE: Mutex<()> = Mutex::new(());
+
+const DATABASES: usize = 4;
+/// Entries up to this size are cut from pages that the allocator does not count.
+const PAGED_BYTES_MAX: usize = 1024;
+
+struct NoHost;
+
+impl Host for NoHost {
+    fn allocator(&self) -> AllocatorReport {
+        AllocatorReport::default()
+    }
+
+    fn shut_down(&self) {}
+
+    fn directive_changed(&self, _directive: Directive) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn threads(&self) -> usize {
+        1
+    }
+}
+
+struct Engine {
+    clock: Arc<ManualClock>,
+    worker: Worker,
+    client: Client,
+    out: Output,
+}
+
+/// What a walk through everything finds.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Walked {
+    bytes: usize,
+    /// Those of them in pages.
+    paged_bytes: usize,
+}
+
+impl Engine {
+    fn new() -> Engine {
+        let clock = Arc::new(ManualClock::at(UnixMillis(1_700_000_000_000)));
+        let keyspace = Keyspace::new(64, DATABASES, KeyHasher::with_seed(3));
+        let node =
+            Arc::new(Node::new(Config::default(), keyspace, clock.clone(), Box::new(NoHost)));
+        let address = || "127.0.0.1:1".to_owned();
+        let card = ClientCard::new(1, address(), address(), 3, 0);
+        let client = Client::new(&node, card, Arc::new(NoMailbox), false);
+        Engine { clock, worker: Worker::new(node), client, out: Output::default() }
+    }
+
+    fn run<W: AsRef<[u8]>>(&mut self, words: &[W]) {
+        let args: OwnedArgs = words.iter().collect();
+        self.worker.read_clock();
+        self.worker.begin_batch();
+        let progress = self.client.run(&mut self.worker, args.as_args(), &mut self.out);
+        assert_eq!(progress, Progress::Done);
+        self.worker.end_batch();
+        self.out = Output::default();
+    }
+
+    fn say(&mut self, line: &str) {
+        self.run(&line.split(' ').collect::<Vec<_>>());
+    }
+
+    fn used(&self) -> usize {
+        self.worker.node.keyspace.used_memory().bytes() as usize
+    }
+
+    /// Removes what has expired, as housekeeping does.
+    fn expire(&mut self) {
+        let keyspace = &self.worker.node.keyspace;
+        for shard in 0..keyspace.shards() {
+            let mut effects = Effects::default();
+            let now = self.clock.now();
+            while let Some((mut keys, more)) =
+                keyspace.expire_shard(shard, &mut effects, (now, 100))
+            {
+                keys.publish();
+                if !more {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn walk(&self) -> Walked {
+        let keyspace = &self.worker.node.keyspace;
+        let (mut effects, mut walked) = (Effects::default(), Walked::default());
+        let locked = keyspace.lock(keyspace.all_shards());
+        let mut keys = keyspace.keys(locked, &mut effects, (0, self.clock.now()));
+        for (shard, db) in
+            (0..keyspace.shards()).flat_map(|s| (0..DATABASES).map(move |db| (s, db)))
+        {
+            let held = keys.shard(shard);
+            let table = held.table(db);
+            let beside = held.memory_bytes(db) - table.memory_bytes();
+            let (mut entries, mut paged, mut cursor) = (0, table.slot_bytes(), Cursor::START);
+            loop {
+                cursor = table.scan(cursor, &mut |entry| {
+                    let block = entry.block_bytes();
+                    entries += block;
+                    paged += if block <= PAGED_BYTES_MAX { block } else { 0 };
+                    if let View::Object(object) = entry.value() {
+                        entries += object.memory_bytes();
+                    }
+                });
+                if cursor.is_end() {
+                    break;
+                }
+            }
+            assert_eq!(table.slot_bytes() + entries, table.memory_bytes());
+            walked.bytes += table.slot_bytes() + entries + beside;
+            walked.paged_bytes += paged;
+        }
+        walked
+    }
+}
+
+/// What this thread has been given by the allocator, less what it gave back: exact, unlike the
+/// figures of the process, in which other threads and the allocator's own stock have a part.
+fn allocated() -> usize {
+    let given = thread::allocatedp::read().unwrap().get();
+    (given - thread::deallocatedp::read().unwrap().get()) as usize
+}
+
+/// One of a few names: a text, a number or a long one.
+fn name(random: &mut Random, count: usize) -> String {
+    let number = random.index(count);
+    match number % 7 {
+        0 => format!("{number}{}", "m".repeat(number % 90)),
+        1 => number.to_string(),
+        _ => format!("member:{number}"),
+    }
+}
+
+fn value(random: &mut Random) -> String {
+    match random.index(12) {
+        0 => "v".repeat(random.index(20_000)),
+        1..4 => random.index(1 << 30).to_string(),
+        _ => "v".repeat(random.index(200)),
+    }
+}
+
+/// A random call, each type having its own few keys, small ones and large ones.
+fn call(random: &mut Random) -> Vec<String> {
+    let (kind, size) = (random.index(9), random.index(3));
+    let members = [8, 200, 4000][size];
+    let key = format!("{}:{size}:{}", "slhzxbpok".as_bytes()[kind] as char, random.index(3));
+    let other = format!("{}:{size}:{}", "slhzxbpok".as_bytes()[kind] as char, random.index(3));
+    let (m, n, v) = (name(random, members), name(random, members), value(random));
+    let (i, j) = (random.index(members), random.index(members) + 2);
+    let many = |verb: &str, random: &mut Random| {
+        let names: Vec<String> = (0..random.index(members / 4 + 2) + 1)
+            .map(|_| name(random, members).replace(' ', "_"))
+            .collect();
+        format!("{verb} {key} {}", names.join(" "))
+    };
+    let line = match (kind, random.index(14)) {
+        (_, 0) => match random.index(30) {
+            0 => "FLUSHDB".to_owned(),
+            1 => format!("SWAPDB 0 {}", random.index(DATABASES)),
+            2..5 => format!("SELECT {}", random.index(DATABASES)),
+            5..9 => format!("RENAME {key} {other}"),
+            9..13 => format!("COPY {key} {other} REPLACE"),
+            13..16 => format!("MOVE {key} {}", random.index(DATABASES)),
+            16..24 => format!("PEXPIRE {key} {}", random.index(3000)),
+            24 => format!("PERSIST {key}"),
+            25 => format!(
+                "EVAL for+i=1,300+do+redis.call('set',KEYS[1]..i,('y'):rep(i*9))+end 1 {key}"
+            ),
+            26 => format!("SORT {key} ALPHA STORE {other}"),
+            _ => format!("DEL {key}"),
+        },
+        (0, 1..4) => format!("SET {key} {v}"),
+        (0, 4) => format!("APPEND {key} {v}"),
+        (0, 5) => format!("SETRANGE {key} {i} {v}"),
+        (0, 6) => format!("GETDEL {key}"),
+        (0, 7) => format!("SETBIT {key} {} 1", i * 100),
+        (0, 8) => format!("SET {key} {v} PX 500"),
+        (0, _) => format!("INCRBY {key} {i}"),
+        (1, 1..4) => many("RPUSH", random),
+        (1, 4..6) => many("LPUSH", random),
+        (1, 6) => format!("LPOP {key} {i}"),
+        (1, 7) => format!("LSET {key} {i} {v}"),
+        (1, 8) => format!("LINSERT {key} BEFORE {m} {v}"),
+        (1, 9) => format!("LREM {key} 0 {m}"),
+        (1, 10) => format!("LTRIM {key} {} {}", i / 2, i + j),
+        (1, _) => format!("RPOPLPUSH {key} {other}"),
+        (2, 1..4) => format!("HSET {key} {m} {v} {n} {i}"),
+        (2, 4) => format!("HDEL {key} {m} {n}"),
+        (2, 5) => format!("HPEXPIRE {key} {} FIELDS 2 {m} {n}", random.index(2000) + 1),
+        (2, 6) => format!("HPERSIST {key} FIELDS 1 {m}"),
+        (2, 7) => format!("HINCRBY {key} {n} 5"),
+        (2, _) => many("HSET", random) + if random.index(2) == 0 { "" } else { " x" },
+        (3, 1..5) => format!("ZADD {key} {i} {m} {j} {n}"),
+        (3, 5) => format!("ZREM {key} {m} {n}"),
+        (3, 6) => format!("ZREMRANGEBYRANK {key} {} {}", i / 2, i / 2 + j / 3),
+        (3, 7) => format!("ZPOPMIN {key} {}", i / 8),
+        (3, 8) => format!("ZUNIONSTORE {other} 2 {key} {other}"),
+        (3, 9) => {
+            format!("EVAL for+i=1,{members}+do+redis.call('zadd',KEYS[1],i,i..'z')+end 1 {key}")
+        }
+        (3, _) => format!("ZINCRBY {key} {i} {n}"),
+        (4, 1..5) => format!("XADD {key} * {m} {v} f {i}"),
+        (4, 5) => format!("XTRIM {key} MAXLEN {i}"),
+        (4, 6) => format!("XGROUP CREATE {key} g{} 0 MKSTREAM", random.index(3)),
+        (4, 7) => format!("XGROUP DESTROY {key} g{}", random.index(9)),
+        (4, 8) => format!("XACK {key} g0 {i}-0"),
+        (4, 9) => format!("XAUTOCLAIM {key} g1 c{} 0 0 COUNT {j}", random.index(9)),
+        (4, 10) => format!("XGROUP DELCONSUMER {key} g0 c{}", random.index(5)),
+        (4, _) => {
+            format!("XREADGROUP GROUP g{} c{} COUNT {j} STREAMS {key} >", random.index(3), i % 9)
+        }
+        (5, 1..12) => format!("BF.ADD {key} {m}"),
+        (5, _) => format!("BF.RESERVE {key} 0.01 {}", j * 10),
+        (6, 1..9) => many("PFADD", random),
+        (6, _) => format!("PFMERGE {key} {other}"),
+        (7, 1..6) => many("SADD", random),
+        (7, 6..8) => many("SREM", random),
+        (7, 8) => format!("SPOP {key} {}", i / 4),
+        (7, 9) => format!("SMOVE {key} {other} {m}"),
+        (7, 10) => format!("SUNIONSTORE {other} {key} {other}"),
+        (7, _) => format!("SINTERSTORE {key} {key} {other}"),
+        _ => format!("MSET {key}{i} {v} {key}{j} {i}"),
+    };
+    line.split(' ').map(|word| word.replace('+', " ")).collect()
+}
+
+/// Nothing told how much was in use but the allocator: each change must reach the number, and be
+/// taken off again when its value goes, by whatever way.
+#[test]
+fn the_number_equals_a_walk_through_everything() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    for seed in 0..4 {
+        let (mut engine, mut random) = (Engine::new(), Random::from_seed(seed));
+        let start = engine.used();
+        for step in 0..6000 {
+            let words = call(&mut random);
+            engine.run(&words);
+            if step % 8 == 0 {
+                engine.clock.advance_ms(random.index(60) as u64);
+            }
+            if step % 300 == 0 {
+                engine.expire();
+            }
+            if step % 10 == 0 {
+                let line: String = words.join(" ").chars().take(200).collect();
+                assert_eq!(engine.used() - start, engine.walk().bytes, "{line}");
+            }
+        }
+        assert!(engine.used() > start + 100_000, "something is stored");
+        engine.say("FLUSHALL");
+        assert_eq!((engine.used(), engine.walk()), (start, Walked::default()));
+    }
+}
+
+/// Fills one kind of value until it takes about `bytes`, as the allocator and the pages have it,
+/// and compares the growth of the number with that.
+fn compare(kind: &str, bytes: usize, fill: impl Fn(&mut Engine, usize)) {
+    let mut engine = Engine::new();
+    fill(&mut engine, 0);
+    let (used, paged, allocated_before) = (engine.used(), engine.walk().paged_bytes, allocated());
+    let mut round = 0;
+    while engine.used() < used + bytes {
+        round += 1;
+        fill(&mut engine, round);
+    }
+    let counted = engine.used() - used;
+    let allocated = allocated().cast_signed() - allocated_before.cast_signed();
+    let taken = allocated + (engine.walk().paged_bytes - paged).cast_signed();
+    let off = counted as f64 / taken as f64 - 1.0;
+    println!("{kind}: {counted} counted, {taken} taken, {:+.2} %", off * 100.0);
+    assert!(off.abs() < 0.01, "{kind}: {counted} counted, {taken} taken");
+}
+
+#[test]
+fn the_number_is_what_the_allocator_says_within_one_percent() {
+    const MIB: usize = 1 << 20;
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    type Fill = fn(&mut Engine, usize);
+    let kinds: [(&str, Fill); 12] = [
+        ("short strings", |engine, round| {
+            (0..1000).for_each(|at| engine.say(&format!("SET key:{round}:{at} value:{at}")));
+        }),
+        ("strings of all sizes", |engine, round| {
+            for at in 0..100 {
+                let value = "v".repeat((round * 100 + at) * 37 % 30_000);
+                engine.run(&["SET".to_owned(), format!("key:{round}:{at}"), value]);
+            }
+        }),
+        ("small collections", |engine, round| {
+            for at in 0..100 {
+                engine.say(&format!("RPUSH l:{round}:{at} a b c d e f"));
+                engine.say(&format!("HSET h:{round}:{at} name Anna age 7 town Bern"));
+                engine.say(&format!("SADD s:{round}:{at} one two three"));
+                engine.say(&format!("SADD i:{round}:{at} 1 2 3 400000"));
+                engine.say(&format!("ZADD z:{round}:{at} 1 one 2 two 3 three"));
+                engine.say(&format!("XADD x:{round}:{at} * field value"));
+            }
+        }),
+        ("long lists", |engine, round| {
+            (0..1000)
+                .for_each(|at| engine.say(&format!("RPUSH l:{} element:{at} {at}", round % 50)));
+        }),
+        ("large sets", |engine, round| {
+            (0..1000).for_each(|at| {
+                engine.say(&format!("SADD s:{} member:{round}:{at} {round}0{at}", round % 20));
+            });
+        }),
+        ("large hashes", |engine, round| {
+            (0..1000).for_each(|at| {
+                engine.say(&format!("HSET h:{} field:{round}:{at} value:{at}", round % 20));
+            });
+        }),
+        ("fields that expire", |engine, round| {
+            (0..1000).for_each(|at| {
+                let name = format!("field:{round}:{at}");
+                let key = format!("h:{}", round % 20);
+                let ttl = 100_000 + round * 1000 + at;
+                engine.say(&format!("HSETEX {key} PX {ttl} FIELDS 1 {name} value:{at}"));
+            });
+        }),
+        ("large sorted sets", |engine, round| {
+            (0..1000).for_each(|at| {
+                let score = (round * 1000 + at) * 7919 % 1_000_003;
+                engine.say(&format!("ZADD z:{} {score} member:{round}:{at}", round % 20));
+            });
+        }),
+        ("streams", |engine, round| {
+            (0..1000)
+                .for_each(|at| engine.say(&format!("XADD x:{} * field value:{at}", round % 20)));
+        }),
+        ("Bloom filters", |engine, round| {
+            (0..100)
+                .for_each(|at| engine.say(&format!("BF.ADD b:{} item:{round}:{at}", round % 5000)));
+        }),
+        ("HyperLogLogs", |engine, round| {
+            (0..100).for_each(|at| engine.say(&format!("PFADD p:{} item:{at}", round)));
+        }),
+        ("pending entries", |engine, round| {
+            let key = format!("x:{}", round % 5);
+            (0..1000).for_each(|at| engine.say(&format!("XADD {key} * f {at}")));
+            engine.say(&format!("XGROUP CREATE {key} g 0"));
+            engine.say(&format!("XREADGROUP GROUP g c COUNT 1000 STREAMS {key} >"));
+        }),
+    ];
+    for (kind, fill) in kinds {
+        compare(kind, 16 * MIB, fill);
+    }
+    compare("all together", 128 * MIB, |engine, round| {
+        kinds.iter().for_each(|(_, fill)| fill(engine, round));
+    });
+}
