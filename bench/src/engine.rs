@@ -8,11 +8,11 @@ use crate::report::Table;
 use crate::workloads::scripts;
 use crate::{cpu, figures};
 use russet_base::{OwnedArgs, Random};
-use russet_commands::clients::ClientCard;
-use russet_commands::dispatch::{Progress, Worker};
-use russet_commands::mail::NoMailbox;
+use russet_commands::call::dispatch::{Progress, Worker};
+use russet_commands::call::mail::NoMailbox;
+use russet_commands::call::session::Session;
 use russet_commands::node::Node;
-use russet_commands::session::Session;
+use russet_commands::node::clients::ClientCard;
 use russet_embedded::{Engine, Options as EngineOptions};
 use russet_protocol::{Resp, RespWriter};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -200,7 +200,7 @@ impl Client {
         let mut rest = batch;
         while let Some((words, after)) = rest.split_first() {
             let commands = rest.iter().map(OwnedArgs::as_args);
-            let ran = self.worker.run_together(&mut self.session, commands, &mut self.out);
+            let ran = self.worker.run_batch(&mut self.session, commands, &mut self.out);
             if ran.count > 0 {
                 rest = &rest[ran.count..];
                 continue;

@@ -5,10 +5,10 @@
 
 use mio::net::TcpListener;
 use russet_base::Args;
-use russet_commands::client::After;
-use russet_commands::dispatch::Progress;
-use russet_commands::mail::Letter;
-use russet_commands::together::Ran;
+use russet_commands::call::batch::Ran;
+use russet_commands::call::client::After;
+use russet_commands::call::dispatch::Progress;
+use russet_commands::call::mail::Letter;
 use russet_protocol::{Output, RequestLimits};
 use russet_server::event_loop::{Address, Buffers, Fleet, Listener, Peer, Service};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -44,7 +44,7 @@ impl Service for Floor {
 
     fn end_turn(&self, _worker: &mut (), _client: &mut ()) {}
 
-    fn run_together<'a>(
+    fn run_batch<'a>(
         &self,
         _worker: &mut (),
         _client: &mut (),

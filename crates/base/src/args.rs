@@ -78,7 +78,7 @@ impl<'a> Args<'a> {
 
     #[inline]
     pub fn at(self, index: usize) -> &'a [u8] {
-        self.bytes_of(self.spans[index])
+        self.unescape(self.spans[index])
     }
 
     /// An argument that has a buffer of its own.
@@ -90,7 +90,7 @@ impl<'a> Args<'a> {
 
     /// A long argument is found by the check that any other passes.
     #[inline(always)]
-    fn bytes_of(self, span: Span) -> &'a [u8] {
+    fn unescape(self, span: Span) -> &'a [u8] {
         let start = span.start as usize;
         match self.buffer.get(start..start + span.len as usize) {
             Some(bytes) => bytes,
@@ -110,7 +110,7 @@ impl<'a> Args<'a> {
     }
 
     pub fn iter(self) -> impl ExactSizeIterator<Item = &'a [u8]> + DoubleEndedIterator + Clone {
-        self.spans.iter().map(move |span| self.bytes_of(*span))
+        self.spans.iter().map(move |span| self.unescape(*span))
     }
 
     /// The words from `start` on.

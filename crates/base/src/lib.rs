@@ -7,6 +7,7 @@ mod binary;
 pub mod clock;
 pub mod crc64;
 pub mod digest;
+pub mod escape;
 pub mod float;
 pub mod glob;
 pub mod hash;
@@ -17,7 +18,6 @@ pub mod num;
 pub mod random;
 pub mod shared;
 pub mod text;
-pub mod told;
 
 pub use args::{Args, OwnedArgs, SharedArgs, Span};
 pub use clock::{Clock, ManualClock, SystemClock, UnixMillis};

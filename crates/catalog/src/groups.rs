@@ -30,30 +30,30 @@ use crate::spec::{
 // What a command does to its keys, in one word.
 
 /// Answers what the value holds.
-const READS: Access = Access::RO.and(Access::ACCESS);
+const READS: Access = Access::RO.or(Access::ACCESS);
 /// Looks at the key or at facts about the value, not at what it holds.
 const INSPECTS: Access = Access::RO;
 /// Answers something of the old value and writes a new one.
-const CHANGES: Access = Access::RW.and(Access::ACCESS).and(Access::UPDATE);
+const CHANGES: Access = Access::RW.or(Access::ACCESS).or(Access::UPDATE);
 /// Writes into the value without telling what it held.
-const UPDATES: Access = Access::RW.and(Access::UPDATE);
+const UPDATES: Access = Access::RW.or(Access::UPDATE);
 /// Adds to the value.
-const INSERTS: Access = Access::RW.and(Access::INSERT);
+const INSERTS: Access = Access::RW.or(Access::INSERT);
 /// Answers what it removes from the value.
-const TAKES: Access = Access::RW.and(Access::ACCESS).and(Access::DELETE);
+const TAKES: Access = Access::RW.or(Access::ACCESS).or(Access::DELETE);
 /// Removes from the value without telling what.
-const TRIMS: Access = Access::RW.and(Access::DELETE);
+const TRIMS: Access = Access::RW.or(Access::DELETE);
 /// Replaces the value, whatever it was.
-const OVERWRITES: Access = Access::OW.and(Access::UPDATE);
+const OVERWRITES: Access = Access::OW.or(Access::UPDATE);
 /// Writes where nothing was.
-const CREATES: Access = Access::OW.and(Access::INSERT);
+const CREATES: Access = Access::OW.or(Access::INSERT);
 /// Deletes the key, whatever it holds.
-const REMOVES: Access = Access::RM.and(Access::DELETE);
+const REMOVES: Access = Access::RM.or(Access::DELETE);
 /// Not a key: a shard channel, routed like one.
 const CHANNEL: Access = Access::NOT_KEY;
 
 /// Runs while the data is being loaded, and on a replica that has lost its primary.
-const ANYTIME: Flags = Flags::LOADING.and(Flags::STALE);
+const ANYTIME: Flags = Flags::LOADING.or(Flags::STALE);
 
 const fn change(version: &'static str, note: &'static str) -> Change {
     Change { version, note }

@@ -9,7 +9,7 @@ use crate::lookup::resolve;
 use crate::spec::{Access, Begin, Find, KeySpec, Spec};
 
 /// `ONCE id PX ttl`: the words before the command that it runs.
-pub const ONCE_WORDS: usize = 4;
+pub const ONCE_ARGS: usize = 4;
 
 /// One key of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +121,7 @@ pub fn has_keys(command: Command) -> bool {
 
 /// Whether word 1 is the only key of any call of this command.
 #[inline]
-pub fn is_first_word_only_key(command: Command) -> bool {
+pub fn is_first_arg_only_key(command: Command) -> bool {
     matches!(PLANS[command as usize], Plan::First(_) | Plan::FirstVarying)
 }
 
@@ -218,14 +218,14 @@ fn parsed_keys(
     }
     match command {
         Command::Sort => {
-            out(KeyAt { index: 1, access: Access::RO.and(Access::ACCESS) });
+            out(KeyAt { index: 1, access: Access::RO.or(Access::ACCESS) });
             if let Some(index) = sort_target(args) {
-                out(KeyAt { index, access: Access::OW.and(Access::UPDATE) });
+                out(KeyAt { index, access: Access::OW.or(Access::UPDATE) });
             }
             Ok(())
         }
         Command::SortRo => {
-            out(KeyAt { index: 1, access: Access::RO.and(Access::ACCESS) });
+            out(KeyAt { index: 1, access: Access::RO.or(Access::ACCESS) });
             Ok(())
         }
         Command::Once => wrapped_keys(args, out),
@@ -236,15 +236,15 @@ fn parsed_keys(
 /// The keys of the command that a ONCE runs. It runs no other ONCE. Takes a `dyn`, for otherwise
 /// each level of calls would be another instance of this function.
 fn wrapped_keys(args: Args<'_>, out: &mut dyn FnMut(KeyAt)) -> Result<(), KeysError> {
-    if args.len() <= ONCE_WORDS {
+    if args.len() <= ONCE_ARGS {
         return Err(KeysError::Invalid);
     }
-    let inner = args.from(ONCE_WORDS);
+    let inner = args.from(ONCE_ARGS);
     match resolve(inner) {
         Ok(Command::Once) | Err(_) => Err(KeysError::Invalid),
         Ok(command) if !command.spec().arity.allows(inner.len()) => Err(KeysError::Invalid),
         Ok(command) => keys(command, inner, &mut |key| {
-            out(KeyAt { index: key.index + ONCE_WORDS, ..key });
+            out(KeyAt { index: key.index + ONCE_ARGS, ..key });
         }),
     }
 }
@@ -322,9 +322,9 @@ fn count(word: &[u8]) -> Option<usize> {
 #[inline]
 fn varying_access(command: Command, args: Args<'_>) -> Access {
     match command {
-        Command::Set if !has_set_get(args) => Access::OW.and(Access::UPDATE),
-        Command::Delex if args.len() == 2 => Access::RM.and(Access::DELETE),
-        Command::Bitfield if bitfield_only_reads(args) => Access::RO.and(Access::ACCESS),
+        Command::Set if !has_set_get(args) => Access::OW.or(Access::UPDATE),
+        Command::Delex if args.len() == 2 => Access::RM.or(Access::DELETE),
+        Command::Bitfield if bitfield_only_reads(args) => Access::RO.or(Access::ACCESS),
         _ => command.spec().key_specs[0].access.without(Access::VARIABLE_FLAGS),
     }
 }
@@ -354,10 +354,10 @@ mod tests {
     use crate::resolve;
     use russet_base::OwnedArgs;
 
-    const READ: Access = Access::RO.and(Access::ACCESS);
-    const OVERWRITE: Access = Access::OW.and(Access::UPDATE);
-    const CHANGE: Access = Access::RW.and(Access::ACCESS).and(Access::UPDATE);
-    const TAKE: Access = Access::RW.and(Access::ACCESS).and(Access::DELETE);
+    const READ: Access = Access::RO.or(Access::ACCESS);
+    const OVERWRITE: Access = Access::OW.or(Access::UPDATE);
+    const CHANGE: Access = Access::RW.or(Access::ACCESS).or(Access::UPDATE);
+    const TAKE: Access = Access::RW.or(Access::ACCESS).or(Access::DELETE);
 
     fn found(call: &str) -> Result<Vec<(usize, Access)>, KeysError> {
         let owned: OwnedArgs = call.split(' ').collect();
@@ -420,8 +420,8 @@ mod tests {
         finds("set k v ex 10 GET", &[(1, CHANGE)]);
         finds("set k get", &[(1, OVERWRITE)]);
         finds("set k v ifeq x", &[(1, OVERWRITE)]);
-        finds("delex k", &[(1, Access::RM.and(Access::DELETE))]);
-        finds("delex k ifeq v", &[(1, Access::RW.and(Access::DELETE))]);
+        finds("delex k", &[(1, Access::RM.or(Access::DELETE))]);
+        finds("delex k ifeq v", &[(1, Access::RW.or(Access::DELETE))]);
         finds("bitfield k get u8 0", &[(1, READ)]);
         finds("bitfield k overflow sat get u8 0", &[(1, READ)]);
         finds("bitfield k", &[(1, READ)]);
@@ -456,7 +456,7 @@ mod tests {
         finds("sort k store a store b", &[(1, READ), (5, OVERWRITE)]);
         finds("sort k store", &[(1, READ)]);
         finds("sort_ro k by w_* get #", &[(1, READ)]);
-        assert!(!is_first_word_only_key(Command::Sort) && has_keys(Command::SortRo));
+        assert!(!is_first_arg_only_key(Command::Sort) && has_keys(Command::SortRo));
     }
 
     #[test]

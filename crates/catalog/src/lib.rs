@@ -11,7 +11,7 @@ mod lookup;
 pub mod spec;
 
 pub use command::Command;
-pub use keys::{KeyAt, KeysError, LegacyRange, ONCE_WORDS, has_keys, is_first_word_only_key, keys};
+pub use keys::{KeyAt, KeysError, LegacyRange, ONCE_ARGS, has_keys, is_first_arg_only_key, keys};
 pub use lookup::{Unknown, lookup, lookup_full, lookup_subcommand, resolve};
 pub use spec::Spec;
 

@@ -19,7 +19,7 @@ macro_rules! bits {
             /// Every bit with the name that COMMAND prints for it, in the order of printing.
             pub const NAMES: &'static [(Self, &'static str)] = &[$((Self::$bit, $text),)*];
 
-            pub const fn and(self, other: Self) -> Self {
+            pub const fn or(self, other: Self) -> Self {
                 Self(self.0 | other.0)
             }
 
@@ -438,7 +438,7 @@ impl Spec {
     /// Also sets the categories that these flags imply.
     pub const fn flags(mut self, flags: Flags) -> Self {
         self.flags = flags;
-        self.categories = self.categories.and(implied_categories(flags));
+        self.categories = self.categories.or(implied_categories(flags));
         if flags.has(Flags::FAST) {
             self.categories = self.categories.without(Categories::SLOW);
         }
@@ -447,7 +447,7 @@ impl Spec {
 
     /// Adds to the categories that the flags imply.
     pub const fn categories(mut self, categories: Categories) -> Self {
-        self.categories = self.categories.and(categories);
+        self.categories = self.categories.or(categories);
         self
     }
 
@@ -507,21 +507,21 @@ impl Spec {
 pub const fn implied_categories(flags: Flags) -> Categories {
     let mut implied = Categories::NONE;
     if flags.has(Flags::WRITE) {
-        implied = implied.and(Categories::WRITE);
+        implied = implied.or(Categories::WRITE);
     }
     if flags.has(Flags::READONLY) {
-        implied = implied.and(Categories::READ);
+        implied = implied.or(Categories::READ);
     }
     if flags.has(Flags::ADMIN) {
-        implied = implied.and(Categories::ADMIN).and(Categories::DANGEROUS);
+        implied = implied.or(Categories::ADMIN).or(Categories::DANGEROUS);
     }
     if flags.has(Flags::PUBSUB) {
-        implied = implied.and(Categories::PUBSUB);
+        implied = implied.or(Categories::PUBSUB);
     }
     if flags.has(Flags::BLOCKING) {
-        implied = implied.and(Categories::BLOCKING);
+        implied = implied.or(Categories::BLOCKING);
     }
-    implied.and(if flags.has(Flags::FAST) { Categories::FAST } else { Categories::SLOW })
+    implied.or(if flags.has(Flags::FAST) { Categories::FAST } else { Categories::SLOW })
 }
 
 const fn after_bar(full_name: &'static str) -> &'static str {

@@ -192,7 +192,7 @@ fn commands_with_keys_either_read_or_write() {
 #[test]
 fn flags_agree_with_each_other_and_with_the_keys() {
     for (command, spec) in specs() {
-        assert!(!(spec.flags.has(Flags::WRITE.and(Flags::READONLY))), "{}", spec.full_name);
+        assert!(!(spec.flags.has(Flags::WRITE.or(Flags::READONLY))), "{}", spec.full_name);
         assert!(!spec.flags.has(Flags::DENYOOM) || spec.flags.has(Flags::WRITE));
         let movable = spec.flags.has(Flags::MOVABLE_KEYS);
         assert_eq!(movable, spec.legacy_range().is_partial, "{}", spec.full_name);

@@ -1,4 +1,4 @@
-//! What a user did wrong, and the one place where each such thing has its words on the wire.
+//! What a user did wrong, and the one place where each such thing has its arguments on the wire.
 
 use russet_engine::value::WrongType;
 use std::borrow::Cow;
@@ -16,7 +16,7 @@ pub enum Refusal {
     TimeoutNotFloat,
     TimeoutNegative,
     InvalidExpire(&'static str),
-    /// The name of a command, in lower case, called with too few or too many words.
+    /// The name of a command, in lower case, called with too few or too many arguments.
     Arity(&'static str),
     NoAuth,
     WrongPass,
@@ -50,7 +50,7 @@ impl Refusal {
         Refusal::Text(text.into())
     }
 
-    /// The words after `-` on the wire.
+    /// The arguments after `-` on the wire.
     pub fn wire(&self) -> Cow<'static, str> {
         let text: &'static str = match self {
             Refusal::Syntax => "ERR syntax error",

@@ -1,17 +1,24 @@
 //! What all clients of one process share.
 
-use crate::clients::Clients;
-use crate::config::{Config, Directive};
-use crate::http_guard::HttpGuard;
-use crate::latency::LatencyMonitor;
-use crate::monitor::Monitors;
-use crate::once::OnceStats;
-use crate::pause::Pause;
-use crate::pubsub::hub::{Hub, Space};
-use crate::scripting::Scripts;
-use crate::server::debug::Gathered;
-use crate::slowlog::{CostLog, LogKind};
-use crate::stats::Stats;
+pub mod clients;
+pub mod config;
+pub mod latency;
+pub mod monitor;
+pub mod slowlog;
+pub mod stats;
+
+use crate::call::http_guard::HttpGuard;
+use crate::call::pause::Pause;
+use crate::groups::once::OnceStats;
+use crate::groups::pubsub::hub::{Hub, Space};
+use crate::groups::scripting::Scripts;
+use crate::groups::server::debug::Gathered;
+use crate::node::clients::Clients;
+use crate::node::config::{Config, Directive};
+use crate::node::latency::LatencyMonitor;
+use crate::node::monitor::Monitors;
+use crate::node::slowlog::{CostLog, LogKind};
+use crate::node::stats::Stats;
 use russet_base::{Clock, Random};
 use russet_engine::access::CounterPace;
 use russet_engine::event::{EventClasses, Notice};

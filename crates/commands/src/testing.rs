@@ -1,23 +1,23 @@
 //! Runs commands inside a test, with a clock that the test moves.
 
-mod crowd;
-mod guest;
+mod client;
+mod clients;
 mod records;
 
-use crate::clients::ClientCard;
-use crate::config::{Config, Directive};
-use crate::dispatch::{Progress, Worker};
-use crate::mail::{Mailbox, NoMailbox};
+use crate::call::dispatch::{Progress, Worker};
+use crate::call::mail::{Mailbox, NoMailbox};
+use crate::call::session::Session;
+use crate::node::clients::ClientCard;
+use crate::node::config::{Config, Directive};
 use crate::node::{AllocatorReport, Host, Node};
-use crate::session::Session;
 use russet_base::hash::KeyHasher;
 use russet_base::{ManualClock, OwnedArgs, UnixMillis};
 use russet_engine::keyspace::Keyspace;
 use russet_protocol::{Value, ValueSink};
 use std::sync::Arc;
 
-pub(crate) use crowd::Crowd;
-pub(crate) use guest::Guest;
+pub(crate) use client::TestClient;
+pub(crate) use clients::TestClients;
 
 struct NoHost;
 
@@ -46,20 +46,20 @@ fn new_session(node: &Node, id: u64, mailbox: Arc<dyn Mailbox>) -> Session {
 }
 
 /// A server of one client without sockets.
-pub(crate) struct Desk {
+pub(crate) struct TestServer {
     pub clock: Arc<ManualClock>,
     pub worker: Worker,
     pub session: Session,
 }
 
-impl Desk {
+impl TestServer {
     pub fn new() -> Self {
         let clock = Arc::new(ManualClock::at(UnixMillis(1_700_000_000_000)));
         let keyspace = Keyspace::new(64, 16, KeyHasher::with_seed(7));
         let node =
             Arc::new(Node::new(Config::default(), keyspace, clock.clone(), Box::new(NoHost)));
         let session = new_session(&node, 1, Arc::new(NoMailbox));
-        Desk { clock, worker: Worker::new(node), session }
+        TestServer { clock, worker: Worker::new(node), session }
     }
 
     /// The reply to one command, or None if the client is blocked now.
@@ -88,13 +88,13 @@ impl Desk {
 
 #[cfg(test)]
 mod tests {
-    use super::Desk;
+    use super::TestServer;
 
     #[test]
     fn a_value_is_read_back() {
-        let mut desk = Desk::new();
-        assert_eq!(desk.say("SET k v"), "+OK");
-        assert_eq!(desk.say("GET k"), "\"v\"");
-        assert_eq!(desk.say("DEL k k"), "1");
+        let mut server = TestServer::new();
+        assert_eq!(server.say("SET k v"), "+OK");
+        assert_eq!(server.say("GET k"), "\"v\"");
+        assert_eq!(server.say("DEL k k"), "1");
     }
 }

@@ -12,10 +12,10 @@ use crate::requests::Requests;
 use crate::subscription::Subscription;
 use crate::transaction::{self, Transaction};
 use russet_base::{SharedBytes, UnixMillis};
-use russet_commands::client::{self as commands, After};
-use russet_commands::clients::ClientCard;
-use russet_commands::config::Directive;
-use russet_commands::dispatch::{Progress, Worker};
+use russet_commands::call::client::{self as commands, After};
+use russet_commands::call::dispatch::{Progress, Worker};
+use russet_commands::node::clients::ClientCard;
+use russet_commands::node::config::Directive;
 use russet_protocol::{Resp, Value};
 use std::fmt;
 use std::sync::Arc;
@@ -310,7 +310,7 @@ impl Client {
         if deadline != self.timer {
             self.remove_timer();
         }
-        // One that has rung is set again: the wall clock may have been set back since.
+        // One that has due_alarms is set again: the wall clock may have been set back since.
         if let Some(at) = deadline {
             self.core.timers.add(at, self.id(), &self.link.inbox);
             self.timer = deadline;
@@ -429,7 +429,7 @@ impl Link {
             }
             if *done + 1 < requests.len() {
                 let commands = requests.commands(*done);
-                let ran = client.run_together(worker, commands, &mut replies.out);
+                let ran = client.run_batch(worker, commands, &mut replies.out);
                 *done += ran.count;
                 if ran.count > 0 {
                     continue;

@@ -10,7 +10,7 @@ use crate::workers::Workers;
 use russet_base::hash::KeyHasher;
 use russet_base::limits::SHARDS_MAX;
 use russet_base::{Random, SystemClock};
-use russet_commands::config::{Config, Directive};
+use russet_commands::node::config::{Config, Directive};
 use russet_commands::node::{Host, Node};
 use russet_engine::keyspace::Keyspace;
 use std::fmt;

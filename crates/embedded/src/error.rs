@@ -1,7 +1,7 @@
 //! What can go wrong with a call, and with opening an engine.
 
 use crate::convert::ConversionError;
-use russet_commands::config::ConfigError;
+use russet_commands::node::config::ConfigError;
 use russet_protocol::{DecodeError, Value};
 use std::fmt;
 

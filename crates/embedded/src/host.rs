@@ -2,7 +2,7 @@
 //! own allocator, its own signals, and its own idea of when the process ends.
 
 use crate::engine::Core;
-use russet_commands::config::Directive;
+use russet_commands::node::config::Directive;
 use russet_commands::node::{AllocatorReport, Host, ProcessReport};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;

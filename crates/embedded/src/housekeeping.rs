@@ -3,7 +3,7 @@
 
 use crate::engine::Core;
 use russet_base::UnixMillis;
-use russet_commands::dispatch::Worker;
+use russet_commands::call::dispatch::Worker;
 use russet_engine::keyspace::Keyspace;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -43,7 +43,7 @@ fn visit(core: &Core, worker: &mut Worker) {
     expire(core, worker, now);
     expire_once(&node.keyspace, now);
     node.pause.tick(&node.keyspace, now);
-    worker.tend();
+    worker.sweep();
     node.keyspace.prepare_memory();
     node.tick();
     let micros = node.clock.monotonic_micros().saturating_sub(started);

@@ -4,9 +4,9 @@
 
 use russet_base::SharedBytes;
 use russet_base::limits::OUTPUT_BYTES_MAX;
-use russet_commands::config::ClientClass;
-use russet_commands::mail::{Letter, Mailbox};
+use russet_commands::call::mail::{Letter, Mailbox};
 use russet_commands::node::Node;
+use russet_commands::node::config::ClientClass;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
@@ -219,7 +219,7 @@ impl Mailbox for Inbox {
     }
 }
 
-fn without_receipt(letter: Letter) -> (Letter, Option<russet_commands::mail::Receipt>) {
+fn without_receipt(letter: Letter) -> (Letter, Option<russet_commands::call::mail::Receipt>) {
     match letter {
         Letter::Kill(receipt) => (Letter::Kill(None), receipt),
         Letter::Resume(receipt) => (Letter::Resume(None), receipt),

@@ -54,7 +54,7 @@ pub use future::ReplyFuture;
 pub use host::LogLevel;
 pub use options::Options;
 pub use pipeline::Pipeline;
-pub use russet_commands::config::ConfigError;
+pub use russet_commands::node::config::ConfigError;
 pub use russet_protocol::Value;
 pub use script::{Script, ScriptCall};
 pub use subscription::{Message, MessageKind, Subscription};

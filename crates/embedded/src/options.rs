@@ -1,7 +1,7 @@
 //! With what an engine is opened: the directives of a redis.conf, by name.
 
 use crate::host::{LogLevel, LogSink};
-use russet_commands::config::{Config, ConfigError, Settings};
+use russet_commands::node::config::{Config, ConfigError, Settings};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The workers of an engine: a call takes one for as long as it runs. There are as many as calls
 //! have ever run at once, however many clients and threads there are.
 
-use russet_commands::dispatch::Worker;
+use russet_commands::call::dispatch::Worker;
 use russet_commands::node::Node;
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};

@@ -25,7 +25,7 @@ impl EventClasses {
     pub const OVERWRITTEN: Self = Self(1 << 15);
     pub const TYPE_CHANGED: Self = Self(1 << 16);
 
-    pub const fn and(self, other: Self) -> Self {
+    pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 

@@ -15,7 +15,7 @@
 use crate::effects::Effects;
 use crate::event::Event;
 use crate::keys::{Keys, Use};
-use crate::keyspace::Place;
+use crate::keyspace::Location;
 use crate::shard::Shard;
 use crate::store::raw::table::{Blocks, EntryMut, Gone, NewValue, View};
 use crate::types::capacity::{allocated_bytes, tree_bytes};
@@ -228,7 +228,7 @@ impl Keys<'_> {
                 }
                 let is_recording = effects.records.is_on();
                 let step = Step { now, fields_max: left, is_recording };
-                let loss = shard.expire_fields(db, (&key, keyspace.place(&key).hash), step);
+                let loss = shard.expire_fields(db, (&key, keyspace.locate(&key).hash), step);
                 shard.fields[db].drop_idle(&key, (at_ms, loss.fields));
                 let cost = if loss.object.is_some() { 1 } else { loss.fields.max(1) };
                 left = left.saturating_sub(cost);
@@ -291,7 +291,7 @@ impl Keys<'_> {
 
     /// Counts fields that were over as soon as they were given their deadline.
     pub fn count_expired_fields(&mut self, key: &[u8], fields: usize) {
-        let index = usize::from(self.place(key).shard);
+        let index = usize::from(self.location(key).shard);
         self.keyspace.gauges()[index].count_expired_fields(fields as u64);
     }
 
@@ -305,7 +305,7 @@ impl Keys<'_> {
 
     #[cold]
     fn reschedule_changed(&mut self, key: &[u8], change: (Option<i64>, Option<i64>)) {
-        let (db, index) = (self.db, usize::from(self.place(key).shard));
+        let (db, index) = (self.db, usize::from(self.location(key).shard));
         let shard = self.locked.shard(index);
         shard.fields[db].change(key, change);
         self.keyspace.gauges()[index].publish_volatile(db, shard.fields[db].len());
@@ -315,7 +315,7 @@ impl Keys<'_> {
     /// are. While expiry is held back, one who only reads leaves them where they are. True if
     /// nothing of the key is left to be seen then.
     #[cold]
-    pub(crate) fn expire_fields(&mut self, key: &[u8], place: Place, look: Use) -> bool {
+    pub(crate) fn expire_fields(&mut self, key: &[u8], place: Location, look: Use) -> bool {
         if look == Use::Read && !self.may_expire() {
             let (db, now_ms) = (self.db, self.now.0);
             let found = self.shard(usize::from(place.shard)).table(db).find(key, place.hash);
@@ -332,7 +332,7 @@ impl Keys<'_> {
         self.now.0
     }
 
-    fn expire_fields_at(&mut self, key: &[u8], place: Place) -> usize {
+    fn expire_fields_at(&mut self, key: &[u8], place: Location) -> usize {
         let (db, index) = (self.db, usize::from(place.shard));
         let is_recording = self.is_recording();
         let step = Step { now: self.now, fields_max: LOOKUP_FIELDS_MAX, is_recording };
@@ -363,7 +363,7 @@ impl Keys<'_> {
     fn expire_due_fields_of(&mut self, index: usize) {
         let (db, now) = (self.db, self.now);
         for (at_ms, key) in self.shard(index).fields[db].some_due(now) {
-            let place = self.keyspace.place(&key);
+            let place = self.keyspace.locate(&key);
             let fields = self.expire_fields_at(&key, place);
             self.shard(index).fields[db].drop_idle(&key, (at_ms, fields));
         }

@@ -6,7 +6,7 @@ pub use crate::effects::{Effects, ReadyKey};
 use crate::access::AccessClock;
 use crate::event::Event;
 use crate::field_expiry::{FieldSchedule, bound_of_entry, bound_of_new};
-use crate::keyspace::{Keyspace, Place};
+use crate::keyspace::{Keyspace, Location};
 use crate::shard::Shard;
 use crate::store::raw::lock::Locked;
 use crate::store::raw::table::{Deleted, EntryMut, EntryRef, NewValue, Removed, Slot, Table};
@@ -42,7 +42,7 @@ pub enum Weight {
 #[derive(Clone, Copy, Debug)]
 pub struct KnownKey<'a> {
     pub key: &'a [u8],
-    pub place: Place,
+    pub place: Location,
 }
 
 /// Whether two keys are the same. As a rule they are the same argument of the same call.
@@ -56,15 +56,15 @@ struct LastKey {
     bytes: [u8; LastKey::BYTES_MAX],
     /// 0: there is none.
     len: usize,
-    place: Place,
+    place: Location,
 }
 
 impl LastKey {
     const BYTES_MAX: usize = 32;
     const NONE: LastKey =
-        LastKey { bytes: [0; Self::BYTES_MAX], len: 0, place: Place { shard: 0, hash: 0 } };
+        LastKey { bytes: [0; Self::BYTES_MAX], len: 0, place: Location { shard: 0, hash: 0 } };
 
-    fn set(&mut self, key: &[u8], place: Place) {
+    fn set(&mut self, key: &[u8], place: Location) {
         self.len = 0;
         if let Some(bytes) = self.bytes.get_mut(..key.len()) {
             bytes.copy_from_slice(key);
@@ -72,7 +72,7 @@ impl LastKey {
         }
     }
 
-    fn place(&self, key: &[u8]) -> Option<Place> {
+    fn place(&self, key: &[u8]) -> Option<Location> {
         let is_it = self.len > 0 && is_same(&self.bytes[..self.len], key);
         is_it.then_some(self.place)
     }
@@ -114,7 +114,7 @@ pub struct Keys<'a> {
     pub db: usize,
     pub now: UnixMillis,
     /// The time that TIME told to a transaction or a script, which is to hear no other.
-    pub micros_told: Option<i64>,
+    pub fixed_micros: Option<i64>,
     /// What entries that are used are stamped with.
     clock: AccessClock,
     /// See [`Keyspace::may_expire`]: the same for the whole command.
@@ -146,7 +146,7 @@ impl<'a> Keys<'a> {
             locked,
             db,
             now,
-            micros_told: None,
+            fixed_micros: None,
             clock: keyspace.access_clock(now),
             may_expire: keyspace.may_expire(),
             is_silent: false,
@@ -209,7 +209,7 @@ impl<'a> Keys<'a> {
     /// How much work a command on a key may be, without looking closely: what is weighed may be
     /// another key of the same fingerprint.
     #[inline]
-    pub fn weigh(&mut self, place: Place) -> Weight {
+    pub fn weigh(&mut self, place: Location) -> Weight {
         match self.table(place.shard).likely_object(place.hash) {
             None => Weight::Small,
             Some(Object::String(_)) => Weight::LongString,
@@ -237,7 +237,7 @@ impl<'a> Keys<'a> {
     /// Where a key is. Planning has hashed the call's keys already, and handlers ask for them in
     /// that order, most of them several times in a row.
     #[inline]
-    pub(crate) fn place(&mut self, key: &[u8]) -> Place {
+    pub(crate) fn location(&mut self, key: &[u8]) -> Location {
         if let Some(known) = self.asked
             && is_same(known.key, key)
         {
@@ -250,13 +250,13 @@ impl<'a> Keys<'a> {
             self.asked = Some(known);
             return known.place;
         }
-        self.other_place(key)
+        self.other_location(key)
     }
 
     /// Where a key is that planning has not found.
     #[inline(never)]
-    fn other_place(&mut self, key: &[u8]) -> Place {
-        self.last.place(key).unwrap_or_else(|| self.keyspace.place(key))
+    fn other_location(&mut self, key: &[u8]) -> Location {
+        self.last.place(key).unwrap_or_else(|| self.keyspace.locate(key))
     }
 
     #[inline]
@@ -270,7 +270,7 @@ impl<'a> Keys<'a> {
     fn live(
         &mut self,
         key: &[u8],
-        place: Place,
+        place: Location,
         look: Use,
     ) -> (Option<EntryMut<'_, Object>>, &mut Effects) {
         let (db, now, shard) = (self.db, self.now, place.shard as usize);
@@ -298,7 +298,7 @@ impl<'a> Keys<'a> {
         key: &[u8],
         look: Use,
     ) -> (Option<EntryMut<'_, Object>>, &mut Effects) {
-        let place = self.place(key);
+        let place = self.location(key);
         self.live(key, place, look)
     }
 
@@ -316,7 +316,7 @@ impl<'a> Keys<'a> {
     /// The key's entry for a command that reads it: counts as a hit or a miss, marks the access.
     #[inline]
     pub fn read(&mut self, key: &[u8]) -> Option<EntryRef<'_, Object>> {
-        let (place, clock, keyspace) = (self.place(key), self.clock, self.keyspace);
+        let (place, clock, keyspace) = (self.location(key), self.clock, self.keyspace);
         let (db, is_silent) = (self.db, self.is_silent);
         let (entry, effects) = self.live(key, place, Use::Read);
         let Some(mut entry) = entry else {
@@ -342,7 +342,7 @@ impl<'a> Keys<'a> {
         let (locked, keyspace, db) = (&self.locked, self.keyspace, self.db);
         let (now_ms, hides_ms) = (self.now.0, self.hides_fields_ms());
         let find = |key| {
-            let place = keyspace.place(key);
+            let place = keyspace.locate(key);
             let found = locked.shared(place.shard as usize).tables[db].find(key, place.hash);
             let is_shown = |entry: &EntryRef<'_, Object>| {
                 entry.expiry().is_none_or(|at| at > now_ms) && !is_over(&entry.value(), hides_ms)
@@ -373,7 +373,7 @@ impl<'a> Keys<'a> {
 
     /// The key's entry as it is stored, even if its time is over.
     pub fn peek_stored(&mut self, key: &[u8]) -> Option<EntryRef<'_, Object>> {
-        let (db, hash) = (self.db, self.place(key).hash);
+        let (db, hash) = (self.db, self.location(key).hash);
         self.shard_of(key).table(db).find(key, hash)
     }
 
@@ -384,7 +384,7 @@ impl<'a> Keys<'a> {
     /// The key's entry for a command that changes it. Say what was done with [`Keys::wrote`].
     #[inline]
     pub fn write(&mut self, key: &[u8]) -> Option<EntryMut<'_, Object>> {
-        let (place, clock, keyspace) = (self.place(key), self.clock, self.keyspace);
+        let (place, clock, keyspace) = (self.location(key), self.clock, self.keyspace);
         let (entry, effects) = self.live(key, place, Use::Write);
         let mut entry = entry?;
         // Even a call that changes nothing may leave the value in a form of another size.
@@ -416,7 +416,7 @@ impl<'a> Keys<'a> {
     /// expiry, unless it is given again.
     #[inline]
     pub fn put(&mut self, key: &[u8], value: NewValue<'_, Object>, expiry: Option<UnixMillis>) {
-        let (place, clock, keyspace) = (self.place(key), self.clock, self.keyspace);
+        let (place, clock, keyspace) = (self.location(key), self.clock, self.keyspace);
         let expiry = expiry.map(|at| at.0);
         let now = self.now.0;
         let (mut replaced, mut has_expired) = (None, false);
@@ -468,7 +468,7 @@ impl<'a> Keys<'a> {
         self.remove(key);
         let (expiry, access) = (value.expiry().map(UnixMillis), value.access());
         self.put(key, value.to_new_value(), expiry);
-        let place = self.place(key);
+        let place = self.location(key);
         if let Some(mut entry) = self.table(place.shard).find_mut(key, place.hash) {
             entry.set_access(access);
         }
@@ -476,14 +476,14 @@ impl<'a> Keys<'a> {
 
     /// Whether the shard of this key is locked.
     pub fn holds(&mut self, key: &[u8]) -> bool {
-        let place = self.place(key);
+        let place = self.location(key);
         self.last.set(key, place);
         self.locked.held().contains(place.shard as usize)
     }
 
     /// Whether the shard of this key is locked, or could be now without waiting.
     pub fn try_hold(&mut self, key: &[u8]) -> bool {
-        let place = self.place(key);
+        let place = self.location(key);
         self.locked.try_add(place.shard as usize)
     }
 
@@ -513,7 +513,7 @@ impl<'a> Keys<'a> {
 
     /// As [`Keys::wrote`], for a key that went because its deadline was set in the past.
     pub fn wrote_expired(&mut self, key: &[u8]) {
-        let place = self.place(key);
+        let place = self.location(key);
         self.keyspace.count_expired(place.shard as usize);
         self.wrote(key, Event::EXPIRED);
     }
@@ -528,7 +528,7 @@ impl<'a> Keys<'a> {
     /// As [`Keys::wrote`], for changes beside the data, such as who has read what of a stream:
     /// WATCH is not told of them, nor are those who wait.
     pub fn wrote_beside(&mut self, key: &[u8], changes: u64, event: Option<Event>) {
-        let place = self.place(key);
+        let place = self.location(key);
         self.effects.touched.insert(place.shard as usize);
         self.effects.dirty += changes;
         if let Some(event) = event {
@@ -544,7 +544,7 @@ impl<'a> Keys<'a> {
 
     #[inline]
     fn touch(&mut self, key: &[u8]) {
-        let place = self.place(key);
+        let place = self.location(key);
         let db = self.db;
         self.effects.touched.insert(place.shard as usize);
         let shard = self.locked.shard(place.shard as usize);
@@ -586,13 +586,13 @@ impl<'a> Keys<'a> {
     }
 
     /// Where a key belongs; see [`Keys::shard`].
-    pub fn place_of(&mut self, key: &[u8]) -> Place {
-        self.place(key)
+    pub fn locate(&mut self, key: &[u8]) -> Location {
+        self.location(key)
     }
 
     /// The shard of a key, for those who watch it or wait for it.
     pub fn shard_of(&mut self, key: &[u8]) -> &mut Shard {
-        let place = self.place(key);
+        let place = self.location(key);
         self.locked.shard(place.shard as usize)
     }
 

@@ -27,7 +27,7 @@ const SWEEP_STEPS: usize = 256;
 
 /// Where a key lives: its shard, and its hash inside the shard's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     pub shard: u16,
     pub hash: u64,
 }
@@ -99,8 +99,8 @@ impl Keyspace {
 
     /// Where a key lives. What decides it is known to [`crate::placement`] alone.
     #[inline]
-    pub fn place(&self, key: &[u8]) -> Place {
-        self.placement.place(key)
+    pub fn locate(&self, key: &[u8]) -> Location {
+        self.placement.locate(key)
     }
 
     /// The only shard in which keys that match can be, if there is one.
@@ -135,13 +135,13 @@ impl Keyspace {
 
     /// Hints that a key's shard will be locked soon.
     #[inline]
-    pub fn prefetch_lock(&self, place: Place) {
+    pub fn prefetch_lock(&self, place: Location) {
         self.locks.prefetch(place.shard as usize);
     }
 
     /// Hints that keys will be needed soon, as far as their shards are free now.
-    pub fn prefetch(&self, places: &[(usize, Place)]) {
-        let look = |&(db, place): &(usize, Place), hint: fn(&Table<Object>, u64)| {
+    pub fn prefetch(&self, places: &[(usize, Location)]) {
+        let look = |&(db, place): &(usize, Location), hint: fn(&Table<Object>, u64)| {
             if let Some(mut locked) = self.locks.try_lock_now(place.shard as usize) {
                 hint(&locked.shard().tables[db], place.hash);
             }

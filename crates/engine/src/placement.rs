@@ -5,7 +5,7 @@
 //! Keys of one hash tag share a shard, as they share a cluster slot: `{user:1}:name` and
 //! `{user:1}:mail` are locked together.
 
-use crate::keyspace::Place;
+use crate::keyspace::Location;
 use russet_base::glob::Glob;
 use russet_base::hash::KeyHasher;
 use russet_base::limits::{SHARDS_MAX, SLOTS};
@@ -34,16 +34,16 @@ impl Placement {
     }
 
     #[inline]
-    pub fn place(&self, key: &[u8]) -> Place {
+    pub fn locate(&self, key: &[u8]) -> Location {
         let hash = self.hasher.hash(key);
         let tag = hash_tag(key);
         let shard_hash = if tag.len() == key.len() { hash } else { self.hasher.hash(tag) };
         // Bits that neither the directory (the top) nor the fingerprint (the bottom) uses.
-        Place { shard: ((shard_hash >> 16) & self.shard_mask) as u16, hash }
+        Location { shard: ((shard_hash >> 16) & self.shard_mask) as u16, hash }
     }
 
     fn shard_of(&self, key: &[u8]) -> usize {
-        usize::from(self.place(key).shard)
+        usize::from(self.locate(key).shard)
     }
 
     /// The only shard in which keys that match can be: the key's own if the pattern is one, or that

@@ -35,7 +35,7 @@ impl Waiter {
         !self.settled.swap(true, Ordering::AcqRel)
     }
 
-    pub fn is_settled(&self) -> bool {
+    pub fn is_claimed(&self) -> bool {
         self.settled.load(Ordering::Acquire)
     }
 }
@@ -53,11 +53,11 @@ const STEPS_MAX: usize = 32;
 impl Queue {
     /// The first behind a ticket who still waits.
     fn next(&mut self, behind: Ticket) -> Option<(Ticket, Arc<Waiter>)> {
-        while self.0.front().is_some_and(|(_, waiter)| waiter.is_settled()) {
+        while self.0.front().is_some_and(|(_, waiter)| waiter.is_claimed()) {
             self.0.pop_front();
         }
         let start = self.0.partition_point(|(ticket, _)| *ticket <= behind);
-        let steps = self.0.range(start..).position(|(_, waiter)| !waiter.is_settled());
+        let steps = self.0.range(start..).position(|(_, waiter)| !waiter.is_claimed());
         let found = steps.map(|steps| self.0[start + steps].clone());
         if steps.is_none_or(|steps| steps > STEPS_MAX) {
             self.forget_settled();
@@ -66,7 +66,7 @@ impl Queue {
     }
 
     fn forget_settled(&mut self) {
-        self.0.retain(|(_, waiter)| !waiter.is_settled());
+        self.0.retain(|(_, waiter)| !waiter.is_claimed());
     }
 }
 
@@ -79,7 +79,7 @@ pub struct Waiting {
     by_key: ByKey<Queues>,
     last_ticket: Ticket,
     /// Keys whose first waiter was told to take its turn itself. It may be gone by then.
-    owed: BTreeSet<ReadyKey>,
+    deferred: BTreeSet<ReadyKey>,
     alarms: Alarms,
 }
 
@@ -169,7 +169,7 @@ impl Waiting {
         let queues = self.by_key.find(target.db, &target.key);
         let others = queues.into_iter().flatten().filter(|(wants, _)| Some(*wants) != found);
         let waiters = others.flat_map(|(_, queue)| &queue.0);
-        let mut left: Vec<_> = waiters.filter(|(_, waiter)| !waiter.is_settled()).collect();
+        let mut left: Vec<_> = waiters.filter(|(_, waiter)| !waiter.is_claimed()).collect();
         left.sort_by_key(|(ticket, _)| *ticket);
         left.into_iter().map(|(_, waiter)| waiter.clone()).collect()
     }
@@ -190,15 +190,15 @@ impl Waiting {
     }
 
     /// Notes that the first who waits for this key was told to take its turn itself.
-    pub fn owe(&mut self, target: &ReadyKey) {
-        if !self.owed.contains(target) {
-            self.owed.insert(target.clone());
+    pub fn defer(&mut self, target: &ReadyKey) {
+        if !self.deferred.contains(target) {
+            self.deferred.insert(target.clone());
         }
     }
 
-    /// The keys noted by [`Waiting::owe`], which are forgotten.
-    pub fn take_owed(&mut self) -> Vec<ReadyKey> {
-        std::mem::take(&mut self.owed).into_iter().collect()
+    /// The keys noted by [`Waiting::defer`], which are forgotten.
+    pub fn take_deferred(&mut self) -> Vec<ReadyKey> {
+        std::mem::take(&mut self.deferred).into_iter().collect()
     }
 
     /// How many keys are waited for.
@@ -291,11 +291,11 @@ mod tests {
         let keys = (0..KEYS).map(|at| ReadyKey { db: 0, key: at.to_string().as_bytes().into() });
         for (target, at) in keys.zip(0..) {
             for at in [at + 7, at, at + 9] {
-                waiting.owe(&target);
+                waiting.defer(&target);
                 waiting.set_alarm(UnixMillis(at), target.clone());
             }
         }
-        assert_eq!((waiting.take_owed().len(), waiting.take_owed().len()), (KEYS, 0));
+        assert_eq!((waiting.take_deferred().len(), waiting.take_deferred().len()), (KEYS, 0));
         let due = waiting.take_alarms(UnixMillis(9));
         assert_eq!(due.iter().map(|it| &*it.key).collect::<Vec<_>>()[8..], [b"8", b"9"]);
         assert_eq!(waiting.take_alarms(UnixMillis(i64::MAX)).len(), KEYS - 10);

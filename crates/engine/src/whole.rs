@@ -17,7 +17,7 @@ fn is_live(entry: &EntryRef<'_, Object>, now_ms: i64) -> bool {
 }
 
 fn holds_key(keyspace: &Keyspace, table: &Table<Object>, key: &[u8]) -> bool {
-    table.find(key, keyspace.place(key).hash).is_some()
+    table.find(key, keyspace.locate(key).hash).is_some()
 }
 
 impl<'a> Keys<'a> {

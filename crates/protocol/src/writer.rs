@@ -5,8 +5,8 @@ use crate::decimal::{Digits, header, integer_line};
 use crate::output::Wire;
 use crate::sink::{Mark, Resp, Sink};
 use russet_base::SharedBytes;
+use russet_base::escape::unescape;
 use russet_base::float::format_f64;
-use russet_base::told::bytes_of;
 
 /// From this length on a bulk string makes room for all of itself at once.
 const BULK_LONG_BYTES: usize = 100;
@@ -72,13 +72,13 @@ impl Sink for RespWriter<'_> {
     }
 
     fn status(&mut self, text: &str) {
-        self.line(b'+', &bytes_of(text));
+        self.line(b'+', &unescape(text));
     }
 
     fn error(&mut self, text: &str) {
         // COMPAT: line ends at the ends are dropped, others become spaces; test
         // tests/wire/generic/expire.wire, "an option with line ends".
-        let text = bytes_of(text.trim_matches(['\r', '\n']));
+        let text = unescape(text.trim_matches(['\r', '\n']));
         self.line(b'-', &text);
         let end = self.wire.buffer.len() - 2;
         for byte in &mut self.wire.buffer[end - text.len()..end] {
@@ -200,8 +200,8 @@ impl Sink for RespWriter<'_> {
 
     fn big_number(&mut self, digits: &str) {
         match self.resp {
-            Resp::V2 => self.bulk(&bytes_of(digits)),
-            Resp::V3 => self.line(b'(', &bytes_of(digits)),
+            Resp::V2 => self.bulk(&unescape(digits)),
+            Resp::V3 => self.line(b'(', &unescape(digits)),
         }
     }
 

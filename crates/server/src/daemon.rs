@@ -1,7 +1,7 @@
 //! `daemonize` and `pidfile`: a process in the background, and how others find it.
 
 use crate::log::{Level, Log};
-use russet_commands::config::{Config, Directive};
+use russet_commands::node::config::{Config, Directive};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

@@ -26,10 +26,10 @@ pub use mailbox::Address;
 pub use stream::{Listener, Peer, Stream};
 
 use russet_base::Args;
-use russet_commands::client::After;
-use russet_commands::dispatch::Progress;
-use russet_commands::mail::Letter;
-use russet_commands::together::Ran;
+use russet_commands::call::batch::Ran;
+use russet_commands::call::client::After;
+use russet_commands::call::dispatch::Progress;
+use russet_commands::call::mail::Letter;
 use russet_protocol::{Output, RequestLimits};
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ pub trait Service: Send + Sync + Sized + 'static {
 
     /// Runs as many of the next commands as can be run together. The one behind them is to be run
     /// alone, unless the run was cut.
-    fn run_together<'a>(
+    fn run_batch<'a>(
         &self,
         worker: &mut Self::Worker,
         client: &mut Self::Client,

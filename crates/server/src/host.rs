@@ -3,11 +3,11 @@
 use crate::cpu::CpuMeter;
 use crate::event_loop::Fleet;
 use crate::idle_pages::IdlePages;
-use crate::listen::{self, Doors};
+use crate::listen::{self, Listeners};
 use crate::log::{Level, Log};
 use crate::open_files::OpenFiles;
 use crate::service::RussetService;
-use russet_commands::config::Directive;
+use russet_commands::node::config::Directive;
 use russet_commands::node::{AllocatorReport, Host, Node, ProcessReport};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub struct Process {
     pub stop: OnceLock<Box<dyn Fn() + Send + Sync>>,
     pub threads: OnceLock<usize>,
     pub log: OnceLock<Arc<Log>>,
-    pub doors: Doors,
+    pub listeners: Listeners,
     pub cpu: CpuMeter,
     pub idle_pages: Mutex<IdlePages>,
 }
@@ -70,7 +70,7 @@ impl Host for ProcessHost {
             Directive::TcpKeepalive | Directive::Port | Directive::Bind => {
                 match (self.0.fleet.get(), self.0.node.get().and_then(Weak::upgrade)) {
                     (Some(fleet), Some(node)) => {
-                        listen::apply(&self.0.doors, fleet, &node, directive)
+                        listen::apply(&self.0.listeners, fleet, &node, directive)
                     }
                     _ => Ok(()),
                 }

@@ -2,8 +2,8 @@
 
 use crate::event_loop::{Fleet, Listener};
 use crate::service::RussetService;
-use russet_commands::config::{Config, Directive};
 use russet_commands::node::Node;
+use russet_commands::node::config::{Config, Directive};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -14,7 +14,7 @@ use std::sync::Mutex;
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum Location {
     Tcp(SocketAddr),
     Unix(String),
 }
@@ -22,9 +22,9 @@ enum Place {
 /// The sockets that are open now. Asked for again, they are handed out again: the loop that has
 /// them lets go of them only later, and an address can't be opened twice.
 #[derive(Default)]
-pub struct Doors(Mutex<Vec<(Place, OwnedFd)>>);
+pub struct Listeners(Mutex<Vec<(Location, OwnedFd)>>);
 
-impl Doors {
+impl Listeners {
     /// Opens what `bind`, `port` and `unixsocket` ask for, and forgets what they no longer do. An
     /// error says which address it was, and changes nothing.
     pub fn open(&self, config: &Config) -> Result<Vec<Listener>, String> {
@@ -54,46 +54,46 @@ impl Doors {
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for Location {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Place::Tcp(address) => address.fmt(f),
-            Place::Unix(path) => path.fmt(f),
+            Location::Tcp(address) => address.fmt(f),
+            Location::Unix(path) => path.fmt(f),
         }
     }
 }
 
 /// Where the configuration says to listen, and whether it may be done without.
-fn wanted(config: &Config) -> Result<Vec<(Place, bool)>, String> {
+fn wanted(config: &Config) -> Result<Vec<(Location, bool)>, String> {
     let mut places = Vec::new();
     let port = u16::try_from(config.int(Directive::Port)).unwrap_or(0);
     if port != 0 {
         for word in config.words(Directive::Bind) {
             let (is_optional, address) = parse_address(&word)?;
-            places.push((Place::Tcp(SocketAddr::new(address, port)), is_optional));
+            places.push((Location::Tcp(SocketAddr::new(address, port)), is_optional));
         }
     }
     let path = config.string(Directive::UnixSocket);
     if !path.is_empty() {
-        places.push((Place::Unix(path), false));
+        places.push((Location::Unix(path), false));
     }
     Ok(places)
 }
 
-fn open_place(place: &Place, config: &Config) -> io::Result<OwnedFd> {
+fn open_place(place: &Location, config: &Config) -> io::Result<OwnedFd> {
     match place {
-        Place::Tcp(address) => open_tcp(*address, config),
-        Place::Unix(path) => open_unix(path, config.int(Directive::UnixSocketPerm) as u32),
+        Location::Tcp(address) => open_tcp(*address, config),
+        Location::Unix(path) => open_unix(path, config.int(Directive::UnixSocketPerm) as u32),
     }
 }
 
-fn listener(place: &Place, socket: OwnedFd) -> io::Result<Listener> {
+fn listener(place: &Location, socket: OwnedFd) -> io::Result<Listener> {
     match place {
-        Place::Tcp(_) => {
+        Location::Tcp(_) => {
             let socket = std::net::TcpListener::from(socket);
             Ok(Listener::Tcp(mio::net::TcpListener::from_std(socket)))
         }
-        Place::Unix(path) => {
+        Location::Unix(path) => {
             let socket = std::os::unix::net::UnixListener::from(socket);
             Ok(Listener::Unix(mio::net::UnixListener::from_std(socket), path.clone()))
         }
@@ -151,7 +151,7 @@ fn is_socket(path: &str) -> bool {
 
 /// CONFIG SET of a directive that concerns sockets.
 pub fn apply(
-    doors: &Doors,
+    listeners: &Listeners,
     fleet: &Fleet<RussetService>,
     node: &Node,
     directive: Directive,
@@ -162,7 +162,7 @@ pub fn apply(
             fleet.set_keepalive_seconds(u32::try_from(seconds).unwrap_or(0));
         }
         Directive::Port | Directive::Bind => {
-            let listeners = doors.open(&node.config).map_err(|reason| {
+            let listeners = listeners.open(&node.config).map_err(|reason| {
                 node.host.log(&reason);
                 match directive {
                     Directive::Bind => "Failed to bind to specified addresses.".to_owned(),

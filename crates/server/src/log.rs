@@ -1,7 +1,7 @@
 //! The log: one line per event, to standard output or `logfile`. It never holds keys, values or
 //! secrets of its own accord; what a script logs is the script's affair.
 
-use russet_commands::config::{Config, Directive};
+use russet_commands::node::config::{Config, Directive};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::sync::Mutex;

@@ -6,8 +6,8 @@ use crate::host::{Process, ProcessHost};
 use crate::log::{Level, Log};
 use crate::open_files::OpenFiles;
 use crate::service::RussetService;
-use russet_commands::config::{Config, Directive, Startup};
 use russet_commands::node::Node;
+use russet_commands::node::config::{Config, Directive, Startup};
 use russet_embedded::Engine;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -87,7 +87,7 @@ fn serve(config: Config, log: &Arc<Log>) -> Result<(), String> {
     };
     fit_clients(&config, threads, log)?;
     let process = Arc::new(Process::default());
-    let listeners = process.doors.open(&config)?;
+    let listeners = process.listeners.open(&config)?;
     let keepalive = u32::try_from(config.int(Directive::TcpKeepalive)).unwrap_or(0);
 
     let _is_first = process.log.set(log.clone());

@@ -3,13 +3,13 @@
 use crate::event_loop::{Address, Buffers, Peer, Service};
 use russet_base::Args;
 use russet_base::limits::{ARGUMENTS_MAX, INLINE_BYTES_MAX, OUTPUT_BYTES_MAX};
-use russet_commands::client::{After, Client};
-use russet_commands::clients::{ClientCard, ClientFlags};
-use russet_commands::config::{ClientClass, Directive};
-use russet_commands::dispatch::{Progress, Worker};
-use russet_commands::mail::Letter;
+use russet_commands::call::batch::Ran;
+use russet_commands::call::client::{After, Client};
+use russet_commands::call::dispatch::{Progress, Worker};
+use russet_commands::call::mail::Letter;
 use russet_commands::node::Node;
-use russet_commands::together::Ran;
+use russet_commands::node::clients::{ClientCard, ClientFlags};
+use russet_commands::node::config::{ClientClass, Directive};
 use russet_protocol::{Output, RequestLimits};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -60,7 +60,7 @@ impl RussetService {
     }
 
     fn is_within_hard_limit(&self, connected: &Connected, output_bytes: usize) -> bool {
-        // Who has not logged in is owed no more than a few refusals.
+        // Who has not logged in is deferred no more than a few refusals.
         if !connected.client.session.is_authenticated() {
             return false;
         }
@@ -171,14 +171,14 @@ impl Service for RussetService {
         worker.fetch_expected();
     }
 
-    fn run_together<'a>(
+    fn run_batch<'a>(
         &self,
         worker: &mut Worker,
         connected: &mut Connected,
         commands: impl Iterator<Item = Args<'a>> + Clone,
         out: &mut Output,
     ) -> Ran {
-        let ran = connected.client.run_together(worker, commands, out);
+        let ran = connected.client.run_batch(worker, commands, out);
         self.check_output(connected, out.len());
         ran
     }

@@ -4,11 +4,11 @@
 use russet_base::hash::KeyHasher;
 use russet_base::random::Random;
 use russet_base::{Clock as _, ManualClock, OwnedArgs, UnixMillis};
-use russet_commands::client::Client;
-use russet_commands::clients::ClientCard;
-use russet_commands::config::{Config, Directive};
-use russet_commands::dispatch::{Progress, Worker};
-use russet_commands::mail::NoMailbox;
+use russet_commands::call::client::Client;
+use russet_commands::call::dispatch::{Progress, Worker};
+use russet_commands::call::mail::NoMailbox;
+use russet_commands::node::clients::ClientCard;
+use russet_commands::node::config::{Config, Directive};
 use russet_commands::node::{AllocatorReport, Host, Node};
 use russet_engine::keys::Effects;
 use russet_engine::keyspace::Keyspace;

@@ -1,16 +1,16 @@
 //! Pipelines: calls as the bytes of one write, parsed and run in batches as the event loop does.
 
-use crate::stage::{Stage, check_count, whole_replies};
+use crate::stage::{BatchExecutor, check_count, whole_replies};
 use russet_base::limits::{ARGUMENTS_MAX, INLINE_BYTES_MAX};
-use russet_commands::dispatch::Progress;
-use russet_commands::session::ReplyMode;
-use russet_commands::together::TOGETHER_MAX;
+use russet_commands::call::batch::BATCH_MAX;
+use russet_commands::call::dispatch::Progress;
+use russet_commands::call::session::ReplyMode;
 use russet_protocol::{Batch, Output, RequestLimits, request};
 
 /// No word of a made-up call is nearly as long.
 const BULK_BYTES_MAX: usize = 1 << 20;
 
-impl Stage {
+impl BatchExecutor {
     /// Runs these calls of a client until one must wait; what stands behind that is dropped.
     pub fn pipeline(&mut self, who: usize, calls: &[Vec<Vec<u8>>]) {
         if !self.clients[who].client.may_run() {
@@ -31,7 +31,7 @@ impl Stage {
         self.worker.begin_batch();
         loop {
             let rest = &bytes[done..];
-            let parsed = batch.parse_batch(rest, &limits, TOGETHER_MAX);
+            let parsed = batch.parse_batch(rest, &limits, BATCH_MAX);
             assert!(parsed.is_ok(), "a request of our own can't be read: {parsed:?}");
             if batch.is_empty() {
                 break;
@@ -56,12 +56,12 @@ impl Stage {
             let mut out = Output::default();
             if at + 1 < batch.len() {
                 let commands = batch.commands(at, bytes);
-                let ran = connected.client.run_together(&mut self.worker, commands, &mut out);
+                let ran = connected.client.run_batch(&mut self.worker, commands, &mut out);
                 let replies = whole_replies(&out.bytes_from(0)).len();
                 assert!(!was_answered || replies == ran.count, "{replies} replies to {ran:?}");
                 if ran.count > 0 {
                     at += ran.count;
-                    if ran.is_cut && batch.len() == TOGETHER_MAX {
+                    if ran.is_cut && batch.len() == BATCH_MAX {
                         return (at, true);
                     }
                     continue;

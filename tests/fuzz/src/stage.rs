@@ -2,14 +2,14 @@
 
 use russet_base::hash::KeyHasher;
 use russet_base::{Args, ManualClock, OwnedArgs, UnixMillis};
-use russet_commands::blocking::GiveUp;
-use russet_commands::client::{After, Client};
-use russet_commands::clients::ClientCard;
-use russet_commands::config::{Config, Directive, Startup};
-use russet_commands::dispatch::{Progress, Worker};
-use russet_commands::mail::{Letter, Mailbox};
+use russet_commands::call::blocking::GiveUp;
+use russet_commands::call::client::{After, Client};
+use russet_commands::call::dispatch::{Progress, Worker};
+use russet_commands::call::mail::{Letter, Mailbox};
+use russet_commands::call::session::ReplyMode;
+use russet_commands::node::clients::ClientCard;
+use russet_commands::node::config::{Config, Directive, Startup};
 use russet_commands::node::{AllocatorReport, Host, Node};
-use russet_commands::session::ReplyMode;
 use russet_engine::keyspace::Keyspace;
 use russet_protocol::{Output, Value, decode};
 use std::collections::VecDeque;
@@ -57,15 +57,15 @@ pub(crate) struct Connected {
     queues_channels: bool,
 }
 
-pub struct Stage {
+pub struct BatchExecutor {
     pub clock: Arc<ManualClock>,
     pub(crate) worker: Worker,
     pub(crate) clients: Vec<Connected>,
 }
 
-impl Stage {
+impl BatchExecutor {
     /// `guests` clients, and one more of the stage's own that asks about the outcome.
-    pub fn new(guests: usize) -> Stage {
+    pub fn new(guests: usize) -> BatchExecutor {
         let clock = Arc::new(ManualClock::at(UnixMillis(1_700_000_000_000)));
         // The smallest limit, so that no string of half a gigabyte is made.
         let words = ["--proto-max-bulk-len", "1mb"].map(OsString::from);
@@ -76,7 +76,7 @@ impl Stage {
         let keyspace = Keyspace::new(8, 16, KeyHasher::with_seed(11));
         let node = Arc::new(Node::new(config, keyspace, clock.clone(), Box::new(NoHost)));
         let worker = Worker::new(node);
-        let mut stage = Stage { clock, worker, clients: Vec::new() };
+        let mut stage = BatchExecutor { clock, worker, clients: Vec::new() };
         for _ in 0..=guests {
             let newcomer = stage.newcomer();
             stage.clients.push(newcomer);

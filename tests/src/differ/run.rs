@@ -183,11 +183,11 @@ fn pipelined(sides: &mut Sides, steps: &[Step]) -> Result<Option<Difference>, St
         let theirs = peer.reply(0, REPLY_WAIT)?.ok_or_else(|| format!("peer: silent at {step}"))?;
         let ours = match russet.reply(0, REPLY_WAIT) {
             Ok(Some(reply)) => reply,
-            Ok(None) => return Ok(Some(told(step, &"silence", &theirs))),
-            Err(error) => return Ok(Some(told(step, &error, &theirs))),
+            Ok(None) => return Ok(Some(escape(step, &"silence", &theirs))),
+            Err(error) => return Ok(Some(escape(step, &error, &theirs))),
         };
         if !queue.agrees(rules, &step.words, &ours, &theirs) {
-            return Ok(Some(told(step, &ours, &theirs)));
+            return Ok(Some(escape(step, &ours, &theirs)));
         }
     }
     Ok(None)
@@ -205,8 +205,8 @@ fn scripted(sides: &mut Sides, steps: &[Step]) -> Result<Option<Difference>, Str
         let queued: Vec<_> = calls.iter().map(|step| step.words.clone()).collect();
         match ours {
             Some(ours) if rules.is_same_exec(&queued, &ours, &theirs) => {}
-            Some(ours) => return Ok(Some(told(&eval, &ours, &theirs))),
-            None => return Ok(Some(told(&eval, &"silence", &theirs))),
+            Some(ours) => return Ok(Some(escape(&eval, &ours, &theirs))),
+            None => return Ok(Some(escape(&eval, &"silence", &theirs))),
         }
     }
     Ok(None)
@@ -234,8 +234,8 @@ fn crossed(sides: &mut Sides, steps: &[Step]) -> Result<Option<Difference>, Stri
             let Some(asked) = pending[connection].take() else { continue };
             match sides.russet.reply(connection, AGREE_WAIT) {
                 Ok(Some(ours)) => answered.push((asked, ours, theirs)),
-                Ok(None) => return Ok(Some(told(&asked, &"silence", &theirs))),
-                Err(error) => return Ok(Some(told(&asked, &error, &theirs))),
+                Ok(None) => return Ok(Some(escape(&asked, &"silence", &theirs))),
+                Err(error) => return Ok(Some(escape(&asked, &error, &theirs))),
             }
         }
         for (asked, ours, theirs) in answered {
@@ -247,7 +247,7 @@ fn crossed(sides: &mut Sides, steps: &[Step]) -> Result<Option<Difference>, Stri
                 }
             };
             if !is_same {
-                return Ok(Some(told(&asked, &ours, &theirs)));
+                return Ok(Some(escape(&asked, &ours, &theirs)));
             }
         }
         if let Some(difference) = still_blocked(&mut sides.russet, &pending, step)? {
@@ -330,7 +330,7 @@ fn published(sides: &mut Sides, steps: &[Step]) -> Result<Option<Difference>, St
         // DIFFERS: what a connection publishes to itself comes after the replies to everything that
         // it sent in the same breath. So wait for the first reply before the ping.
         let Some(first) = russet.reply(step.connection, REPLY_WAIT)? else {
-            return Ok(Some(told(step, &"silence", &"?")));
+            return Ok(Some(escape(step, &"silence", &"?")));
         };
         // The sender first: once it has its reply, the others' messages are on their way.
         let mut order: Vec<usize> = (0..CONNECTIONS).collect();
@@ -340,7 +340,7 @@ fn published(sides: &mut Sides, steps: &[Step]) -> Result<Option<Difference>, St
             let theirs = until_pong(peer, connection, &token).map_err(|e| format!("peer: {e}"))?;
             let mut ours = match until_pong(russet, connection, &token) {
                 Ok(replies) => replies,
-                Err(error) => return Ok(Some(told(step, &error, &theirs))),
+                Err(error) => return Ok(Some(escape(step, &error, &theirs))),
             };
             let is_own = connection == step.connection;
             if is_own {
@@ -351,7 +351,7 @@ fn published(sides: &mut Sides, steps: &[Step]) -> Result<Option<Difference>, St
                 _ => normal(&step.words, &ours) == normal(&step.words, &theirs),
             };
             if !agree {
-                return Ok(Some(told(step, &ours, &theirs)));
+                return Ok(Some(escape(step, &ours, &theirs)));
             }
         }
     }
@@ -416,7 +416,7 @@ fn data_differs(rules: &Rules, russet: &Dump, peer: &Dump) -> Option<Difference>
     None
 }
 
-fn told(step: &Step, ours: &dyn std::fmt::Debug, theirs: &dyn std::fmt::Debug) -> Difference {
+fn escape(step: &Step, ours: &dyn std::fmt::Debug, theirs: &dyn std::fmt::Debug) -> Difference {
     Difference(format!("at {step}\n  russet: {}\n  peer:   {}", shown(ours), shown(theirs)))
 }
 

@@ -64,7 +64,7 @@ fn has_key_first(call: &Step) -> bool {
         let least = match spec.arity {
             Arity::Exactly(words) | Arity::AtLeast(words) => usize::from(words),
         };
-        russet_catalog::is_first_word_only_key(command) && call.words.len() >= least.max(2)
+        russet_catalog::is_first_arg_only_key(command) && call.words.len() >= least.max(2)
     })
 }
 

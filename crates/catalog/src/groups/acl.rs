@@ -3,7 +3,7 @@
 use super::*;
 
 /// About users, by an administrator.
-const MANAGES: Flags = Flags::ADMIN.and(Flags::NOSCRIPT).and(ANYTIME);
+const MANAGES: Flags = Flags::ADMIN.or(Flags::NOSCRIPT).or(ANYTIME);
 const TO_ALL: &[&str] = &["request_policy:all_nodes", "response_policy:all_succeeded"];
 
 pub const ACL: Spec = Spec::new(Group::Server, "acl")
@@ -18,7 +18,7 @@ pub const ACL_CAT: Spec = Spec::new(Group::Server, "acl|cat")
     .complexity("O(N) for N commands")
     .since("6.0.0")
     .arity(AtLeast(2))
-    .flags(Flags::NOSCRIPT.and(ANYTIME))
+    .flags(Flags::NOSCRIPT.or(ANYTIME))
     .args(&[arg::string("category").optional()])
     .reply(Shape::Array);
 
@@ -48,7 +48,7 @@ pub const ACL_GENPASS: Spec = Spec::new(Group::Server, "acl|genpass")
     .summary("Makes up a password")
     .since("6.0.0")
     .arity(AtLeast(2))
-    .flags(Flags::NOSCRIPT.and(ANYTIME))
+    .flags(Flags::NOSCRIPT.or(ANYTIME))
     .args(&[arg::integer("bits").optional()])
     .reply(Shape::Bulk);
 
@@ -128,5 +128,5 @@ pub const ACL_WHOAMI: Spec = Spec::new(Group::Server, "acl|whoami")
     .summary("Tells the user of this connection")
     .since("6.0.0")
     .arity(Exactly(2))
-    .flags(Flags::NOSCRIPT.and(ANYTIME))
+    .flags(Flags::NOSCRIPT.or(ANYTIME))
     .reply(Shape::Bulk);

@@ -3,8 +3,8 @@
 use super::*;
 
 const CHANGED: Access = Access::RW;
-const WRITES: Flags = Flags::WRITE.and(Flags::DENYOOM).and(Flags::MODULE);
-const LOOKS: Flags = Flags::READONLY.and(Flags::FAST).and(Flags::MODULE);
+const WRITES: Flags = Flags::WRITE.or(Flags::DENYOOM).or(Flags::MODULE);
+const LOOKS: Flags = Flags::READONLY.or(Flags::FAST).or(Flags::MODULE);
 
 const ONE_RESULT: Shape = Shape::OneOf(&[Shape::Integer, Shape::Boolean]);
 

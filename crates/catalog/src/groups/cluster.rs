@@ -3,7 +3,7 @@
 use super::*;
 
 /// What nodes of a cluster tell each other or their administrator.
-const OPERATES: Flags = Flags::ADMIN.and(Flags::STALE).and(Flags::NO_ASYNC_LOADING);
+const OPERATES: Flags = Flags::ADMIN.or(Flags::STALE).or(Flags::NO_ASYNC_LOADING);
 const VARIES: &[&str] = &["nondeterministic_output"];
 
 pub const ASKING: Spec = Spec::new(Group::Cluster, "asking")
@@ -18,7 +18,7 @@ pub const READONLY: Spec = Spec::new(Group::Cluster, "readonly")
     .summary("Lets this connection read from a replica")
     .since("3.0.0")
     .arity(Exactly(1))
-    .flags(ANYTIME.and(Flags::FAST))
+    .flags(ANYTIME.or(Flags::FAST))
     .categories(Categories::CONNECTION)
     .reply(Shape::Ok);
 
@@ -26,7 +26,7 @@ pub const READWRITE: Spec = Spec::new(Group::Cluster, "readwrite")
     .summary("Takes READONLY back")
     .since("3.0.0")
     .arity(Exactly(1))
-    .flags(ANYTIME.and(Flags::FAST))
+    .flags(ANYTIME.or(Flags::FAST))
     .categories(Categories::CONNECTION)
     .reply(Shape::Ok);
 
@@ -80,7 +80,7 @@ pub const CLUSTER_COUNT_FAILURE_REPORTS: Spec =
         .complexity("O(N) for N reports")
         .since("3.0.0")
         .arity(Exactly(3))
-        .flags(Flags::ADMIN.and(Flags::STALE))
+        .flags(Flags::ADMIN.or(Flags::STALE))
         .tips(VARIES)
         .args(&[arg::string("node-id")])
         .reply(Shape::Integer);
@@ -130,7 +130,7 @@ pub const CLUSTER_FLUSHSLOT: Spec = Spec::new(Group::Cluster, "cluster|flushslot
     .complexity("O(N) for N keys")
     .since("9.0.0")
     .arity(AtLeast(3))
-    .flags(Flags::WRITE.and(Flags::ADMIN).and(Flags::NO_ASYNC_LOADING))
+    .flags(Flags::WRITE.or(Flags::ADMIN).or(Flags::NO_ASYNC_LOADING))
     .categories(Categories::KEYSPACE)
     .args(&[
         arg::integer("slot"),
@@ -257,7 +257,7 @@ pub const CLUSTER_REPLICAS: Spec = Spec::new(Group::Cluster, "cluster|replicas")
     .complexity("O(N) for N replicas")
     .since("5.0.0")
     .arity(Exactly(3))
-    .flags(Flags::ADMIN.and(Flags::STALE))
+    .flags(Flags::ADMIN.or(Flags::STALE))
     .tips(VARIES)
     .args(&[arg::string("node-id")])
     .reply(Shape::Array);
@@ -275,7 +275,7 @@ pub const CLUSTER_RESET: Spec = Spec::new(Group::Cluster, "cluster|reset")
     .complexity("O(N) for N nodes")
     .since("3.0.0")
     .arity(AtLeast(2))
-    .flags(Flags::ADMIN.and(Flags::STALE).and(Flags::NOSCRIPT))
+    .flags(Flags::ADMIN.or(Flags::STALE).or(Flags::NOSCRIPT))
     .args(&[arg::one_of(
         "reset-type",
         &[arg::flag("hard").token("HARD"), arg::flag("soft").token("SOFT")],
@@ -320,7 +320,7 @@ pub const CLUSTER_SLAVES: Spec = Spec::new(Group::Cluster, "cluster|slaves")
     .complexity("O(N) for N replicas")
     .since("3.0.0")
     .arity(Exactly(3))
-    .flags(Flags::ADMIN.and(Flags::STALE))
+    .flags(Flags::ADMIN.or(Flags::STALE))
     .tips(VARIES)
     .args(&[arg::string("node-id")])
     .reply(Shape::Array)

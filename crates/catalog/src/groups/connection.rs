@@ -19,11 +19,11 @@ pub const HELLO: Spec = Spec::new(Group::Connection, "hello")
     .arity(AtLeast(1))
     .flags(
         Flags::NOSCRIPT
-            .and(ANYTIME)
-            .and(Flags::FAST)
-            .and(Flags::NO_AUTH)
-            .and(Flags::ALLOW_BUSY)
-            .and(Flags::PASSES_PAUSE),
+            .or(ANYTIME)
+            .or(Flags::FAST)
+            .or(Flags::NO_AUTH)
+            .or(Flags::ALLOW_BUSY)
+            .or(Flags::PASSES_PAUSE),
     )
     .categories(Categories::CONNECTION)
     .args(&[arg::block(
@@ -49,11 +49,11 @@ pub const AUTH: Spec = Spec::new(Group::Connection, "auth")
     .arity(AtLeast(2))
     .flags(
         Flags::NOSCRIPT
-            .and(ANYTIME)
-            .and(Flags::FAST)
-            .and(Flags::NO_AUTH)
-            .and(Flags::ALLOW_BUSY)
-            .and(Flags::PASSES_PAUSE),
+            .or(ANYTIME)
+            .or(Flags::FAST)
+            .or(Flags::NO_AUTH)
+            .or(Flags::ALLOW_BUSY)
+            .or(Flags::PASSES_PAUSE),
     )
     .categories(Categories::CONNECTION)
     .args(&[arg::string("username").since("6.0.0").optional(), arg::string("password")])
@@ -72,7 +72,7 @@ pub const PING: Spec = Spec::new(Group::Connection, "ping")
 pub const ECHO: Spec = Spec::new(Group::Connection, "echo")
     .summary("Sends the message back")
     .arity(Exactly(2))
-    .flags(ANYTIME.and(Flags::FAST))
+    .flags(ANYTIME.or(Flags::FAST))
     .categories(Categories::CONNECTION)
     .args(&[arg::string("message")])
     .reply(Shape::Bulk);
@@ -80,7 +80,7 @@ pub const ECHO: Spec = Spec::new(Group::Connection, "echo")
 pub const QUIT: Spec = Spec::new(Group::Connection, "quit")
     .summary("Answers, then closes the connection")
     .arity(AtLeast(1))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::FAST).and(Flags::NO_AUTH).and(Flags::ALLOW_BUSY))
+    .flags(Flags::NOSCRIPT.or(ANYTIME).or(Flags::FAST).or(Flags::NO_AUTH).or(Flags::ALLOW_BUSY))
     .categories(Categories::CONNECTION)
     .reply(Shape::Ok)
     .deprecated(Deprecation { since: "7.2.0", replaced_by: "closing the connection" });
@@ -89,14 +89,14 @@ pub const RESET: Spec = Spec::new(Group::Connection, "reset")
     .summary("Puts the connection back as it was when it was opened")
     .since("6.2.0")
     .arity(Exactly(1))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::FAST).and(Flags::NO_AUTH).and(Flags::ALLOW_BUSY))
+    .flags(Flags::NOSCRIPT.or(ANYTIME).or(Flags::FAST).or(Flags::NO_AUTH).or(Flags::ALLOW_BUSY))
     .categories(Categories::CONNECTION)
     .reply(Shape::Status);
 
 pub const SELECT: Spec = Spec::new(Group::Connection, "select")
     .summary("Chooses the database that the connection works on")
     .arity(Exactly(2))
-    .flags(ANYTIME.and(Flags::FAST).and(Flags::ALLOW_BUSY).and(Flags::PASSES_PAUSE))
+    .flags(ANYTIME.or(Flags::FAST).or(Flags::ALLOW_BUSY).or(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .args(&[arg::integer("index")])
     .reply(Shape::Ok);
@@ -112,7 +112,7 @@ pub const CLIENT_ID: Spec = Spec::new(Group::Connection, "client|id")
     .summary("Tells the number of this connection")
     .since("5.0.0")
     .arity(Exactly(2))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY).and(Flags::PASSES_PAUSE))
+    .flags(Flags::NOSCRIPT.or(ANYTIME).or(Flags::ALLOW_BUSY).or(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .reply(Shape::Integer);
 
@@ -120,7 +120,7 @@ pub const CLIENT_GETNAME: Spec = Spec::new(Group::Connection, "client|getname")
     .summary("Tells the name given to this connection")
     .since("2.6.9")
     .arity(Exactly(2))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY).and(Flags::PASSES_PAUSE))
+    .flags(Flags::NOSCRIPT.or(ANYTIME).or(Flags::ALLOW_BUSY).or(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .reply(Shape::OneOf(&[Shape::Bulk, Shape::Null]));
 
@@ -128,7 +128,7 @@ pub const CLIENT_SETNAME: Spec = Spec::new(Group::Connection, "client|setname")
     .summary("Names this connection")
     .since("2.6.9")
     .arity(Exactly(3))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY).and(Flags::PASSES_PAUSE))
+    .flags(Flags::NOSCRIPT.or(ANYTIME).or(Flags::ALLOW_BUSY).or(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
     .args(&[arg::string("connection-name")])
@@ -138,7 +138,7 @@ pub const CLIENT_SETINFO: Spec = Spec::new(Group::Connection, "client|setinfo")
     .summary("Records which library and version the client is built on")
     .since("7.2.0")
     .arity(Exactly(4))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY).and(Flags::PASSES_PAUSE))
+    .flags(Flags::NOSCRIPT.or(ANYTIME).or(Flags::ALLOW_BUSY).or(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
     .args(&[arg::one_of(
@@ -151,7 +151,7 @@ pub const CLIENT_INFO: Spec = Spec::new(Group::Connection, "client|info")
     .summary("Describes this connection in one line")
     .since("6.2.0")
     .arity(Exactly(2))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::PASSES_PAUSE))
+    .flags(Flags::NOSCRIPT.or(ANYTIME).or(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .tips(&["nondeterministic_output"])
     .reply(Shape::Verbatim);
@@ -161,7 +161,7 @@ pub const CLIENT_LIST: Spec = Spec::new(Group::Connection, "client|list")
     .complexity("O(N) for N connections")
     .since("2.4.0")
     .arity(AtLeast(2))
-    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(ANYTIME).and(Flags::PASSES_PAUSE))
+    .flags(Flags::ADMIN.or(Flags::NOSCRIPT).or(ANYTIME).or(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .tips(&["nondeterministic_output"])
     .args(&[
@@ -214,7 +214,7 @@ pub const CLIENT_KILL: Spec = Spec::new(Group::Connection, "client|kill")
     .complexity("O(N) for N connections")
     .since("2.4.0")
     .arity(AtLeast(3))
-    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(ANYTIME).and(Flags::PASSES_PAUSE))
+    .flags(Flags::ADMIN.or(Flags::NOSCRIPT).or(ANYTIME).or(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .args(&[arg::one_of(
         "filter",
@@ -318,11 +318,7 @@ pub const CLIENT_NO_EVICT: Spec = Spec::new(Group::Connection, "client|no-evict"
     .since("7.0.0")
     .arity(Exactly(3))
     .flags(
-        Flags::ADMIN
-            .and(Flags::NOSCRIPT)
-            .and(ANYTIME)
-            .and(Flags::ALLOW_BUSY)
-            .and(Flags::PASSES_PAUSE),
+        Flags::ADMIN.or(Flags::NOSCRIPT).or(ANYTIME).or(Flags::ALLOW_BUSY).or(Flags::PASSES_PAUSE),
     )
     .categories(Categories::CONNECTION)
     .args(&[arg::one_of("enabled", ON_OR_OFF)])
@@ -332,7 +328,7 @@ pub const CLIENT_NO_TOUCH: Spec = Spec::new(Group::Connection, "client|no-touch"
     .summary("Makes reads by this connection leave no trace in key ages")
     .since("7.2.0")
     .arity(Exactly(3))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY).and(Flags::PASSES_PAUSE))
+    .flags(Flags::NOSCRIPT.or(ANYTIME).or(Flags::ALLOW_BUSY).or(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .args(&[arg::one_of("enabled", ON_OR_OFF)])
     .reply(Shape::Ok);
@@ -342,7 +338,7 @@ pub const CLIENT_CAPA: Spec = Spec::new(Group::Connection, "client|capa")
     .complexity("O(1)")
     .since("8.0.0")
     .arity(AtLeast(3))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY).and(Flags::PASSES_PAUSE))
+    .flags(Flags::NOSCRIPT.or(ANYTIME).or(Flags::ALLOW_BUSY).or(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .args(&[arg::string("capability").multiple()])
     .reply(Shape::Ok);
@@ -353,10 +349,10 @@ pub const CLIENT_REPLY: Spec = Spec::new(Group::Connection, "client|reply")
     .arity(Exactly(3))
     .flags(
         Flags::NOSCRIPT
-            .and(ANYTIME)
-            .and(Flags::NO_MULTI)
-            .and(Flags::ALLOW_BUSY)
-            .and(Flags::PASSES_PAUSE),
+            .or(ANYTIME)
+            .or(Flags::NO_MULTI)
+            .or(Flags::ALLOW_BUSY)
+            .or(Flags::PASSES_PAUSE),
     )
     .categories(Categories::CONNECTION)
     .args(&[arg::one_of(
@@ -373,7 +369,7 @@ pub const CLIENT_PAUSE: Spec = Spec::new(Group::Connection, "client|pause")
     .summary("Holds back clients' commands for a while")
     .since("3.0.0")
     .arity(AtLeast(3))
-    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(ANYTIME).and(Flags::PASSES_PAUSE))
+    .flags(Flags::ADMIN.or(Flags::NOSCRIPT).or(ANYTIME).or(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .args(&[
         arg::integer("timeout"),
@@ -389,7 +385,7 @@ pub const CLIENT_UNPAUSE: Spec = Spec::new(Group::Connection, "client|unpause")
     .complexity("O(N) for N held connections")
     .since("6.2.0")
     .arity(Exactly(2))
-    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(ANYTIME).and(Flags::PASSES_PAUSE))
+    .flags(Flags::ADMIN.or(Flags::NOSCRIPT).or(ANYTIME).or(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .reply(Shape::Ok);
 
@@ -398,7 +394,7 @@ pub const CLIENT_UNBLOCK: Spec = Spec::new(Group::Connection, "client|unblock")
     .complexity("O(log N) for N connections")
     .since("5.0.0")
     .arity(AtLeast(3))
-    .flags(Flags::ADMIN.and(Flags::NOSCRIPT).and(ANYTIME).and(Flags::PASSES_PAUSE))
+    .flags(Flags::ADMIN.or(Flags::NOSCRIPT).or(ANYTIME).or(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .args(&[
         arg::integer("client-id"),
@@ -414,7 +410,7 @@ pub const CLIENT_IMPORT_SOURCE: Spec = Spec::new(Group::Connection, "client|impo
     .summary("Says whether this connection brings data from another server")
     .since("8.1.0")
     .arity(Exactly(3))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::PASSES_PAUSE))
+    .flags(Flags::NOSCRIPT.or(ANYTIME).or(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .args(&[arg::one_of("enabled", ON_OR_OFF)])
     .reply(Shape::Ok);
@@ -423,7 +419,7 @@ pub const CLIENT_HELP: Spec = Spec::new(Group::Connection, "client|help")
     .summary("Lists the subcommands")
     .since("5.0.0")
     .arity(Exactly(2))
-    .flags(ANYTIME.and(Flags::PASSES_PAUSE))
+    .flags(ANYTIME.or(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .reply(Shape::Array);
 
@@ -431,7 +427,7 @@ pub const CLIENT_CACHING: Spec = Spec::new(Group::Connection, "client|caching")
     .summary("Says whether the next command's keys are tracked")
     .since("6.0.0")
     .arity(Exactly(3))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY).and(Flags::PASSES_PAUSE))
+    .flags(Flags::NOSCRIPT.or(ANYTIME).or(Flags::ALLOW_BUSY).or(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .args(&[arg::one_of("mode", YES_OR_NO)])
     .reply(Shape::Ok);
@@ -440,7 +436,7 @@ pub const CLIENT_GETREDIR: Spec = Spec::new(Group::Connection, "client|getredir"
     .summary("Tells which connection gets this one's invalidations")
     .since("6.0.0")
     .arity(Exactly(2))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::ALLOW_BUSY).and(Flags::PASSES_PAUSE))
+    .flags(Flags::NOSCRIPT.or(ANYTIME).or(Flags::ALLOW_BUSY).or(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .reply(Shape::Integer);
 
@@ -449,7 +445,7 @@ pub const CLIENT_TRACKING: Spec = Spec::new(Group::Connection, "client|tracking"
     .complexity("O(1), more with some options")
     .since("6.0.0")
     .arity(AtLeast(3))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::PASSES_PAUSE))
+    .flags(Flags::NOSCRIPT.or(ANYTIME).or(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .args(&[
         arg::one_of("status", ON_OR_OFF),
@@ -466,7 +462,7 @@ pub const CLIENT_TRACKINGINFO: Spec = Spec::new(Group::Connection, "client|track
     .summary("Tells how this connection tracks keys")
     .since("6.2.0")
     .arity(Exactly(2))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::PASSES_PAUSE))
+    .flags(Flags::NOSCRIPT.or(ANYTIME).or(Flags::PASSES_PAUSE))
     .categories(Categories::CONNECTION)
     .reply(Shape::Map);
 
@@ -476,7 +472,7 @@ pub const CLIENT_MAINT_NOTIFICATIONS: Spec =
         .summary("Asks for, or declines, notices of planned maintenance")
         .since("8.4.0")
         .arity(AtLeast(3))
-        .flags(Flags::NOSCRIPT.and(ANYTIME))
+        .flags(Flags::NOSCRIPT.or(ANYTIME))
         .categories(Categories::CONNECTION)
         .args(&[
             arg::one_of("status", ON_OR_OFF),

@@ -70,7 +70,7 @@ const fn instead(command: &'static str) -> Deprecation {
 
 /// The key that a keyword announces.
 const fn stored_after(word: &'static str, from: i16) -> KeySpec {
-    let mut spec = KeySpec::at(0, OVERWRITES.and(Access::VARIABLE_FLAGS));
+    let mut spec = KeySpec::at(0, OVERWRITES.or(Access::VARIABLE_FLAGS));
     spec.begin = Begin::Keyword { word, from };
     spec
 }
@@ -80,7 +80,7 @@ pub const GEOADD: Spec = Spec::new(Group::Geo, "geoadd")
     .complexity("O(log(N)) for each place")
     .since("3.2.0")
     .arity(AtLeast(5))
-    .flags(Flags::WRITE.and(Flags::DENYOOM))
+    .flags(Flags::WRITE.or(Flags::DENYOOM))
     .recorded(Recorded::Verbatim)
     .categories(Categories::GEO)
     .keys(&[KeySpec::at(1, UPDATES)])
@@ -162,7 +162,7 @@ pub const GEOSEARCHSTORE: Spec = Spec::new(Group::Geo, "geosearchstore")
     .complexity(SEARCH_COST)
     .since("6.2.0")
     .arity(AtLeast(8))
-    .flags(Flags::WRITE.and(Flags::DENYOOM))
+    .flags(Flags::WRITE.or(Flags::DENYOOM))
     .recorded(Recorded::Verbatim)
     .categories(Categories::GEO)
     .keys(&[KeySpec::at(1, OVERWRITES), KeySpec::at(2, READS)])
@@ -183,7 +183,7 @@ pub const GEORADIUS: Spec = Spec::new(Group::Geo, "georadius")
     .complexity(SEARCH_COST)
     .since("3.2.0")
     .arity(AtLeast(6))
-    .flags(Flags::WRITE.and(Flags::DENYOOM).and(Flags::MOVABLE_KEYS))
+    .flags(Flags::WRITE.or(Flags::DENYOOM).or(Flags::MOVABLE_KEYS))
     .recorded(Recorded::Verbatim)
     .categories(Categories::GEO)
     .keys(&[KeySpec::at(1, READS), stored_after("STORE", 6), stored_after("STOREDIST", 6)])
@@ -233,7 +233,7 @@ pub const GEORADIUSBYMEMBER: Spec = Spec::new(Group::Geo, "georadiusbymember")
     .complexity(SEARCH_COST)
     .since("3.2.0")
     .arity(AtLeast(5))
-    .flags(Flags::WRITE.and(Flags::DENYOOM).and(Flags::MOVABLE_KEYS))
+    .flags(Flags::WRITE.or(Flags::DENYOOM).or(Flags::MOVABLE_KEYS))
     .recorded(Recorded::Verbatim)
     .categories(Categories::GEO)
     .keys(&[KeySpec::at(1, READS), stored_after("STORE", 5), stored_after("STOREDIST", 5)])

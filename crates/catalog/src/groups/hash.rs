@@ -22,9 +22,9 @@ const WHEN: Arg = arg::one_of(
 )
 .optional();
 
-const WRITES: Flags = Flags::WRITE.and(Flags::FAST);
-const GROWS: Flags = WRITES.and(Flags::DENYOOM);
-const LOOKS: Flags = Flags::READONLY.and(Flags::FAST);
+const WRITES: Flags = Flags::WRITE.or(Flags::FAST);
+const GROWS: Flags = WRITES.or(Flags::DENYOOM);
+const LOOKS: Flags = Flags::READONLY.or(Flags::FAST);
 
 pub const HSET: Spec = Spec::new(Group::Hash, "hset")
     .summary("Sets fields of a hash")

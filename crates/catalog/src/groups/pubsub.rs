@@ -7,7 +7,7 @@ pub const SUBSCRIBE: Spec = Spec::new(Group::PubSub, "subscribe")
     .complexity("O(N) for N channels")
     .since("2.0.0")
     .arity(AtLeast(2))
-    .flags(Flags::PUBSUB.and(Flags::NOSCRIPT).and(ANYTIME))
+    .flags(Flags::PUBSUB.or(Flags::NOSCRIPT).or(ANYTIME))
     .args(&[arg::string("channel").multiple()])
     .reply(Shape::Push);
 
@@ -16,7 +16,7 @@ pub const UNSUBSCRIBE: Spec = Spec::new(Group::PubSub, "unsubscribe")
     .complexity("O(N) for N channels")
     .since("2.0.0")
     .arity(AtLeast(1))
-    .flags(Flags::PUBSUB.and(Flags::NOSCRIPT).and(ANYTIME))
+    .flags(Flags::PUBSUB.or(Flags::NOSCRIPT).or(ANYTIME))
     .args(&[arg::string("channel").optional().multiple()])
     .reply(Shape::Push);
 
@@ -25,7 +25,7 @@ pub const PSUBSCRIBE: Spec = Spec::new(Group::PubSub, "psubscribe")
     .complexity("O(N) for N patterns")
     .since("2.0.0")
     .arity(AtLeast(2))
-    .flags(Flags::PUBSUB.and(Flags::NOSCRIPT).and(ANYTIME))
+    .flags(Flags::PUBSUB.or(Flags::NOSCRIPT).or(ANYTIME))
     .args(&[arg::pattern("pattern").multiple()])
     .reply(Shape::Push);
 
@@ -34,7 +34,7 @@ pub const PUNSUBSCRIBE: Spec = Spec::new(Group::PubSub, "punsubscribe")
     .complexity("O(N) for N patterns")
     .since("2.0.0")
     .arity(AtLeast(1))
-    .flags(Flags::PUBSUB.and(Flags::NOSCRIPT).and(ANYTIME))
+    .flags(Flags::PUBSUB.or(Flags::NOSCRIPT).or(ANYTIME))
     .args(&[arg::pattern("pattern").optional().multiple()])
     .reply(Shape::Push);
 
@@ -43,7 +43,7 @@ pub const SSUBSCRIBE: Spec = Spec::new(Group::PubSub, "ssubscribe")
     .complexity("O(N) for N channels")
     .since("7.0.0")
     .arity(AtLeast(2))
-    .flags(Flags::PUBSUB.and(Flags::NOSCRIPT).and(ANYTIME))
+    .flags(Flags::PUBSUB.or(Flags::NOSCRIPT).or(ANYTIME))
     .keys(&[KeySpec::from(1, CHANNEL)])
     .args(&[arg::string("shardchannel").multiple()])
     .reply(Shape::Push);
@@ -53,7 +53,7 @@ pub const SUNSUBSCRIBE: Spec = Spec::new(Group::PubSub, "sunsubscribe")
     .complexity("O(N) for N channels")
     .since("7.0.0")
     .arity(AtLeast(1))
-    .flags(Flags::PUBSUB.and(Flags::NOSCRIPT).and(ANYTIME))
+    .flags(Flags::PUBSUB.or(Flags::NOSCRIPT).or(ANYTIME))
     .keys(&[KeySpec::from(1, CHANNEL)])
     .args(&[arg::string("shardchannel").optional().multiple()])
     .reply(Shape::Push);
@@ -63,7 +63,7 @@ pub const PUBLISH: Spec = Spec::new(Group::PubSub, "publish")
     .complexity("O(N+M) for N listeners and M patterns in use")
     .since("2.0.0")
     .arity(Exactly(3))
-    .flags(Flags::PUBSUB.and(ANYTIME).and(Flags::FAST))
+    .flags(Flags::PUBSUB.or(ANYTIME).or(Flags::FAST))
     .recorded(Recorded::ReplicasOnly)
     .args(&[arg::string("channel"), arg::string("message")])
     .reply(Shape::Integer);
@@ -73,7 +73,7 @@ pub const SPUBLISH: Spec = Spec::new(Group::PubSub, "spublish")
     .complexity("O(N) for N listeners")
     .since("7.0.0")
     .arity(Exactly(3))
-    .flags(Flags::PUBSUB.and(ANYTIME).and(Flags::FAST))
+    .flags(Flags::PUBSUB.or(ANYTIME).or(Flags::FAST))
     .recorded(Recorded::ReplicasOnly)
     .keys(&[KeySpec::at(1, CHANNEL)])
     .args(&[arg::string("shardchannel"), arg::string("message")])
@@ -91,7 +91,7 @@ pub const PUBSUB_CHANNELS: Spec = Spec::new(Group::PubSub, "pubsub|channels")
     .complexity("O(N) for N channels")
     .since("2.8.0")
     .arity(AtLeast(2))
-    .flags(Flags::PUBSUB.and(ANYTIME))
+    .flags(Flags::PUBSUB.or(ANYTIME))
     .args(&[arg::pattern("pattern").optional()])
     .reply(Shape::Array);
 
@@ -100,7 +100,7 @@ pub const PUBSUB_NUMSUB: Spec = Spec::new(Group::PubSub, "pubsub|numsub")
     .complexity("O(N) for N channels named")
     .since("2.8.0")
     .arity(AtLeast(2))
-    .flags(Flags::PUBSUB.and(ANYTIME))
+    .flags(Flags::PUBSUB.or(ANYTIME))
     .args(&[arg::string("channel").optional().multiple()])
     .reply(Shape::Array);
 
@@ -108,7 +108,7 @@ pub const PUBSUB_NUMPAT: Spec = Spec::new(Group::PubSub, "pubsub|numpat")
     .summary("Counts the patterns that someone listens by")
     .since("2.8.0")
     .arity(Exactly(2))
-    .flags(Flags::PUBSUB.and(ANYTIME))
+    .flags(Flags::PUBSUB.or(ANYTIME))
     .reply(Shape::Integer);
 
 pub const PUBSUB_SHARDCHANNELS: Spec = Spec::new(Group::PubSub, "pubsub|shardchannels")
@@ -116,7 +116,7 @@ pub const PUBSUB_SHARDCHANNELS: Spec = Spec::new(Group::PubSub, "pubsub|shardcha
     .complexity("O(N) for N channels")
     .since("7.0.0")
     .arity(AtLeast(2))
-    .flags(Flags::PUBSUB.and(ANYTIME))
+    .flags(Flags::PUBSUB.or(ANYTIME))
     .args(&[arg::pattern("pattern").optional()])
     .reply(Shape::Array);
 
@@ -125,7 +125,7 @@ pub const PUBSUB_SHARDNUMSUB: Spec = Spec::new(Group::PubSub, "pubsub|shardnumsu
     .complexity("O(N) for N channels named")
     .since("7.0.0")
     .arity(AtLeast(2))
-    .flags(Flags::PUBSUB.and(ANYTIME))
+    .flags(Flags::PUBSUB.or(ANYTIME))
     .args(&[arg::string("shardchannel").optional().multiple()])
     .reply(Shape::Array);
 

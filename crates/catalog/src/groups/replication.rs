@@ -3,15 +3,15 @@
 use super::*;
 
 const FOLLOWS: Flags =
-    Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::STALE).and(Flags::NO_ASYNC_LOADING);
+    Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::STALE).or(Flags::NO_ASYNC_LOADING);
 const FROM_EACH_SHARD: &[&str] = &["request_policy:all_shards", "response_policy:agg_min"];
 
 pub const ROLE: Spec = Spec::new(Group::Server, "role")
     .summary("Tells whether this is a primary or a replica, and of whom")
     .since("2.8.12")
     .arity(Exactly(1))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::FAST))
-    .categories(Categories::ADMIN.and(Categories::DANGEROUS))
+    .flags(Flags::NOSCRIPT.or(ANYTIME).or(Flags::FAST))
+    .categories(Categories::ADMIN.or(Categories::DANGEROUS))
     .reply(Shape::Array);
 
 pub const REPLICAOF: Spec = Spec::new(Group::Server, "replicaof")

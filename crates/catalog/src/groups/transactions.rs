@@ -6,9 +6,7 @@ pub const MULTI: Spec = Spec::new(Group::Transactions, "multi")
     .summary("Starts queueing commands for EXEC")
     .since("1.2.0")
     .arity(Exactly(1))
-    .flags(
-        Flags::NOSCRIPT.and(ANYTIME).and(Flags::FAST).and(Flags::NO_MULTI).and(Flags::ALLOW_BUSY),
-    )
+    .flags(Flags::NOSCRIPT.or(ANYTIME).or(Flags::FAST).or(Flags::NO_MULTI).or(Flags::ALLOW_BUSY))
     .categories(Categories::TRANSACTION)
     .reply(Shape::Ok);
 
@@ -17,7 +15,7 @@ pub const EXEC: Spec = Spec::new(Group::Transactions, "exec")
     .complexity("Depends on the queued commands.")
     .since("1.2.0")
     .arity(Exactly(1))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::SKIP_SLOWLOG))
+    .flags(Flags::NOSCRIPT.or(ANYTIME).or(Flags::SKIP_SLOWLOG))
     .categories(Categories::TRANSACTION)
     .reply(Shape::OneOf(&[Shape::Array, Shape::Null]));
 
@@ -26,7 +24,7 @@ pub const DISCARD: Spec = Spec::new(Group::Transactions, "discard")
     .complexity("O(N) for N queued commands")
     .since("2.0.0")
     .arity(Exactly(1))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::FAST).and(Flags::ALLOW_BUSY))
+    .flags(Flags::NOSCRIPT.or(ANYTIME).or(Flags::FAST).or(Flags::ALLOW_BUSY))
     .categories(Categories::TRANSACTION)
     .reply(Shape::Ok);
 
@@ -35,9 +33,7 @@ pub const WATCH: Spec = Spec::new(Group::Transactions, "watch")
     .complexity("O(N) for N keys")
     .since("2.2.0")
     .arity(AtLeast(2))
-    .flags(
-        Flags::NOSCRIPT.and(ANYTIME).and(Flags::FAST).and(Flags::NO_MULTI).and(Flags::ALLOW_BUSY),
-    )
+    .flags(Flags::NOSCRIPT.or(ANYTIME).or(Flags::FAST).or(Flags::NO_MULTI).or(Flags::ALLOW_BUSY))
     .categories(Categories::TRANSACTION)
     .keys(&[KeySpec::from(1, INSPECTS)])
     .args(&[arg::key("key").multiple()])
@@ -47,6 +43,6 @@ pub const UNWATCH: Spec = Spec::new(Group::Transactions, "unwatch")
     .summary("Forgets all watched keys")
     .since("2.2.0")
     .arity(Exactly(1))
-    .flags(Flags::NOSCRIPT.and(ANYTIME).and(Flags::FAST).and(Flags::ALLOW_BUSY))
+    .flags(Flags::NOSCRIPT.or(ANYTIME).or(Flags::FAST).or(Flags::ALLOW_BUSY))
     .categories(Categories::TRANSACTION)
     .reply(Shape::Ok);

@@ -1,6 +1,6 @@
 //! What a command has recorded, as text.
 
-use super::Desk;
+use super::TestServer;
 use russet_engine::record::{Destination, Record, RecordListener};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,11 +26,11 @@ fn line(record: &Record) -> String {
     format!("{db}{}{destination}", args.join(" "))
 }
 
-impl Desk {
+impl TestServer {
     /// Runs a command and says what it has recorded, a line for each record.
     pub fn records_of(&mut self, line: &str) -> Vec<String> {
         let args: Vec<&str> = line.split(' ').collect();
-        self.record(|desk| _ = desk.try_run(&args))
+        self.record(|server| _ = server.try_run(&args))
     }
 
     /// Runs calls one after the other, each with what it is to record: bars are between records.
@@ -41,7 +41,7 @@ impl Desk {
     }
 
     /// What is recorded while `action` runs.
-    pub fn record(&mut self, action: impl FnOnce(&mut Desk)) -> Vec<String> {
+    pub fn record(&mut self, action: impl FnOnce(&mut TestServer)) -> Vec<String> {
         let listener = Arc::<Listener>::default();
         self.worker.node.set_record_listener(Some(listener.clone()));
         action(self);

@@ -1,7 +1,7 @@
 //! The list's room: what a command can do with a list, whichever form it has. A small list is
 //! packed into its table entry, one of medium size lies there with some room to spare, a large one
 //! is an object of its own; moving a list from one form to another is done by its owner when
-//! [`ListMut::outgrows`] or [`ListMut::settle`] asks for it.
+//! [`ListMut::outgrows`] or [`ListMut::shrink_form`] asks for it.
 
 mod chunk;
 mod entries;
@@ -21,7 +21,7 @@ use crate::types::blob::Blob;
 pub use crate::types::element::{Element, IntText};
 pub use entries::{Entries, Quota, Run, is_sound};
 pub use large::LargeList;
-pub use limits::{Extent, Form, ListLimits, PACKED_BYTES_MAX, Settling};
+pub use limits::{Extent, Form, ListLimits, PACKED_BYTES_MAX, ShrinkCause};
 
 /// The ends of a list: LEFT and RIGHT in commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum End {
 
 /// Where LINSERT puts an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     Before,
     After,
 }
@@ -280,13 +280,13 @@ impl<B: Blob> ListMut<'_, B> {
     /// To be asked after elements were removed or replaced: the smaller form, if any, that the list
     /// should now take.
     #[must_use]
-    pub fn settle(&mut self, limits: ListLimits, cause: Settling) -> Option<Form> {
+    pub fn shrink_form(&mut self, limits: ListLimits, cause: ShrinkCause) -> Option<Form> {
         let form = match self {
             ListMut::InEntry(blob) if is_medium(*blob) => {
                 limits::form_after_shrinking(medium::run(blob.bytes()).bytes.len())
             }
             ListMut::InEntry(_) => Form::Packed,
-            ListMut::Large(list) => list.settle(limits, cause),
+            ListMut::Large(list) => list.shrink_form(limits, cause),
         };
         (form < self.form()).then_some(form)
     }
@@ -337,7 +337,7 @@ impl<B: Blob> ListMut<'_, B> {
     /// Puts `element` beside the first one equal to `pivot`: the new length, or `None` without one.
     pub fn insert(
         &mut self,
-        place: Place,
+        place: Location,
         pivot: Element<'_>,
         element: Element<'_>,
     ) -> Option<usize> {

@@ -7,7 +7,7 @@ use super::RequestLimits;
 use russet_base::Span;
 
 /// What the short way takes stays below these, so a client held to less can't go it.
-const WORDS_MAX: usize = 99;
+const ARGS_MAX: usize = 99;
 const WORD_BYTES_MAX: usize = 999;
 /// `*` and a digit. The line end after it is read together with the header that follows.
 const SHORT_COUNT_BYTES: usize = 2;
@@ -16,7 +16,7 @@ const LINE_END: &[u8] = b"\r\n";
 /// Whether these limits allow all that the short way takes; asked once for a whole pipeline.
 pub(super) fn is_within(limits: &RequestLimits) -> bool {
     limits.authenticated
-        && limits.arguments_max >= WORDS_MAX
+        && limits.arguments_max >= ARGS_MAX
         && limits.bulk_bytes_max >= WORD_BYTES_MAX
 }
 

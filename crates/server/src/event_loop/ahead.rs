@@ -9,7 +9,7 @@
 use super::Service;
 use super::connection::Connection;
 use super::turn::Thread;
-use russet_commands::together::TOGETHER_MAX;
+use russet_commands::call::batch::BATCH_MAX;
 use std::io::ErrorKind;
 
 /// Connections read before the first of them is served.
@@ -37,7 +37,7 @@ impl<S: Service> Thread<S> {
                 connection.input = self.inputs.pop().unwrap_or_default();
                 connection.input.extend_from_slice(&buffer[..count]);
                 self.received(connection, count, AHEAD_BYTES_MAX);
-                self.tell_first(connection);
+                self.expect_first(connection);
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 connection.is_readable = false;
@@ -49,11 +49,11 @@ impl<S: Service> Thread<S> {
     }
 
     /// Tells the service a client's first command. One that has sent more looks ahead by itself.
-    fn tell_first(&mut self, connection: &mut Connection<S>) {
+    fn expect_first(&mut self, connection: &mut Connection<S>) {
         let Connection { client, batch, input, .. } = connection;
         let limits = self.service.limits(client);
         // An error is found again when the connection has its turn.
-        let count = batch.parse_batch(input, &limits, TOGETHER_MAX).unwrap_or(0);
+        let count = batch.parse_batch(input, &limits, BATCH_MAX).unwrap_or(0);
         connection.is_parsed = count > 0;
         if count == 1 {
             self.service.expect(&mut self.worker, client, batch.command(0, input));

@@ -3,7 +3,7 @@
 use super::input::LongInput;
 use super::stream::Stream;
 use super::{Buffers, Service};
-use russet_commands::mail::Letter;
+use russet_commands::call::mail::Letter;
 use russet_protocol::{Batch, Output};
 use std::collections::VecDeque;
 

@@ -5,7 +5,7 @@ use super::connection::Connection;
 use super::stream::{Peer, Stream};
 use super::turn::Verdict;
 use mio::Waker;
-use russet_commands::mail::{Letter, Mailbox};
+use russet_commands::call::mail::{Letter, Mailbox};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 

@@ -7,10 +7,10 @@ use super::input::LongInput;
 use super::output::flush;
 use super::owner::Ownership;
 use russet_base::shared::shrink_beyond;
-use russet_commands::client::After;
-use russet_commands::dispatch::Progress;
-use russet_commands::mail::Letter;
-use russet_commands::together::TOGETHER_MAX;
+use russet_commands::call::batch::BATCH_MAX;
+use russet_commands::call::client::After;
+use russet_commands::call::dispatch::Progress;
+use russet_commands::call::mail::Letter;
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// How much is read at once, by every connection of a thread into the same buffer.
 const READ_BYTES: usize = 64 * 1024;
 /// Commands that are parsed before the first of them is run.
-const BATCH_COMMANDS_MAX: usize = TOGETHER_MAX;
+const BATCH_COMMANDS_MAX: usize = BATCH_MAX;
 /// Reads of one turn: then the other connections get theirs.
 const READS_MAX: usize = 16;
 /// A connection whose input breaks off within a command keeps this much room for it, or twice what
@@ -373,7 +373,7 @@ impl<S: Service> Thread<S> {
             let Connection { client, output, .. } = connection;
             if at + 1 < batch.len() {
                 let commands = batch.commands(at, bytes);
-                let ran = self.service.run_together(&mut self.worker, client, commands, output);
+                let ran = self.service.run_batch(&mut self.worker, client, commands, output);
                 if ran.count > 0 {
                     at += ran.count;
                     if self.service.is_closing(client) {

@@ -104,23 +104,23 @@ fn check(schedules: usize, test: impl Fn(&Arc<Met>) + Send + Sync + 'static) -> 
 /// Wakes a thread that waits in [`Bell::await_ring`].
 #[derive(Default)]
 struct Bell {
-    rung: Mutex<bool>,
+    due_alarms: Mutex<bool>,
     changed: Condvar,
 }
 
 impl Bell {
     fn await_ring(&self) {
-        let mut rung = self.rung.lock().unwrap();
-        while !*rung {
-            rung = self.changed.wait(rung).unwrap();
+        let mut due_alarms = self.due_alarms.lock().unwrap();
+        while !*due_alarms {
+            due_alarms = self.changed.wait(due_alarms).unwrap();
         }
-        *rung = false;
+        *due_alarms = false;
     }
 }
 
 impl Wake for Bell {
     fn wake(&self) {
-        *self.rung.lock().unwrap() = true;
+        *self.due_alarms.lock().unwrap() = true;
         self.changed.notify_one();
     }
 }

@@ -52,27 +52,27 @@ type Shards = Locks<UnsafeCell<u64>>;
 
 /// Wakes a thread that waits in [`Bell::await_ring`].
 struct Bell {
-    rung: Mutex<bool>,
+    due_alarms: Mutex<bool>,
     changed: Condvar,
 }
 
 impl Bell {
     fn new() -> Arc<Bell> {
-        Arc::new(Bell { rung: Mutex::new(false), changed: Condvar::new() })
+        Arc::new(Bell { due_alarms: Mutex::new(false), changed: Condvar::new() })
     }
 
     fn await_ring(&self) {
-        let mut rung = self.rung.lock().unwrap();
-        while !*rung {
-            rung = self.changed.wait(rung).unwrap();
+        let mut due_alarms = self.due_alarms.lock().unwrap();
+        while !*due_alarms {
+            due_alarms = self.changed.wait(due_alarms).unwrap();
         }
-        *rung = false;
+        *due_alarms = false;
     }
 }
 
 impl Wake for Bell {
     fn wake(&self) {
-        *self.rung.lock().unwrap() = true;
+        *self.due_alarms.lock().unwrap() = true;
         self.changed.notify_one();
     }
 }

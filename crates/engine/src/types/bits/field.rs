@@ -103,15 +103,15 @@ impl Field {
         // COMPAT: to an unsigned field a negative number is a very large one, so SAT stores the
         // most; test `set_and_increment_overflow_as_told`.
         let value = if self.signed { i128::from(value) } else { i128::from(value as u64) };
-        self.settle(value, overflow)
+        self.resolve_overflow(value, overflow)
     }
 
     /// What INCRBY makes of `old`; `None` if it is refused.
     pub fn increased(self, old: i64, by: i64, overflow: Overflow) -> Option<i64> {
-        self.settle(i128::from(old) + i128::from(by), overflow)
+        self.resolve_overflow(i128::from(old) + i128::from(by), overflow)
     }
 
-    fn settle(self, value: i128, overflow: Overflow) -> Option<i64> {
+    fn resolve_overflow(self, value: i128, overflow: Overflow) -> Option<i64> {
         if (self.min()..=self.max()).contains(&value) {
             return Some(value as i64);
         }

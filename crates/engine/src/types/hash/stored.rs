@@ -1,7 +1,7 @@
 //! Hashes where they are stored: packed inside a table entry, or an object of their own.
 
 use super::packed::{self, Field, Fields, Form, Scratch};
-use super::{HashLimits, HashRef, LargeHash, Lease, Place};
+use super::{HashLimits, HashRef, LargeHash, Lease, Location};
 use crate::store::raw::table::{EntryMut, EntryRef, NewValue, View};
 use crate::types::blob::Blob;
 use crate::types::element::Element;
@@ -20,8 +20,8 @@ pub fn hash<'a>(entry: &EntryRef<'a, Object>) -> Result<HashRef<'a>, WrongType> 
 #[inline]
 fn of_view(view: View<'_, Object>) -> Option<HashRef<'_>> {
     match view {
-        View::Packed(tag, bytes) => Some(HashRef::new(Place::Packed(bytes, Form::of_tag(tag)?))),
-        View::Object(Object::Hash(hash)) => Some(HashRef::new(Place::Large(hash))),
+        View::Packed(tag, bytes) => Some(HashRef::new(Location::Packed(bytes, Form::of_tag(tag)?))),
+        View::Object(Object::Hash(hash)) => Some(HashRef::new(Location::Large(hash))),
         _ => None,
     }
 }
@@ -224,7 +224,7 @@ impl<'e, 't> HashEntry<'e, 't> {
         if is_long || packed::has_more_than(entries_max, blob.bytes(), form) {
             self.mark_hashtable();
         }
-        self.settle(form);
+        self.convert_to(form);
         is_new
     }
 
@@ -274,7 +274,7 @@ impl<'e, 't> HashEntry<'e, 't> {
 
     /// Returns a hash that has lost its last deadline to the plain form.
     #[inline]
-    fn settle(&mut self, form: Form) {
+    fn convert_to(&mut self, form: Form) {
         if form == Form::Expiring {
             self.settle_expiring();
         }
@@ -300,7 +300,7 @@ impl<'e, 't> HashEntry<'e, 't> {
         };
         let mut blob = self.entry.blob().expect("a packed value is bytes");
         let is_removed = packed::remove(&mut blob, form, name);
-        self.settle(form);
+        self.convert_to(form);
         is_removed
     }
 
@@ -320,7 +320,7 @@ impl<'e, 't> HashEntry<'e, 't> {
         }
         let mut blob = self.entry.blob().expect("a packed value is bytes");
         packed::set_deadline(&mut blob, name, deadline_ms);
-        self.settle(Form::Expiring);
+        self.convert_to(Form::Expiring);
         true
     }
 }

@@ -194,7 +194,7 @@ impl Pair {
     fn check_schedule(&mut self) {
         let now = self.now;
         let model = self.model.clone();
-        let keyspace_place = |keyspace: &Keyspace, key: &[u8]| keyspace.place(key);
+        let keyspace_place = |keyspace: &Keyspace, key: &[u8]| keyspace.locate(key);
         let volatile: BTreeSet<Vec<u8>> = model
             .iter()
             .filter(|(_, hash)| hash.values().any(|field| field.1.is_some()))

@@ -8,8 +8,8 @@ use std::ops::{ControlFlow, Range};
 use super::chunk::{CHUNK_BYTES, Chunk, Spare};
 use super::entries::{Entries, Quota, Run};
 use super::entry::{self, Entry};
-use super::limits::{Extent, Form, ListLimits, Settling, form_after_shrinking};
-use super::{End, ListRef, Place, medium, packed};
+use super::limits::{Extent, Form, ListLimits, ShrinkCause, form_after_shrinking};
+use super::{End, ListRef, Location, medium, packed};
 use crate::types::blob::Blob;
 use crate::types::capacity::{allocated_bytes, allocated_for, fit_bytes};
 use crate::types::element::Element;
@@ -108,7 +108,7 @@ impl LargeList {
         large
     }
 
-    /// The bytes of a smaller form, for which [`LargeList::settle`] has said it is short enough.
+    /// The bytes of a smaller form, for which [`LargeList::shrink_form`] has said it is short enough.
     pub fn to_bytes(&self, form: Form) -> Vec<u8> {
         match form {
             Form::Packed => {
@@ -144,7 +144,7 @@ impl LargeList {
 
     /// To be told after elements were removed or replaced, or the list was loaded: the form that
     /// the list should now have.
-    pub fn settle(&mut self, limits: ListLimits, cause: Settling) -> Form {
+    pub fn shrink_form(&mut self, limits: ListLimits, cause: ShrinkCause) -> Form {
         if self.is_quicklist() {
             self.tally.set_quicklist(!limits.is_listpack_again(self.size, cause));
         }
@@ -403,7 +403,7 @@ impl LargeList {
     /// Puts `element` beside the first one equal to `pivot`: the new length, or `None` without one.
     pub fn insert(
         &mut self,
-        place: Place,
+        place: Location,
         pivot: Element<'_>,
         element: Element<'_>,
     ) -> Option<usize> {
@@ -411,8 +411,8 @@ impl LargeList {
         let (chunk, found) = (0..self.chunks.len())
             .find_map(|chunk| Some((chunk, self.run(chunk).matches(pivot, first).pop()?)))?;
         let at = match place {
-            Place::Before => found.start,
-            Place::After => found.end,
+            Location::Before => found.start,
+            Location::After => found.end,
         };
         self.insert_at(Seam { chunk, at }, &Entry::new(element));
         Some(self.size.count)

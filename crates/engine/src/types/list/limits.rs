@@ -73,9 +73,9 @@ impl ListLimits {
     /// Whether a quicklist of this size becomes a listpack again: at half the limit after removals,
     /// at the limit itself when it was just loaded.
     /// DIFFERS: Redis moreover waits until all that is left lies in one of its nodes.
-    pub(super) fn is_listpack_again(self, size: Extent, cause: Settling) -> bool {
+    pub(super) fn is_listpack_again(self, size: Extent, cause: ShrinkCause) -> bool {
         let max = self.listpack_max();
-        let divisor = if cause == Settling::Shrunk { 2 } else { 1 };
+        let divisor = if cause == ShrinkCause::Shrunk { 2 } else { 1 };
         size.bytes.saturating_add(LISTPACK_FRAME_BYTES) <= max.bytes / divisor
             && size.count <= max.count / divisor
     }
@@ -83,7 +83,7 @@ impl ListLimits {
 
 /// Why a list's encoding is looked at again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settling {
+pub enum ShrinkCause {
     Shrunk,
     Built,
 }
@@ -191,12 +191,12 @@ mod tests {
     fn shrinking_waits_for_half() {
         let limits = ListLimits { listpack_size: 3 };
         let of = |count| Extent { bytes: 2 * count, count };
-        assert!(limits.is_listpack_again(of(1), Settling::Shrunk));
-        assert!(!limits.is_listpack_again(of(2), Settling::Shrunk));
-        assert!(limits.is_listpack_again(of(3), Settling::Built));
-        assert!(!limits.is_listpack_again(of(4), Settling::Built));
+        assert!(limits.is_listpack_again(of(1), ShrinkCause::Shrunk));
+        assert!(!limits.is_listpack_again(of(2), ShrinkCause::Shrunk));
+        assert!(limits.is_listpack_again(of(3), ShrinkCause::Built));
+        assert!(!limits.is_listpack_again(of(4), ShrinkCause::Built));
         let limits = ListLimits::default();
-        assert!(limits.is_listpack_again(Extent { bytes: 4089, count: 9 }, Settling::Shrunk));
-        assert!(!limits.is_listpack_again(Extent { bytes: 4090, count: 9 }, Settling::Shrunk));
+        assert!(limits.is_listpack_again(Extent { bytes: 4089, count: 9 }, ShrinkCause::Shrunk));
+        assert!(!limits.is_listpack_again(Extent { bytes: 4090, count: 9 }, ShrinkCause::Shrunk));
     }
 }

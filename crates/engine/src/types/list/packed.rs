@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::entries::Quota;
 use super::limits::Extent;
-use super::{End, Place};
+use super::{End, Location};
 use crate::types::blob::Blob;
 use crate::types::element::{self, Element, Stored};
 
@@ -185,15 +185,15 @@ fn matches(run: &[u8], wanted: Element<'_>, quota: Quota) -> Vec<Range<usize>> {
 /// Puts `element` beside the first one equal to `pivot`: the new length, or `None` without a pivot.
 pub fn insert(
     blob: &mut impl Blob,
-    place: Place,
+    place: Location,
     pivot: Element<'_>,
     element: Element<'_>,
 ) -> Option<usize> {
     let bytes = blob.bytes();
     let found = matches(run(bytes), pivot, Quota { limit: 1, from_back: false }).pop()?;
     let at = match place {
-        Place::Before => found.start,
-        Place::After => found.end,
+        Location::Before => found.start,
+        Location::After => found.end,
     };
     let count = len(bytes) + 1;
     blob.overwrite(0, &count_bytes(count));

@@ -2,8 +2,8 @@
 //! one form to another when its limits ask for it.
 
 use super::{
-    Element, End, Entries, Extent, Form, LargeList, ListLimits, ListMut, ListRef, Settling, limits,
-    medium, packed,
+    Element, End, Entries, Extent, Form, LargeList, ListLimits, ListMut, ListRef, ShrinkCause,
+    limits, medium, packed,
 };
 use crate::store::raw::table::{BlobMut, EntryMut, EntryRef, NewValue, View};
 use crate::types::blob::Blob;
@@ -25,7 +25,7 @@ pub fn encoding(entry: &EntryRef<'_, Object>) -> &'static str {
 }
 
 /// Lets `edit` change the list in an entry. Before it adds, [`make_room`]; after it has removed,
-/// [`settle`].
+/// [`shrink_form`].
 #[inline]
 pub fn edit<R>(
     entry: &mut EntryMut<'_, Object>,
@@ -72,8 +72,8 @@ pub fn make_room(
 
 /// Looks again at the form of a list that was edited, but not emptied.
 #[inline]
-pub fn settle(entry: &mut EntryMut<'_, Object>, limits: ListLimits) {
-    if let Ok(Some(form)) = edit(entry, |list| list.settle(limits, Settling::Shrunk)) {
+pub fn shrink_form(entry: &mut EntryMut<'_, Object>, limits: ListLimits) {
+    if let Ok(Some(form)) = edit(entry, |list| list.shrink_form(limits, ShrinkCause::Shrunk)) {
         shrink(entry, form);
     }
 }

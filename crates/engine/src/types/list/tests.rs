@@ -80,15 +80,15 @@ impl Held {
         assert_eq!(self.list().outgrows(growth, limits), None);
     }
 
-    fn settle(&mut self) {
+    fn shrink_form(&mut self) {
         let limits = self.limits;
-        let Some(form) = self.list().settle(limits, Settling::Shrunk) else { return };
+        let Some(form) = self.list().shrink_form(limits, ShrinkCause::Shrunk) else { return };
         self.forms_seen[form as usize] += 1;
         self.bytes = match self.large.take() {
             Some(large) => large.to_bytes(form),
             None => packed::build(Entries::new(medium::run(&self.bytes).bytes)),
         };
-        assert_eq!(self.list().settle(limits, Settling::Shrunk), None);
+        assert_eq!(self.list().shrink_form(limits, ShrinkCause::Shrunk), None);
     }
 
     fn all(&mut self) -> Vec<Vec<u8>> {
@@ -137,7 +137,7 @@ fn step_ends(held: &mut Held, model: &mut Model, dice: &mut Dice, growing: bool)
         list.trim(0..1);
         assert!(!list.set(0, Element::Int(1)) && !list.rotate(End::Front, End::Back));
         assert_eq!(list.remove(Quota::of(0), Element::Int(1)), 0);
-        assert_eq!(list.insert(Place::Before, Element::Int(1), Element::Int(2)), None);
+        assert_eq!(list.insert(Location::Before, Element::Int(1), Element::Int(2)), None);
         list.push(end, std::iter::once(&b"again"[..]));
         list.pop(end, 1, |element| assert_eq!(element, Element::Bytes(b"again")));
     }
@@ -145,7 +145,7 @@ fn step_ends(held: &mut Held, model: &mut Model, dice: &mut Dice, growing: bool)
         .map_while(|_| if end == End::Front { model.pop_front() } else { model.pop_back() })
         .collect();
     assert_eq!(popped, expected);
-    held.settle();
+    held.shrink_form();
 }
 
 fn step_middle(held: &mut Held, model: &mut Model, dice: &mut Dice, huge: bool) {
@@ -158,15 +158,15 @@ fn step_middle(held: &mut Held, model: &mut Model, dice: &mut Dice, huge: bool) 
             assert!(held.list().set(index, element));
             assert!(!held.list().set(model.len(), element));
             model[index] = text;
-            held.settle();
+            held.shrink_form();
         }
         1 if !model.is_empty() => {
             let pivot = model[dice.roll(model.len())].clone();
-            let place = if dice.roll(2) == 0 { Place::Before } else { Place::After };
+            let place = if dice.roll(2) == 0 { Location::Before } else { Location::After };
             held.prepare(Extent { bytes: text.len(), count: 1 });
             let len = held.list().insert(place, Element::parse(&pivot), element);
             let at = model.iter().position(|other| *other == pivot).unwrap();
-            model.insert(at + usize::from(place == Place::After), text.clone());
+            model.insert(at + usize::from(place == Location::After), text.clone());
             assert_eq!(len, Some(model.len()));
             assert_eq!(held.list().insert(place, Element::Bytes(b"absent"), element), None);
         }
@@ -174,7 +174,7 @@ fn step_middle(held: &mut Held, model: &mut Model, dice: &mut Dice, huge: bool) 
             let count = dice.roll(9) as i64 - 4;
             let removed = held.list().remove(Quota::of(count), element);
             assert_eq!(removed, model_remove(model, count, &text));
-            held.settle();
+            held.shrink_form();
         }
         _ => {
             let from = if dice.roll(2) == 0 { End::Front } else { End::Back };
@@ -276,7 +276,7 @@ fn walk(seed: u64, limits: ListLimits, steps: usize) -> [usize; 3] {
                 let range = Bounds { start, stop }.within(model.len());
                 held.list().trim(range.clone());
                 model = model.range(range).cloned().collect();
-                held.settle();
+                held.shrink_form();
             }
             _ => check_positions(&mut held, &model, &mut dice),
         }
@@ -364,7 +364,7 @@ fn a_long_list_behaves_at_its_ends_and_in_its_middle() {
         let index = dice.roll(model.len());
         let pivot = model[index].clone();
         let text = format!("inserted-{round}").into_bytes();
-        list.insert(Place::After, Element::parse(&pivot), Element::parse(&text));
+        list.insert(Location::After, Element::parse(&pivot), Element::parse(&text));
         model.insert(index + 1, text);
         let gone = model.remove(dice.roll(model.len())).unwrap();
         assert_eq!(list.remove(Quota::of(1), Element::parse(&gone)), 1);
@@ -403,7 +403,7 @@ fn the_encoding_has_the_names_and_borders_of_redis() {
     assert_eq!(held.list().as_ref().encoding(), "quicklist");
     for name in ["quicklist", "quicklist", "listpack"] {
         held.list().pop(End::Back, 1, |_| {});
-        held.settle();
+        held.shrink_form();
         assert_eq!(held.list().as_ref().encoding(), name);
     }
     let mut held = Held::new(ListLimits::default());

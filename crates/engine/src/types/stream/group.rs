@@ -25,12 +25,12 @@ pub struct Pending {
 
 impl Pending {
     /// Its place in the order of claiming: given back ones first, then the longest idle.
-    fn place(&self) -> Place {
+    fn place(&self) -> AgeKey {
         (self.owner.is_some(), self.delivered_ms, self.turn)
     }
 }
 
-type Place = (bool, i64, u64);
+type AgeKey = (bool, i64, u64);
 
 #[derive(Clone, Debug)]
 pub struct Consumer {
@@ -59,7 +59,7 @@ pub struct Group {
     free: Vec<ConsumerKey>,
     names: BTreeMap<Box<[u8]>, ConsumerKey>,
     /// Made when someone first claims by age, and kept up from then on.
-    by_age: Option<BTreeMap<Place, StreamId>>,
+    by_age: Option<BTreeMap<AgeKey, StreamId>>,
     turns: u64,
     /// What the names of the consumers take, and their own lists of what is pending.
     names_bytes: usize,
@@ -289,7 +289,7 @@ impl Group {
             + allocated_for::<ConsumerKey>(self.free.capacity())
             + tree_bytes::<Box<[u8]>, ConsumerKey>(self.names.len())
             + tree_bytes::<StreamId, Pending>(self.pending.len())
-            + tree_bytes::<Place, StreamId>(aged)
+            + tree_bytes::<AgeKey, StreamId>(aged)
             + self.names_bytes
             + self.owned_bytes
     }

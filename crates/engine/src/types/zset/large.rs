@@ -113,7 +113,7 @@ impl LargeZset {
         if target != leaf {
             self.index.relocate(hash, leaf, target);
             self.split(target);
-            return self.settle(leaf);
+            return self.rebalance(leaf);
         }
         self.split(leaf);
     }
@@ -126,7 +126,7 @@ impl LargeZset {
         let Holding { leaf, found, hash } = holding;
         self.tree.remove(leaf, found);
         self.index.remove(hash, leaf);
-        self.settle(leaf);
+        self.rebalance(leaf);
     }
 
     /// Removes a range of ranks, which lies inside the set.
@@ -138,7 +138,7 @@ impl LargeZset {
             let (leaf, count) =
                 tree.remove_some(ranks, |leaf, pair| index.remove(short(hash(pair.member)), leaf));
             left -= count;
-            self.settle(leaf);
+            self.rebalance(leaf);
         }
     }
 
@@ -151,8 +151,8 @@ impl LargeZset {
         }
     }
 
-    fn settle(&mut self, leaf: u32) {
-        if let Some(moved) = self.tree.settle(leaf) {
+    fn rebalance(&mut self, leaf: u32) {
+        if let Some(moved) = self.tree.rebalance(leaf) {
             self.follow(moved);
         }
     }

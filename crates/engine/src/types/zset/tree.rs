@@ -134,7 +134,7 @@ impl Tree {
     }
 
     /// Gives the entry at `found` of a leaf another score; the leaf that it is in then. What the
-    /// shapes of both ask for is left to [`Tree::split`] and [`Tree::settle`].
+    /// shapes of both ask for is left to [`Tree::split`] and [`Tree::rebalance`].
     pub fn rescore(&mut self, leaf: u32, found: Found, pair: Pair<'_>) -> u32 {
         let (probe, entry) = (Probe::Pair(pair), Entry::new(pair));
         let target = self.descend(&probe, |_, _| {});
@@ -208,7 +208,7 @@ impl Tree {
     }
 
     /// Removes the entry at `found` of a leaf. What the leaf's shape asks for is left to
-    /// [`Tree::settle`].
+    /// [`Tree::rebalance`].
     pub fn remove(&mut self, leaf: u32, found: Found) {
         self.take_out_bytes(leaf, (found.at, found.bytes), 1);
     }

@@ -6,7 +6,7 @@
 use super::*;
 use crate::host::{Process, ProcessHost};
 use crate::service::RussetService;
-use russet_commands::config::Config;
+use russet_commands::node::config::Config;
 use russet_embedded::Engine;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

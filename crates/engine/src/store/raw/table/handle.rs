@@ -2,7 +2,7 @@
 //! was removed. Their lifetimes keep the table from changing under them.
 
 use super::account::{Measured, block_cost};
-use super::core::{Core, Place};
+use super::core::{Core, Location};
 use super::entry::{Change, Kind, Label, RawEntry};
 use super::removed::{Deleted, Removed};
 use crate::types::blob::Blob;
@@ -103,7 +103,7 @@ impl<'a, O> EntryRef<'a, O> {
 /// An entry to read and change.
 pub struct EntryMut<'a, O> {
     core: &'a mut Core,
-    place: Place,
+    place: Location,
     /// What is at `place`, so that it need not be looked up for each use.
     entry: RawEntry,
     marker: PhantomData<&'a mut O>,
@@ -116,7 +116,7 @@ impl<'a, O> EntryMut<'a, O> {
     #[inline]
     pub(super) unsafe fn new(
         core: &'a mut Core,
-        (place, entry): (Place, RawEntry),
+        (place, entry): (Location, RawEntry),
     ) -> EntryMut<'a, O> {
         EntryMut { core, place, entry, marker: PhantomData }
     }
@@ -346,7 +346,7 @@ impl<'a, O: Measured> EntryMut<'a, O> {
 /// The bytes of one entry's value.
 pub struct BlobMut<'a> {
     core: &'a mut Core,
-    place: Place,
+    place: Location,
     entry: &'a mut RawEntry,
 }
 

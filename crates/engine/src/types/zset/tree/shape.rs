@@ -115,7 +115,7 @@ impl Tree {
 
     /// Looks after a leaf from which something was removed: an empty one goes, a short one joins a
     /// neighbour. What has moved, if anything.
-    pub fn settle(&mut self, id: u32) -> Option<Moved> {
+    pub fn rebalance(&mut self, id: u32) -> Option<Moved> {
         let leaf = self.leaves.at(id);
         if leaf.count == 0 {
             self.drop_leaf(id);

@@ -1,6 +1,0 @@
-//! Strings as bits: what the words of the commands mean. The bits themselves are the engine's.
-
-pub mod bit;
-pub mod field;
-pub mod operation;
-pub mod range;

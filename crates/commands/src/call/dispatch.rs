@@ -1,0 +1,486 @@
+//! The path of every request: look up, check, plan, lock, invoke, publish.
+
+use crate::call::batch::BatchWindow;
+use crate::call::blocking::{self, BlockedState};
+use crate::call::client::Hold;
+use crate::call::ctx::Ctx;
+use crate::call::gate;
+use crate::call::http_guard;
+use crate::call::invoke::{Invoked, Origin, invoke, publish_effects, refusal_of};
+use crate::call::mail::WakeByMail;
+use crate::call::session::{LookedUp, Session};
+use crate::call::tally::{Tally, Timing, note_call};
+use crate::error::Refusal;
+use crate::groups::generic;
+use crate::groups::once;
+use crate::groups::scripting::code::{self, Code};
+use crate::groups::scripting::{BUSY_FUNCTION, BUSY_SCRIPT};
+use crate::groups::transactions;
+use crate::node::Node;
+use crate::node::stats::WorkerStats;
+use russet_base::escape::escape;
+use russet_base::{Args, UnixMillis};
+use russet_catalog::spec::Flags;
+use russet_catalog::{Command, Unknown, is_first_arg_only_key, keys as key_positions, resolve};
+use russet_engine::keys::{Effects, KnownKey};
+use russet_engine::keyspace::{Keyspace, KeyspaceWait, Location};
+use russet_engine::shard::Shard;
+use russet_engine::store::raw::lock::Locked;
+use russet_engine::store::shard_set::ShardSet;
+use russet_protocol::Sink;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Longer calls fetch their keys themselves, all at once.
+const EXPECTED_ARGS_MAX: usize = 32;
+
+/// The keys of a call, few as a rule.
+pub(crate) type KnownKeys<'a> = SmallVec<[KnownKey<'a>; 4]>;
+
+/// How far a command came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The reply is written.
+    Done,
+    /// A shard is busy, or the client paused: the same command is to be given again after a letter.
+    Busy,
+    /// The command is under way and the client waits; nothing is written. `session.hold` says more.
+    Blocked,
+}
+
+/// One thread's way to run commands.
+pub struct Worker {
+    pub node: Arc<Node>,
+    pub stats: Arc<WorkerStats>,
+    /// The time that commands see: read once for each batch of commands.
+    pub now: UnixMillis,
+    /// What the call under way needs: kept, for a set is large to make and to move.
+    shards: ShardSet,
+    /// Databases and places of keys that commands of other connections will touch soon.
+    expected: Vec<(usize, Location)>,
+    pub(crate) reach: BatchWindow,
+    pub(crate) tally: Tally,
+    pub(crate) effects: Effects,
+}
+
+impl Worker {
+    pub fn new(node: Arc<Node>) -> Self {
+        let stats = node.stats.new_worker();
+        let now = node.clock.now();
+        Worker {
+            node,
+            stats,
+            now,
+            shards: ShardSet::EMPTY,
+            expected: Vec::new(),
+            reach: BatchWindow::default(),
+            tally: Tally::default(),
+            effects: Effects::default(),
+        }
+    }
+
+    /// Before the first command of a connection's turn; see [`Tally::begin_batch`].
+    pub fn begin_batch(&mut self) {
+        self.tally.begin_batch(&self.node);
+        self.now = self.tally.now();
+    }
+
+    /// Reads the time; after the thread has slept.
+    pub fn read_clock(&mut self) {
+        self.tally.read_clock(&self.node);
+        self.now = self.tally.now();
+    }
+
+    /// Counts what the commands since [`Worker::begin_batch`] have done, and their time.
+    pub fn end_batch(&mut self) {
+        self.count_effects();
+        self.shrink_buffers();
+        self.tally.end_batch(&self.node, &self.stats);
+        self.now = self.tally.now();
+    }
+
+    /// As [`Worker::end_batch`], where the batch was one call; see [`Tally::end_call`].
+    pub fn end_call(&mut self) {
+        self.count_effects();
+        self.shrink_buffers();
+        self.tally.end_call(&self.node, &self.stats);
+        self.now = self.tally.now();
+    }
+
+    /// Gives back what a call of many keys, or with many effects, has made the buffers grow by.
+    #[inline]
+    fn shrink_buffers(&mut self) {
+        self.effects.shrink();
+    }
+
+    /// A command that will run soon, though others come first: notes its keys.
+    pub fn expect(&mut self, session: &mut Session, args: Args) {
+        let Ok(command) = resolve(args) else { return };
+        let spec = command.spec();
+        if !spec.arity.allows(args.len()) || args.len() > EXPECTED_ARGS_MAX {
+            return;
+        }
+        let (keyspace, expected) = (&self.node.keyspace, &mut self.expected);
+        let before = expected.len();
+        let _no_matter = key_positions(command, args, &mut |key| {
+            let place = keyspace.locate(args.at(key.index));
+            keyspace.prefetch_lock(place);
+            expected.push((session.db, place));
+        });
+        let place = match expected[before..] {
+            [(_, place)] => Some(place),
+            _ => None,
+        };
+        session.next_call = Some(LookedUp { command, place });
+    }
+
+    /// Fetches the keys of the commands that are expected.
+    pub fn fetch_expected(&mut self) {
+        self.node.keyspace.prefetch(&self.expected);
+        self.expected.clear();
+    }
+
+    /// Counts a call that waited and was answered from outside: served by another client's write,
+    /// timed out, or told to stop.
+    pub fn count_unblocked(&mut self, session: &Session, state: &BlockedState, ending: Ending) {
+        let Some(command) = state.command() else { return };
+        self.count_run(session, 1);
+        // Its work was done in the time of the client that served it.
+        note_call(&self.node, &self.stats, session, (command, state.args.as_args()), 0);
+        match ending {
+            Ending::Answered(reply) => {
+                if let Some(text) = reply.strip_prefix(b"-") {
+                    self.node.stats.count_error(&escape(text));
+                    self.stats.of(command).failed.add(1);
+                }
+            }
+            Ending::TimedOut(_) => {}
+            Ending::Unblocked(_) => {
+                self.node.stats.count_error("UNBLOCKED");
+                self.stats.of(command).rejected.add(1);
+            }
+        }
+    }
+
+    /// Adds what the commands so far have done to what INFO shows.
+    fn count_effects(&mut self) {
+        let Effects { dirty, hits, misses, .. } = &mut self.effects;
+        self.stats.dirty.add(std::mem::take(dirty));
+        self.stats.hits.add(std::mem::take(hits));
+        self.stats.misses.add(std::mem::take(misses));
+    }
+
+    /// Removes some of what has expired in a shard, and publishes that while the shard is locked;
+    /// whether more is due.
+    pub fn expire(&mut self, shard: usize, (now, budget): (UnixMillis, usize)) -> bool {
+        let node = &*self.node;
+        let expired = node.keyspace.expire_shard(shard, &mut self.effects, (now, budget));
+        let Some((mut keys, has_more)) = expired else { return false };
+        publish_effects(&mut keys, node);
+        has_more
+    }
+
+    /// Looks after blocked and watching clients; see [`blocking::sweep`].
+    pub fn sweep(&mut self) {
+        self.now = self.node.clock.now();
+        blocking::sweep(&self.node, &mut self.effects, self.now);
+        self.count_effects();
+        self.shrink_buffers();
+    }
+
+    /// Runs one command of a client.
+    pub fn run(&mut self, session: &mut Session, args: Args, sink: &mut dyn Sink) -> Progress {
+        let looked_up = session.next_call.take();
+        let resolved = looked_up.map_or_else(|| resolve(args), |call| Ok(call.command));
+        debug_assert_eq!(resolved, resolve(args), "what was looked at is what is run");
+        let command = match resolved {
+            Ok(command) => command,
+            Err(_) if http_guard::is_http(args.at(0)) => {
+                http_guard::close(&self.node, session);
+                return Progress::Done;
+            }
+            Err(unknown) => {
+                let is_known = session.is_authenticated();
+                let refusal = if is_known { unknown_text(unknown, args) } else { Refusal::NoAuth };
+                self.refuse(session, None, refusal, sink);
+                return Progress::Done;
+            }
+        };
+        let spec = command.spec();
+        if !spec.arity.allows(args.len()) {
+            let refusal = refusal_of(session, command).unwrap_or(Refusal::Arity(spec.full_name));
+            self.refuse(session, Some((command, args)), refusal, sink);
+            return Progress::Done;
+        }
+        if !session.gate.is_open() || self.node.pause.is_on() {
+            match gate::check(&self.node, session, command, args, sink) {
+                gate::Verdict::Pass => {}
+                gate::Verdict::Answered => return Progress::Done,
+                gate::Verdict::Wait => {
+                    session.hold_for_pause();
+                    return Progress::Busy;
+                }
+                gate::Verdict::Refuse(refusal) => {
+                    self.refuse(session, Some((command, args)), refusal, sink);
+                    return Progress::Done;
+                }
+            }
+        }
+        let place = looked_up.and_then(|call| call.place);
+        self.call(session, (command, args, place), sink)
+    }
+
+    /// A command that was never started; inside MULTI it dooms the transaction.
+    fn refuse(
+        &mut self,
+        session: &mut Session,
+        call: Option<(Command, Args)>,
+        refusal: Refusal,
+        sink: &mut dyn Sink,
+    ) {
+        // What it may have waited for is of no use to the command behind it.
+        session.take_wait();
+        let mut text = refusal.wire();
+        if let Some((command, _)) = call {
+            self.stats.of(command).rejected.add(1);
+        }
+        let is_exec = |(command, args)| command == Command::Exec || once::wraps_exec(command, args);
+        if call.is_some_and(is_exec) {
+            transactions::discard_state(session);
+            let reason = text.strip_prefix("ERR ").unwrap_or(&text);
+            text = format!("EXECABORT Transaction discarded because of: {reason}").into();
+        } else if let Some(transaction) = &mut session.transaction {
+            transaction.is_doomed = true;
+        }
+        self.node.stats.count_error(&text);
+        sink.error(&text);
+    }
+
+    fn call(
+        &mut self,
+        session: &mut Session,
+        (command, args, place): (Command, Args, Option<Location>),
+        sink: &mut dyn Sink,
+    ) -> Progress {
+        let timing = match command {
+            Command::Exec => transactions::timing(&self.node, session),
+            command => Timing::of(&self.node, command),
+        };
+        if timing == Timing::Alone {
+            // It may be INFO, which shows what the fast ones before it have done.
+            self.end_batch();
+        }
+        let mut known = KnownKeys::new();
+        let code = self.plan(session, (command, args, place), &mut known);
+        let node = &*self.node;
+        let Some(locked) = lock(node, session, &self.shards) else {
+            return self.find_busy(session, (command, args), sink);
+        };
+        let retrying = session.blocked().map(|_| session.card.clone());
+        let _unblock_waits = retrying.as_ref().map(|card| card.waiter());
+        if session.blocked().is_some_and(|state| state.waiter.is_claimed()) {
+            return Progress::Blocked;
+        }
+        let origin = if retrying.is_some() { Origin::Waiter } else { Origin::Client };
+        // A block, for a `drop` would move the locks about before it lets go of them.
+        let invoked = {
+            let mut keys = node.keyspace.keys(locked, &mut self.effects, (session.db, self.now));
+            keys.know(&known);
+            keys.is_silent = session.is_silent;
+            if known.len() > 1 {
+                keys.prefetch_known();
+            }
+            let mut ctx = Ctx {
+                keys: &mut keys,
+                reply: sink,
+                session,
+                node,
+                stats: &self.stats,
+                tally: &mut self.tally,
+                timing,
+                origin,
+                command,
+                code: code.as_ref(),
+                may_block: true,
+            };
+            let invoked = invoke(&mut ctx, args);
+            if origin == Origin::Waiter && invoked == Invoked::Done {
+                blocking::end_retry(&mut ctx);
+            }
+            publish_effects(&mut keys, node);
+            invoked
+        };
+        self.now = self.tally.now();
+        session.card.last_command.store(command as u16 + 1, Ordering::Relaxed);
+        match invoked {
+            Invoked::Blocked => Progress::Blocked,
+            Invoked::Done => {
+                self.count_run(session, 1);
+                Progress::Done
+            }
+        }
+    }
+
+    /// A shard is busy: for long, if it is with a slow script.
+    fn find_busy(
+        &mut self,
+        session: &mut Session,
+        call: (Command, Args),
+        sink: &mut dyn Sink,
+    ) -> Progress {
+        let Some(run) = self.node.scripts.running.in_the_way(&self.shards) else {
+            return Progress::Busy;
+        };
+        // A call that waits for keys simply waits on.
+        if session.blocked().is_some() {
+            return Progress::Busy;
+        }
+        session.hold = Hold::None;
+        let text = if run.is_function { BUSY_FUNCTION } else { BUSY_SCRIPT };
+        self.refuse(session, Some(call), Refusal::text(text), sink);
+        Progress::Done
+    }
+
+    pub(crate) fn count_run(&self, session: &Session, commands: u64) {
+        self.stats.processed.add(commands);
+        let before = session.card.commands.load(Ordering::Relaxed);
+        session.card.commands.store(before + commands, Ordering::Relaxed);
+    }
+
+    /// Finds the shards that a call needs, where its keys are, and the code that it runs.
+    fn plan<'a>(
+        &mut self,
+        session: &mut Session,
+        (command, args, place): (Command, Args<'a>, Option<Location>),
+        known: &mut KnownKeys<'a>,
+    ) -> Option<Code> {
+        if let Some(place) = place.filter(|_| is_first_arg_only_key(command)) {
+            self.shards = ShardSet::one(usize::from(place.shard));
+            known.push(KnownKey { key: args.at(1), place });
+            return None;
+        }
+        let asker = (&*self.node, self.stats.number);
+        match command {
+            Command::Exec => {
+                self.shards = transactions::plan(asker, session);
+                None
+            }
+            Command::Once => {
+                let (shards, code) = once::plan(asker, session, args, known);
+                self.shards = shards;
+                code
+            }
+            _ => {
+                let code = code::find(&self.node, self.stats.number, command, args);
+                self.shards.clear();
+                let found = (&mut self.shards, known);
+                plan_keys(&self.node.keyspace, (command, args), code.as_ref(), found);
+                code
+            }
+        }
+    }
+}
+
+/// Adds the shards of one call's keys. A call whose keys can't be told is refused by its handler
+/// before it touches any.
+pub(crate) fn plan_keys<'a>(
+    keyspace: &Keyspace,
+    (command, args): (Command, Args<'a>),
+    code: Option<&Code>,
+    (shards, known): (&mut ShardSet, &mut KnownKeys<'a>),
+) {
+    if command.spec().flags.has_any(Flags::ALL_SHARDS.or(Flags::FURTHER_SHARDS)) {
+        *shards = std::mem::take(shards).union(&generic::shards_of(keyspace, command, args));
+        return;
+    }
+    if code.is_some_and(Code::is_wide) {
+        *shards = keyspace.all_shards();
+        return;
+    }
+    if let Some(shard) = code.and_then(Code::own_shard) {
+        shards.insert(shard);
+    }
+    let _refused_by_the_handler = key_positions(command, args, &mut |key| {
+        let key = args.at(key.index);
+        let place = keyspace.locate(key);
+        shards.insert(place.shard as usize);
+        known.push(KnownKey { key, place });
+    });
+}
+
+/// Locks, or sets the client aside to wait.
+#[inline]
+fn lock<'n>(node: &'n Node, session: &mut Session, shards: &ShardSet) -> Option<Locked<'n, Shard>> {
+    match session.take_wait() {
+        None => match node.keyspace.try_lock(shards) {
+            Ok(locked) => Some(locked),
+            Err(_busy) => {
+                let wait = node.keyspace.wait(Arc::new(WakeByMail(session.mailbox.clone())));
+                poll(node, session, wait, shards)
+            }
+        },
+        Some(wait) => poll(node, session, wait, shards),
+    }
+}
+
+#[cold]
+fn poll<'n>(
+    node: &'n Node,
+    session: &mut Session,
+    mut wait: KeyspaceWait,
+    shards: &ShardSet,
+) -> Option<Locked<'n, Shard>> {
+    // Nobody keeps others waiting for a script that is past `busy-reply-threshold`.
+    let may_reserve = node.scripts.running.in_the_way(shards).is_none();
+    let locked = node.keyspace.poll(&mut wait, shards, may_reserve);
+    if locked.is_none() {
+        session.hold_for_shards(wait);
+    }
+    locked
+}
+
+/// How a wait ended.
+#[derive(Clone, Copy, Debug)]
+pub enum Ending<'r> {
+    /// Served by another client's write; the reply may be an error.
+    Answered(&'r [u8]),
+    TimedOut(&'r [u8]),
+    /// By CLIENT UNBLOCK with an error.
+    Unblocked(&'r [u8]),
+}
+
+impl<'r> Ending<'r> {
+    pub(crate) fn reply(self) -> &'r [u8] {
+        match self {
+            Ending::Answered(reply) | Ending::TimedOut(reply) | Ending::Unblocked(reply) => reply,
+        }
+    }
+}
+
+/// COMPAT: the arguments are cut as Redis cuts them (tests/wire/connection/protocol.wire).
+fn unknown_text(unknown: Unknown, args: Args) -> Refusal {
+    const NAME_BYTES_MAX: usize = 128;
+    let cut = |word: &[u8], max: usize| escape(&word[..word.len().min(max)]).into_owned();
+    match unknown {
+        Unknown::Subcommand(parent) => Refusal::text(format!(
+            "ERR unknown subcommand '{}'. Try {} HELP.",
+            cut(args.at(1), NAME_BYTES_MAX),
+            parent.spec().name.to_uppercase()
+        )),
+        Unknown::Command => {
+            let mut beginning = String::new();
+            for word in args.from(1).iter() {
+                if beginning.len() >= NAME_BYTES_MAX {
+                    break;
+                }
+                let room = NAME_BYTES_MAX - beginning.len();
+                beginning.push_str(&format!("'{}' ", cut(word, room)));
+            }
+            let name = cut(args.at(0), NAME_BYTES_MAX);
+            Refusal::text(format!(
+                "ERR unknown command '{name}', with args beginning with: {beginning}"
+            ))
+        }
+    }
+}

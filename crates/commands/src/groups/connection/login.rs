@@ -1,0 +1,164 @@
+//! HELLO and AUTH: who the client is and which protocol it speaks.
+
+use super::client::check_name;
+use crate::call::ctx::{Ctx, DONE, Outcome};
+use crate::call::session::Gate;
+use crate::error::Refusal;
+use crate::node::config::Directive;
+use russet_base::Args;
+use russet_base::escape::escape;
+use russet_base::num::parse_i64;
+use russet_protocol::Resp;
+
+/// The user that a connection begins as.
+pub(crate) const DEFAULT_USER: &[u8] = b"default";
+
+/// What HELLO was asked for.
+#[derive(Default)]
+struct Greeting<'a> {
+    resp: Option<Resp>,
+    login: Option<Login<'a>>,
+    name: Option<&'a [u8]>,
+}
+
+struct Login<'a> {
+    user: &'a [u8],
+    password: &'a [u8],
+}
+
+pub fn hello(ctx: &mut Ctx, args: Args) -> Outcome {
+    let greeting = parse_greeting(args)?;
+    if let Some(login) = greeting.login {
+        log_in(ctx, &login)?;
+    }
+    if !ctx.session.is_authenticated() {
+        return Err(Refusal::text(
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
+             HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
+             select the RESP protocol version at the same time",
+        ));
+    }
+    if let Some(name) = greeting.name {
+        ctx.session.card.names().name = name.to_vec();
+    }
+    if let Some(resp) = greeting.resp {
+        ctx.session.set_resp(resp);
+        ctx.reply.set_resp(resp);
+    }
+    write_facts(ctx);
+    DONE
+}
+
+fn parse_greeting(args: Args) -> Result<Greeting, Refusal> {
+    let mut greeting = Greeting::default();
+    let Some(version) = args.get(1) else {
+        return Ok(greeting);
+    };
+    greeting.resp = Some(match parse_i64(version) {
+        Some(2) => Resp::V2,
+        Some(3) => Resp::V3,
+        Some(_) => return Err(Refusal::text("NOPROTO unsupported protocol version")),
+        None => {
+            return Err(Refusal::text("ERR Protocol version is not an integer or out of range"));
+        }
+    });
+    let mut words = args.from(2);
+    while let Some(option) = words.get(0) {
+        let taken = match (words.get(1), words.get(2)) {
+            (Some(user), Some(password)) if option.eq_ignore_ascii_case(b"AUTH") => {
+                greeting.login = Some(Login { user, password });
+                3
+            }
+            (Some(name), _) if option.eq_ignore_ascii_case(b"SETNAME") => {
+                check_name(name)?;
+                greeting.name = Some(name);
+                2
+            }
+            _ => {
+                let option = escape(option);
+                return Err(Refusal::text(format!("ERR Syntax error in HELLO option '{option}'")));
+            }
+        };
+        words = words.from(taken);
+    }
+    Ok(greeting)
+}
+
+fn write_facts(ctx: &mut Ctx) {
+    let version = ctx.node.config.text(Directive::RedisVersion);
+    let proto = if ctx.session.resp == Resp::V2 { 2 } else { 3 };
+    let zone = ctx.node.config.text(Directive::AvailabilityZone);
+    let reply = &mut *ctx.reply;
+    reply.map(if zone.is_empty() { 7 } else { 8 });
+    reply.bulk(b"server");
+    reply.bulk(b"redis");
+    reply.bulk(b"version");
+    reply.bulk(&version);
+    reply.bulk(b"proto");
+    reply.int(proto);
+    reply.bulk(b"id");
+    reply.int(ctx.session.card.id as i64);
+    reply.bulk(b"mode");
+    reply.bulk(b"standalone");
+    reply.bulk(b"role");
+    reply.bulk(b"master");
+    reply.bulk(b"modules");
+    reply.array(0);
+    if !zone.is_empty() {
+        reply.bulk(b"availability_zone");
+        reply.bulk(&zone);
+    }
+}
+
+pub fn auth(ctx: &mut Ctx, args: Args) -> Outcome {
+    let login = match args.len() {
+        2 => Login { user: DEFAULT_USER, password: args.at(1) },
+        3 => Login { user: args.at(1), password: args.at(2) },
+        _ => return Err(Refusal::Syntax),
+    };
+    if args.len() == 2 && ctx.node.config.text(Directive::RequirePass).is_empty() {
+        return Err(Refusal::text(
+            "ERR AUTH <password> called without any password configured for the default user. \
+             Are you sure your configuration is correct?",
+        ));
+    }
+    log_in(ctx, &login)?;
+    ctx.reply.ok();
+    DONE
+}
+
+/// A failed login leaves the connection as it was, logged in or not.
+fn log_in(ctx: &mut Ctx, login: &Login) -> Result<(), Refusal> {
+    let secret = ctx.node.config.text(Directive::RequirePass);
+    let is_right = secret.is_empty() || is_same_secret(&secret, login.password);
+    if login.user != DEFAULT_USER || !is_right {
+        return Err(Refusal::WrongPass);
+    }
+    ctx.session.gate.set(Gate::NEEDS_AUTH, false);
+    ctx.session.card.names().user = DEFAULT_USER.to_vec();
+    Ok(())
+}
+
+/// Takes as long for a wrong first byte as for a wrong last one; only the length of the guess,
+/// which whoever sent it knows, shows.
+fn is_same_secret(secret: &[u8], guess: &[u8]) -> bool {
+    let mut difference = u8::from(secret.len() != guess.len());
+    for (at, byte) in guess.iter().enumerate() {
+        difference |= byte ^ secret[at % secret.len()];
+        difference = std::hint::black_box(difference);
+    }
+    difference == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_same_secret;
+
+    #[test]
+    fn secrets_are_compared_whole() {
+        assert!(is_same_secret(b"abc", b"abc"));
+        for guess in [&b""[..], b"ab", b"abd", b"xbc", b"abcabc", b"ABC"] {
+            assert!(!is_same_secret(b"abc", guess));
+        }
+    }
+}

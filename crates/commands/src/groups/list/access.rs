@@ -1,0 +1,167 @@
+//! A list under a key: opened, grown, shrunk, removed once it is empty, and each change told.
+
+use russet_engine::event::Event;
+use russet_engine::keys::Keys;
+use russet_engine::store::raw::table::BlobMut;
+use russet_engine::types::list::{Element, End, Extent, ListLimits, ListMut, ListRef, stored};
+use russet_engine::value::WrongType;
+
+/// One end of the list under a key.
+#[derive(Clone, Copy, Debug)]
+pub struct EndOf<'k> {
+    pub key: &'k [u8],
+    pub end: End,
+}
+
+impl EndOf<'_> {
+    pub fn pushed(self) -> Event {
+        Event::list(if self.end == End::Front { "lpush" } else { "rpush" })
+    }
+
+    /// What this end is called.
+    pub fn side(self) -> &'static [u8] {
+        if self.end == End::Front { b"LEFT" } else { b"RIGHT" }
+    }
+
+    pub fn push_name(self) -> &'static [u8] {
+        if self.end == End::Front { b"LPUSH" } else { b"RPUSH" }
+    }
+
+    pub fn pop_name(self) -> &'static [u8] {
+        if self.end == End::Front { b"LPOP" } else { b"RPOP" }
+    }
+
+    pub fn popped(self) -> Event {
+        Event::list(if self.end == End::Front { "lpop" } else { "rpop" })
+    }
+}
+
+/// The list under a key for a command that reads it.
+#[inline]
+pub fn read<'k>(keys: &'k mut Keys, key: &[u8]) -> Result<Option<ListRef<'k>>, WrongType> {
+    keys.read(key).map(|entry| stored::list(&entry)).transpose()
+}
+
+/// How long the list under a key is, without a trace of having looked; 0 if there is none.
+pub fn len(keys: &mut Keys, key: &[u8]) -> Result<usize, WrongType> {
+    match keys.peek(key) {
+        None => Ok(0),
+        Some(entry) => Ok(stored::list(&entry)?.len()),
+    }
+}
+
+/// Pushes elements one after the other, onto a new list if there is none, and tells it. `growth` is
+/// their extent. The new length.
+#[inline]
+pub fn push<'e>(
+    keys: &mut Keys,
+    onto: EndOf,
+    elements: impl DoubleEndedIterator<Item = Element<'e>>,
+    growth: Extent,
+    limits: ListLimits,
+) -> Result<usize, WrongType> {
+    let len = push_quietly(keys, onto, elements, growth, limits)?;
+    notify(keys, onto.key, onto.pushed(), growth.count);
+    Ok(len)
+}
+
+/// As [`push`], without telling it.
+#[inline]
+pub fn push_quietly<'e>(
+    keys: &mut Keys,
+    onto: EndOf,
+    elements: impl DoubleEndedIterator<Item = Element<'e>>,
+    growth: Extent,
+    limits: ListLimits,
+) -> Result<usize, WrongType> {
+    let len = match keys.write(onto.key) {
+        Some(mut entry) => {
+            stored::make_room(&mut entry, growth, limits)?;
+            stored::edit(&mut entry, |list| {
+                list.push_elements(onto.end, elements);
+                list.len()
+            })?
+        }
+        None => {
+            stored::build(onto.end, elements, (growth, limits), |value| {
+                keys.put(onto.key, value, None);
+            });
+            growth.count
+        }
+    };
+    Ok(len)
+}
+
+/// Tells a change of `count` elements.
+#[inline]
+pub fn notify(keys: &mut Keys, key: &[u8], event: Event, count: usize) {
+    keys.wrote_many(key, event, count as u64);
+}
+
+/// What a shrinking edit did.
+#[derive(Clone, Copy, Debug)]
+pub struct Shrunk {
+    pub removed: usize,
+    pub left: usize,
+}
+
+impl Shrunk {
+    pub const NOTHING: Shrunk = Shrunk { removed: 0, left: 0 };
+}
+
+/// Lets `remove` take elements out of the list under a key and say how many they were. An emptied
+/// list is gone. Nothing is told. None without a key.
+#[inline]
+pub fn shrink_quietly(
+    keys: &mut Keys,
+    key: &[u8],
+    limits: ListLimits,
+    remove: impl FnOnce(&mut ListMut<'_, BlobMut<'_>>) -> usize,
+) -> Result<Option<Shrunk>, WrongType> {
+    let Some(mut entry) = keys.write(key) else {
+        return Ok(None);
+    };
+    let shrunk = stored::edit(&mut entry, |list| {
+        let removed = remove(list);
+        Shrunk { removed, left: list.len() }
+    })?;
+    if shrunk.left == 0 {
+        keys.remove(key);
+    } else if shrunk.removed > 0 {
+        stored::shrink_form(&mut entry, limits);
+    }
+    Ok(Some(shrunk))
+}
+
+/// Tells what [`shrink_quietly`] did.
+#[inline]
+pub fn notify_shrunk(keys: &mut Keys, key: &[u8], event: Event, shrunk: Shrunk) {
+    notify(keys, key, event, shrunk.removed);
+    if shrunk.left == 0 {
+        keys.also(key, Event::DEL);
+    }
+}
+
+/// Pops from one end and tells it: `take` is given the list and how many of the `count` elements it
+/// has, which it must remove. False without a key.
+#[inline]
+pub fn pop(
+    keys: &mut Keys,
+    from: EndOf,
+    count: usize,
+    limits: ListLimits,
+    take: impl FnOnce(&mut ListMut<'_, BlobMut<'_>>, usize),
+) -> Result<bool, WrongType> {
+    let shrunk = shrink_quietly(keys, from.key, limits, |list| {
+        let count = count.min(list.len());
+        take(list, count);
+        count
+    })?;
+    match shrunk {
+        None => Ok(false),
+        Some(shrunk) => {
+            notify_shrunk(keys, from.key, from.popped(), shrunk);
+            Ok(true)
+        }
+    }
+}

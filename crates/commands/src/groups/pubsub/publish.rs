@@ -1,0 +1,19 @@
+//! PUBLISH and SPUBLISH.
+
+use super::hub::Space;
+use crate::call::ctx::{Ctx, DONE, Outcome};
+use russet_base::Args;
+
+pub fn publish(ctx: &mut Ctx, args: Args) -> Outcome {
+    to(ctx, Space::Global, args)
+}
+
+pub fn spublish(ctx: &mut Ctx, args: Args) -> Outcome {
+    to(ctx, Space::Shard, args)
+}
+
+fn to(ctx: &mut Ctx, space: Space, args: Args) -> Outcome {
+    let receivers = ctx.node.hub.publish(space, args.at(1), args.at(2));
+    ctx.reply.int(receivers as i64);
+    DONE
+}

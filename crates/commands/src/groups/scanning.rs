@@ -1,0 +1,80 @@
+//! The arguments that SCAN, SSCAN, HSCAN and ZSCAN have in common.
+
+use crate::error::Refusal;
+use russet_base::escape::escape;
+use russet_base::{Args, num};
+use russet_engine::value::Type;
+
+const COUNT_DEFAULT: u64 = 10;
+pub const INVALID_CURSOR: &str = "ERR invalid cursor";
+
+/// What is being walked, which decides the arguments that may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scanned {
+    Keys,
+    Set,
+    Hash,
+    Zset,
+}
+
+/// The arguments behind the cursor.
+pub struct ScanOptions<'a> {
+    pub count: u64,
+    pub pattern: Option<&'a [u8]>,
+    pub type_name: Option<&'static str>,
+    /// NOVALUES of HSCAN, NOSCORES of ZSCAN: names alone.
+    pub is_bare: bool,
+}
+
+/// The cursor of a walk over one collection.
+pub fn parse_cursor(word: &[u8]) -> Result<u64, Refusal> {
+    num::parse_u64_loose(word).ok_or(Refusal::text(INVALID_CURSOR))
+}
+
+impl<'a> ScanOptions<'a> {
+    /// `words` are those behind the cursor.
+    ///
+    /// COMPAT: a collection is looked up before these arguments are read, so that a missing key answers
+    /// an empty walk whatever they are; test `scan_words_are_read_after_the_key`.
+    pub fn parse(words: Args<'a>, scanned: Scanned) -> Result<Self, Refusal> {
+        let mut options =
+            ScanOptions { count: COUNT_DEFAULT, pattern: None, type_name: None, is_bare: false };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let option = word.to_ascii_lowercase();
+            match (option.as_slice(), scanned) {
+                (b"novalues", Scanned::Hash) | (b"noscores", Scanned::Zset) => {
+                    options.is_bare = true;
+                    continue;
+                }
+                (b"novalues", _) => {
+                    return Err(Refusal::text("ERR NOVALUES option can only be used in HSCAN"));
+                }
+                (b"noscores", _) => {
+                    return Err(Refusal::text("ERR NOSCORES option can only be used in ZSCAN"));
+                }
+                _ => {}
+            }
+            let value = words.next().ok_or(Refusal::Syntax)?;
+            match (option.as_slice(), scanned) {
+                (b"count", _) => options.count = parse_count(value)?,
+                (b"match", _) => options.pattern = Some(value),
+                (b"type", Scanned::Keys) => options.type_name = Some(parse_type(value)?),
+                _ => return Err(Refusal::Syntax),
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn parse_count(word: &[u8]) -> Result<u64, Refusal> {
+    let count = num::parse_i64(word).ok_or(Refusal::NotInteger)?;
+    u64::try_from(count).ok().filter(|&count| count > 0).ok_or(Refusal::Syntax)
+}
+
+fn parse_type(word: &[u8]) -> Result<&'static str, Refusal> {
+    let mut names = Type::ALL.iter().map(|kind| kind.name());
+    names
+        .find(|name| name.as_bytes().eq_ignore_ascii_case(word))
+        .ok_or_else(|| Refusal::text(format!("ERR unknown type name '{}'", escape(word))))
+}

@@ -1,0 +1,224 @@
+//! The scripts that were compiled, by their digest and by their source.
+
+use super::compiling::Compiling;
+use super::key_use;
+use super::shebang::{self, ScriptFlags};
+use crate::error::Refusal;
+use russet_base::hash::KeyHasher;
+use russet_scripting::{Chunk, Purpose};
+use sha1::{Digest, Sha1};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Scripts that came by EVAL and not by SCRIPT LOAD are forgotten, oldest first, beyond so many.
+pub const EVAL_SCRIPTS_MAX: usize = 500;
+/// The name that errors give to every script.
+const CHUNK_NAME: &[u8] = b"@user_script";
+pub const SHA_DIGITS: usize = 40;
+
+/// The SHA-1 digest of a source, as hexadecimal digits.
+pub type Sha = [u8; SHA_DIGITS];
+
+pub fn sha1_hex(bytes: &[u8]) -> Sha {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digest = Sha1::digest(bytes);
+    let mut sha = [0; SHA_DIGITS];
+    for (pair, byte) in sha.chunks_exact_mut(2).zip(digest) {
+        pair[0] = DIGITS[usize::from(byte >> 4)];
+        pair[1] = DIGITS[usize::from(byte & 15)];
+    }
+    sha
+}
+
+/// What runs of one script came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RunTotals {
+    pub calls: u64,
+    pub errors: u64,
+    pub micros: u64,
+    pub micros_max: u64,
+    /// Commands that it called.
+    pub operations: u64,
+}
+
+/// A part of the counts, on a line of memory of its own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Stripe {
+    calls: AtomicU64,
+    errors: AtomicU64,
+    micros: AtomicU64,
+    micros_max: AtomicU64,
+    operations: AtomicU64,
+}
+
+/// Threads that run one script at the same time count in different stripes, as a rule.
+const STRIPES: usize = 4;
+
+/// Counts the runs of one script.
+#[derive(Debug, Default)]
+pub struct RunStats {
+    stripes: [Stripe; STRIPES],
+}
+
+impl RunStats {
+    pub fn has_run(&self) -> bool {
+        self.stripes.iter().any(|stripe| stripe.calls.load(Ordering::Relaxed) > 0)
+    }
+
+    /// Adds a run on the worker of this number.
+    pub fn count(&self, worker: usize, run: RunTotals) {
+        let stripe = &self.stripes[worker % STRIPES];
+        stripe.calls.fetch_add(run.calls, Ordering::Relaxed);
+        stripe.micros.fetch_add(run.micros, Ordering::Relaxed);
+        stripe.operations.fetch_add(run.operations, Ordering::Relaxed);
+        if run.errors > 0 {
+            stripe.errors.fetch_add(run.errors, Ordering::Relaxed);
+        }
+        if stripe.micros_max.load(Ordering::Relaxed) < run.micros_max {
+            stripe.micros_max.fetch_max(run.micros_max, Ordering::Relaxed);
+        }
+    }
+
+    pub fn totals(&self) -> RunTotals {
+        let mut totals = RunTotals::default();
+        for stripe in &self.stripes {
+            totals.calls += stripe.calls.load(Ordering::Relaxed);
+            totals.errors += stripe.errors.load(Ordering::Relaxed);
+            totals.micros += stripe.micros.load(Ordering::Relaxed);
+            totals.micros_max = totals.micros_max.max(stripe.micros_max.load(Ordering::Relaxed));
+            totals.operations += stripe.operations.load(Ordering::Relaxed);
+        }
+        totals
+    }
+}
+
+#[derive(Debug)]
+pub struct Script {
+    pub sha: Sha,
+    pub source: Box<[u8]>,
+    pub chunk: Chunk,
+    pub flags: ScriptFlags,
+    /// It may reach keys that its caller does not name.
+    pub is_wide: bool,
+    /// Names the script in every machine that has loaded it.
+    pub number: u64,
+    pub stats: RunStats,
+    /// What its compilation took, until its first run takes that into account.
+    compile_micros: AtomicU64,
+}
+
+impl Script {
+    /// Compiles a source; the error is the compiler's, in its own words.
+    pub fn compile(source: &[u8], compiling: &Compiling) -> Result<Script, Refusal> {
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        let (flags, code) = shebang::parse(source)?;
+        let failed = "Error compiling script (new function)";
+        let chunk = compiling.compile(Purpose::Script, (code, CHUNK_NAME), failed)?;
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        let (sha, stats) = (sha1_hex(source), RunStats::default());
+        let is_wide = !chunk.keys_use().script_is_narrow(&key_use::is_narrow);
+        let source = source.into();
+        let compile_micros = AtomicU64::new(compiling.elapsed_micros());
+        Ok(Script { sha, source, chunk, flags, is_wide, number, stats, compile_micros })
+    }
+
+    /// What its compilation took, once.
+    pub fn take_compile_micros(&self) -> u64 {
+        match self.compile_micros.load(Ordering::Relaxed) {
+            0 => 0,
+            _ => self.compile_micros.swap(0, Ordering::Relaxed),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Cache {
+    by_sha: HashMap<Sha, Arc<Script>>,
+    /// A quick hash of the source: EVAL need not make a digest of a script that is known.
+    by_source: HashMap<u64, Arc<Script>>,
+    hasher: KeyHasher,
+    /// Those that came by EVAL, oldest first.
+    evictable: VecDeque<Sha>,
+    source_bytes: usize,
+    pub evicted: u64,
+    /// Changes when scripts are forgotten: machines then let go of theirs.
+    pub epoch: u64,
+}
+
+impl Default for Cache {
+    fn default() -> Self {
+        Cache {
+            by_sha: HashMap::new(),
+            by_source: HashMap::new(),
+            hasher: KeyHasher::with_seed(russet_base::Random::from_entropy().next_u64()),
+            evictable: VecDeque::new(),
+            source_bytes: 0,
+            evicted: 0,
+            epoch: 0,
+        }
+    }
+}
+
+impl Cache {
+    pub fn len(&self) -> usize {
+        self.by_sha.len()
+    }
+
+    pub fn source_bytes(&self) -> usize {
+        self.source_bytes
+    }
+
+    pub fn scripts(&self) -> impl Iterator<Item = &Arc<Script>> {
+        self.by_sha.values()
+    }
+
+    /// By a digest in any letter case.
+    pub fn by_sha(&self, sha: &[u8]) -> Option<Arc<Script>> {
+        let mut sha: Sha = sha.try_into().ok()?;
+        sha.make_ascii_lowercase();
+        self.by_sha.get(&sha).cloned()
+    }
+
+    pub fn by_source(&self, source: &[u8]) -> Option<Arc<Script>> {
+        let found = self.by_source.get(&self.hasher.hash(source))?;
+        (*found.source == *source).then(|| found.clone())
+    }
+
+    /// Adds a script; one of the same digest that is there already stays.
+    pub fn add(&mut self, script: Arc<Script>, is_evictable: bool) -> Arc<Script> {
+        if let Some(known) = self.by_sha.get(&script.sha) {
+            let known = known.clone();
+            if !is_evictable {
+                self.evictable.retain(|sha| *sha != known.sha);
+            }
+            return known;
+        }
+        self.source_bytes += script.source.len();
+        self.by_sha.insert(script.sha, script.clone());
+        self.by_source.insert(self.hasher.hash(&script.source), script.clone());
+        if is_evictable {
+            self.evictable.push_back(script.sha);
+            if self.evictable.len() > EVAL_SCRIPTS_MAX {
+                self.evict_oldest();
+            }
+        }
+        script
+    }
+
+    fn evict_oldest(&mut self) {
+        let Some(oldest) = self.evictable.pop_front() else { return };
+        if let Some(script) = self.by_sha.remove(&oldest) {
+            self.by_source.remove(&self.hasher.hash(&script.source));
+            self.source_bytes -= script.source.len();
+            self.evicted += 1;
+            self.epoch += 1;
+        }
+    }
+
+    pub fn clear(&mut self) {
+        let (hasher, epoch) = (self.hasher, self.epoch + 1);
+        *self = Cache { hasher, epoch, evicted: self.evicted, ..Cache::default() };
+    }
+}

@@ -1,0 +1,85 @@
+//! FUNCTION LOAD, DELETE, FLUSH and KILL.
+
+use super::{Libraries, load};
+use crate::call::ctx::{Ctx, DONE, Outcome};
+use crate::error::Refusal;
+use crate::groups::scripting::compiling::Compiling;
+use crate::groups::scripting::script::end_slow;
+use russet_base::Args;
+use russet_base::escape::escape;
+use russet_base::text::eq_ignore_case;
+
+/// A library is complete before it takes the place of another: a bad one changes nothing.
+pub fn load(ctx: &mut Ctx, args: Args) -> Outcome {
+    let (options, source) = (args.from(2).first(args.len() - 3), args.at(args.len() - 1));
+    let mut is_replacing = false;
+    for option in options.iter() {
+        if !eq_ignore_case(option, b"replace") {
+            let option = escape(option);
+            return Err(Refusal::text(format!("ERR Unknown option given: {option}")));
+        }
+        is_replacing = true;
+    }
+    // COMPAT: what is wrong with the code of a library that is there already is not looked at; test
+    // tests/wire/scripting/function.wire, "a name that is taken comes first".
+    let name = load::name_of(source)?;
+    if !is_replacing && ctx.node.scripts.libraries().has(&name) {
+        return Err(already_exists(&name));
+    }
+    let library = load::parse(source, &Compiling::of_call(ctx, args))?;
+    ctx.node.scripts.change_libraries(|libraries| {
+        if !is_replacing && libraries.has(&name) {
+            return Err(already_exists(&name));
+        }
+        if let Some(function) = libraries.clash(&library) {
+            let function = escape(&function);
+            return Err(Refusal::text(format!("ERR Function {function} already exists")));
+        }
+        libraries.put(library);
+        Ok(())
+    })?;
+    ctx.keys.effects.dirty += 1;
+    ctx.reply.bulk(&name);
+    DONE
+}
+
+fn already_exists(name: &[u8]) -> Refusal {
+    let name = escape(name);
+    Refusal::text(format!("ERR Library '{name}' already exists"))
+}
+
+pub fn delete(ctx: &mut Ctx, args: Args) -> Outcome {
+    if !ctx.node.scripts.change_libraries(|libraries| libraries.remove(args.at(2))) {
+        return Err(Refusal::text("ERR Library not found"));
+    }
+    ctx.keys.effects.dirty += 1;
+    ctx.reply.ok();
+    DONE
+}
+
+pub fn flush(ctx: &mut Ctx, args: Args) -> Outcome {
+    if args.len() > 3 {
+        return Err(wrong_words(args.at(1)));
+    }
+    let is_mode = |word: &[u8]| eq_ignore_case(word, b"async") || eq_ignore_case(word, b"sync");
+    if args.get(2).is_some_and(|word| !is_mode(word)) {
+        return Err(Refusal::text("ERR FUNCTION FLUSH only supports SYNC|ASYNC option"));
+    }
+    ctx.node.scripts.change_libraries(Libraries::clear);
+    ctx.node.scripts.drop_machines(true);
+    ctx.keys.effects.dirty += 1;
+    ctx.reply.ok();
+    DONE
+}
+
+/// The subcommand as it was written, with too many arguments behind it.
+pub(super) fn wrong_words(subcommand: &[u8]) -> Refusal {
+    Refusal::text(format!(
+        "ERR unknown subcommand or wrong number of arguments for '{}'. Try FUNCTION HELP.",
+        escape(subcommand)
+    ))
+}
+
+pub fn kill(ctx: &mut Ctx, _args: Args) -> Outcome {
+    end_slow(ctx, true)
+}

@@ -1,0 +1,303 @@
+//! From a library's source to its functions.
+
+use super::{Function, Library, OwnInterpreter};
+use crate::error::Refusal;
+use crate::groups::scripting::api::Api;
+use crate::groups::scripting::cache::RunStats;
+use crate::groups::scripting::compiling::Compiling;
+use crate::groups::scripting::host::raise;
+use crate::groups::scripting::key_use::is_narrow;
+use crate::groups::scripting::machine::Lua;
+use crate::groups::scripting::run::{memory_max, text_of};
+use crate::groups::scripting::shebang::{ScriptFlags, engine_and_rest};
+use russet_base::escape::escape;
+use russet_base::text::{eq_ignore_case, split_words};
+use russet_scripting::{Call, Chunk, Fault, Host, Outcome, Purpose, RootId, TableRef, Tick, Value};
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+/// The name that errors give to the code of every library.
+const CHUNK_NAME: &[u8] = b"@user_function";
+/// Loading a library takes no longer than this.
+const LOAD_TIME_MAX: Duration = Duration::from_millis(500);
+const ENGINE: &[u8] = b"lua";
+/// What slots before the name of a library.
+const NAME: &[u8] = b"name=";
+
+/// A library from its source, ready to be put among the others.
+pub fn parse(source: &[u8], compiling: &Compiling) -> Result<Library, Refusal> {
+    let (name, code) = metadata(source)?;
+    let failed = "Error compiling function";
+    let chunk = compiling.compile(Purpose::Library, (code, CHUNK_NAME), failed)?;
+    let node = compiling.node();
+    let mut lua = node.scripts.new_lua(memory_max(node));
+    let registered = register(&mut lua, &chunk).map_err(|fault| {
+        let text = match fault {
+            Fault::Error(value) => text_of(lua.state.heap(), value),
+            _ => "ERR FUNCTION LOAD timeout".to_owned(),
+        };
+        match text.strip_prefix(PLAIN) {
+            Some(plain) => Refusal::text(format!("ERR {plain}")),
+            None => Refusal::text(format!("ERR Error registering functions: {text}")),
+        }
+    })?;
+    if registered.is_empty() {
+        return Err(Refusal::text("ERR No functions registered"));
+    }
+    let narrow = chunk.keys_use().narrow_functions(&is_narrow);
+    let with_reach = |Registered { function, number, .. }: Registered| {
+        let is_wide = !narrow.get(number as usize).copied().unwrap_or(false);
+        Function { is_wide, ..function }
+    };
+    let number = Library::next_number();
+    let own = chunk.keys_use().keeps_state().then(|| {
+        lua.add_library(number, registered.iter().map(|function| function.root).collect());
+        let shard = node.keyspace.locate(&name).shard as usize;
+        OwnInterpreter::new(shard, lua)
+    });
+    let functions = registered.into_iter().map(with_reach).collect();
+    Ok(Library { name, source: source.to_vec(), chunk, functions, number, own })
+}
+
+/// The name that a library's first line gives it.
+pub fn name_of(source: &[u8]) -> Result<Vec<u8>, Refusal> {
+    metadata(source).map(|(name, _)| name)
+}
+
+/// Marks an error whose text goes to the client as it is.
+const PLAIN: &str = "\u{1}";
+
+/// `#!lua name=...`: the name, and the code behind the line, whose end stays with it.
+fn metadata(source: &[u8]) -> Result<(Vec<u8>, &[u8]), Refusal> {
+    let Some(line) = source.strip_prefix(b"#!") else {
+        return Err(Refusal::text("ERR Missing library metadata"));
+    };
+    let Some(end) = line.iter().position(|byte| *byte == b'\n') else {
+        return Err(Refusal::text("ERR Invalid library metadata"));
+    };
+    let (line, code) = source.split_at(end + b"#!".len());
+    let Ok(words) = split_words(line) else {
+        return Err(Refusal::text("ERR Invalid library metadata"));
+    };
+    let (engine, words) = engine_and_rest(&words);
+    let mut name = None;
+    for word in words {
+        let is_name = word.get(..NAME.len()).is_some_and(|start| eq_ignore_case(start, NAME));
+        if !is_name {
+            let word = escape(word);
+            return Err(Refusal::text(format!("ERR Invalid metadata value given: {word}")));
+        }
+        if name.replace(word[NAME.len()..].to_vec()).is_some() {
+            let text = "ERR Invalid metadata value, name argument was given multiple times";
+            return Err(Refusal::text(text));
+        }
+    }
+    let name = name.ok_or(Refusal::text("ERR Library name was not given"))?;
+    if !is_name(&name) {
+        return Err(Refusal::text(
+            "ERR Library names can only contain letters, numbers, or underscores(_) and must be \
+             at least one character long",
+        ));
+    }
+    if !engine.eq_ignore_ascii_case(ENGINE) {
+        let engine = escape(engine);
+        return Err(Refusal::text(format!("ERR Engine '{engine}' not found")));
+    }
+    Ok((name, code))
+}
+
+fn is_name(name: &[u8]) -> bool {
+    !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+}
+
+/// A function that a library registered, and where the machine keeps it.
+pub struct Registered {
+    pub function: Function,
+    /// Which function of the library's code it is. Whatever its name, its own code is judged.
+    number: u32,
+    pub root: RootId,
+}
+
+/// Runs a library's code in a machine and takes note of what it registers.
+pub fn register(lua: &mut Lua, chunk: &Chunk) -> Result<Vec<Registered>, Fault> {
+    let main = lua.begin_library(chunk)?;
+    let function = lua.state.kept(main);
+    let mut host = LoadHost { found: Vec::new(), names: HashSet::new(), started: Instant::now() };
+    let result = lua.state.call(&mut host, function, &[]).map(|_| ());
+    lua.finish_library(main);
+    if let Err(fault) = result {
+        host.found.iter().for_each(|found| lua.state.release(found.root));
+        return Err(fault);
+    }
+    lua.state.end_run();
+    Ok(host.found)
+}
+
+struct LoadHost {
+    found: Vec<Registered>,
+    /// Their names in small letters.
+    names: HashSet<Vec<u8>>,
+    started: Instant,
+}
+
+impl Host for LoadHost {
+    fn tick(&mut self) -> Tick {
+        if self.started.elapsed() > LOAD_TIME_MAX { Tick::Kill } else { Tick::Continue }
+    }
+
+    fn native(&mut self, number: u16, call: &mut Call<'_>) -> Outcome {
+        match Api::of(number) {
+            Some(Api::RegisterFunction) => self.register(call),
+            // Nothing else is among its globals but the log, which has no reader yet.
+            _ => call.give_none(),
+        }
+    }
+}
+
+impl LoadHost {
+    fn register(&mut self, call: &mut Call<'_>) -> Outcome {
+        let (function, callback) = match (call.arg_count(), call.arg(1)) {
+            (1, Value::Table(table)) => named_arguments(call, table)?,
+            (1, _) => {
+                return Err(raise(
+                    call,
+                    "ERR calling redis.register_function with a single argument is only \
+                     applicable to Lua table (representing named arguments).",
+                ));
+            }
+            (2, _) => two_arguments(call)?,
+            _ => {
+                let text = "ERR wrong number of arguments to redis.register_function";
+                return Err(raise(call, text));
+            }
+        };
+        if !is_name(&function.name) {
+            return Err(plain(
+                call,
+                "Function names can only contain letters, numbers, or underscores(_) and must be \
+                 at least one character long",
+            ));
+        }
+        if !self.names.insert(function.name.to_ascii_lowercase()) {
+            return Err(plain(call, "Function already exists in the library"));
+        }
+        let number = call.function_number(callback).unwrap_or(u32::MAX);
+        // At once: from here on no variable of the library may name it.
+        let root = call.state().keep(callback);
+        self.found.push(Registered { function, number, root });
+        call.give_none()
+    }
+}
+
+/// `redis.register_function('name', callback)`
+fn two_arguments(call: &mut Call<'_>) -> Result<(Function, Value), Fault> {
+    let name = match call.arg(1) {
+        Value::Str(_) | Value::Number(_) => {
+            let name = call.string(1)?;
+            call.bytes(name).to_vec()
+        }
+        _ => {
+            let text = "ERR first argument to redis.register_function must be a string";
+            return Err(raise(call, text));
+        }
+    };
+    let callback = call.arg(2);
+    if !matches!(callback, Value::Function(_)) {
+        let text = "ERR second argument to redis.register_function must be a function";
+        return Err(raise(call, text));
+    }
+    Ok((new_function(name), callback))
+}
+
+/// `redis.register_function{function_name=..., callback=..., flags=..., description=...}`
+fn named_arguments(call: &mut Call<'_>, table: TableRef) -> Result<(Function, Value), Fault> {
+    let (mut function, mut callback) = (new_function(Vec::new()), None);
+    let (mut has_name, mut place) = (false, 0);
+    while let Some((next, key, value)) = call.heap().entry_from(table, place) {
+        place = next;
+        // COMPAT: a number passes for the name of an argument that is not known.
+        let key = match key {
+            Value::Str(key) => key,
+            Value::Number(_) => call.to_string(key)?,
+            _ => {
+                let text =
+                    "ERR named argument key given to redis.register_function is not a string";
+                return Err(raise(call, text));
+            }
+        };
+        match call.bytes(key).to_vec().as_slice() {
+            b"function_name" => {
+                function.name = text_argument(call, "function_name", value)?;
+                has_name = true;
+            }
+            b"description" => {
+                function.description = Some(text_argument(call, "description", value)?);
+            }
+            b"callback" => callback = Some(value),
+            b"flags" => function.flags = flags(call, value)?,
+            _ => {
+                let text = "ERR unknown argument given to redis.register_function";
+                return Err(raise(call, text));
+            }
+        }
+    }
+    if !has_name {
+        let text = "ERR redis.register_function must get a function name argument";
+        return Err(raise(call, text));
+    }
+    match callback {
+        Some(callback @ Value::Function(_)) => Ok((function, callback)),
+        Some(_) => Err(raise(
+            call,
+            "ERR callback argument given to redis.register_function must be a function",
+        )),
+        None => {
+            let text = "ERR redis.register_function must get a callback argument";
+            Err(raise(call, text))
+        }
+    }
+}
+
+fn new_function(name: Vec<u8>) -> Function {
+    let (flags, stats) = (ScriptFlags::default(), RunStats::default());
+    Function { name, description: None, flags, is_wide: true, stats }
+}
+
+fn plain(call: &mut Call<'_>, text: &str) -> Fault {
+    raise(call, &format!("{PLAIN}{text}"))
+}
+
+fn text_argument(call: &mut Call<'_>, name: &str, value: Value) -> Result<Vec<u8>, Fault> {
+    match value {
+        Value::Str(text) => Ok(call.bytes(text).to_vec()),
+        Value::Number(_) => {
+            let text = call.to_string(value)?;
+            Ok(call.bytes(text).to_vec())
+        }
+        _ => {
+            let text =
+                format!("ERR {name} argument given to redis.register_function must be a string");
+            Err(raise(call, &text))
+        }
+    }
+}
+
+fn flags(call: &mut Call<'_>, value: Value) -> Result<ScriptFlags, Fault> {
+    let Value::Table(names) = value else {
+        let text = "ERR flags argument to redis.register_function must be a table representing \
+                    function flags";
+        return Err(raise(call, text));
+    };
+    let mut flags = ScriptFlags::default();
+    for at in 1.. {
+        let name = match call.heap().element(names, at) {
+            Value::Nil => break,
+            Value::Str(name) => call.bytes(name).to_vec(),
+            _ => Vec::new(),
+        };
+        if !flags.set(&name) {
+            return Err(raise(call, "ERR unknown flag given"));
+        }
+    }
+    Ok(flags)
+}

@@ -1,0 +1,90 @@
+//! The line `#!lua flags=...` that a script may begin with.
+
+use crate::error::Refusal;
+use russet_base::escape::escape;
+use russet_base::text::split_words;
+
+/// What a script says about itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScriptFlags {
+    pub has_shebang: bool,
+    pub no_writes: bool,
+    pub allow_oom: bool,
+    pub allow_stale: bool,
+    pub no_cluster: bool,
+    pub allow_cross_slot_keys: bool,
+}
+
+impl ScriptFlags {
+    pub const NAMES: [&'static str; 5] =
+        ["no-writes", "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys"];
+
+    /// Sets the flag of this name; false if there is none.
+    pub fn set(&mut self, name: &[u8]) -> bool {
+        let flag = match name {
+            b"no-writes" => &mut self.no_writes,
+            b"allow-oom" => &mut self.allow_oom,
+            b"allow-stale" => &mut self.allow_stale,
+            b"no-cluster" => &mut self.no_cluster,
+            b"allow-cross-slot-keys" => &mut self.allow_cross_slot_keys,
+            _ => return false,
+        };
+        *flag = true;
+        true
+    }
+
+    /// The names of the flags that are set.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let set = [
+            self.no_writes,
+            self.allow_oom,
+            self.allow_stale,
+            self.no_cluster,
+            self.allow_cross_slot_keys,
+        ];
+        Self::NAMES.into_iter().zip(set).filter(|(_, is_set)| *is_set).map(|(name, _)| name)
+    }
+}
+
+/// The flags of a script, and its code with the line blanked out, so that line numbers stay right.
+pub fn parse(source: &[u8]) -> Result<(ScriptFlags, &[u8]), Refusal> {
+    if !source.starts_with(b"#!") {
+        return Ok((ScriptFlags::default(), source));
+    }
+    let Some(end) = source.iter().position(|byte| *byte == b'\n') else {
+        return Err(Refusal::text("ERR Invalid script shebang"));
+    };
+    let Ok(words) = split_words(&source[..end]) else {
+        return Err(Refusal::text("ERR Invalid engine in script shebang"));
+    };
+    let (engine, words) = engine_and_rest(&words);
+    let mut flags = ScriptFlags { has_shebang: true, ..ScriptFlags::default() };
+    for word in words {
+        let Some(names) = word.strip_prefix(b"flags=") else {
+            let word = escape(word);
+            return Err(Refusal::text(format!("ERR Unknown lua shebang option: {word}")));
+        };
+        for name in names.split(|byte| *byte == b',').filter(|_| !names.is_empty()) {
+            if !flags.set(name) {
+                let name = escape(name);
+                return Err(Refusal::text(format!(
+                    "ERR Unexpected flag in script shebang: {name}"
+                )));
+            }
+        }
+    }
+    if !engine.eq_ignore_ascii_case(b"lua") {
+        let engine = escape(engine);
+        return Err(Refusal::text(format!("ERR Could not find scripting engine '{engine}'")));
+    }
+    // The line's end stays: the code begins on line 2.
+    Ok((flags, &source[end..]))
+}
+
+/// The arguments of a line that begins with `#!`: what slots right behind that, and the others.
+pub fn engine_and_rest(words: &[Vec<u8>]) -> (&[u8], &[Vec<u8>]) {
+    match words {
+        [first, rest @ ..] => (first.get(2..).unwrap_or_default(), rest),
+        [] => (b"", &[]),
+    }
+}

@@ -1,0 +1,93 @@
+//! Commands about the server: its settings, state, logs and end.
+
+mod config;
+pub(crate) mod debug;
+mod info;
+mod latency;
+mod logs;
+mod lolwut;
+mod memory;
+mod modules;
+
+pub(crate) use config::{config_get, config_resetstat, config_rewrite, config_set};
+pub(crate) use debug::debug;
+pub(crate) use info::info;
+pub(crate) use latency::{
+    latency_doctor, latency_graph, latency_histogram, latency_history, latency_latest,
+    latency_reset,
+};
+pub(crate) use logs::{
+    commandlog_get, commandlog_len, commandlog_reset, slowlog_get, slowlog_len, slowlog_reset,
+};
+pub(crate) use lolwut::lolwut;
+pub(crate) use memory::{
+    memory_doctor, memory_malloc_stats, memory_purge, memory_stats, memory_usage,
+};
+pub(crate) use modules::{module_list, module_refused};
+
+use crate::call::ctx::{Ctx, DONE, Outcome};
+use crate::call::session::Session;
+use crate::error::Refusal;
+use crate::node::clients::ClientFlags;
+use russet_base::Args;
+
+/// Whether the client is on this machine: over loopback or a Unix socket.
+fn is_local(session: &Session) -> bool {
+    let address = session.card.address.as_str();
+    session.card.has_flag(ClientFlags::UNIX_SOCKET)
+        || address.starts_with("127.")
+        || address.starts_with("[::1]")
+        || address.starts_with("::1")
+}
+
+pub(crate) fn time(ctx: &mut Ctx, _args: Args) -> Outcome {
+    let now = ctx.node.clock.now_micros();
+    // For a transaction or a script it is one moment from beginning to end.
+    let micros = if ctx.may_block { now } else { *ctx.keys.fixed_micros.get_or_insert(now) };
+    ctx.reply.array(2);
+    ctx.reply.bulk_int(micros.div_euclid(1_000_000));
+    ctx.reply.bulk_int(micros.rem_euclid(1_000_000));
+    DONE
+}
+
+/// Nothing is saved yet. As on a server that has not saved since its start, that is what counts.
+pub(crate) fn lastsave(ctx: &mut Ctx, _args: Args) -> Outcome {
+    ctx.reply.int(ctx.node.started_ms.div_euclid(1000));
+    DONE
+}
+
+pub(crate) fn shutdown(ctx: &mut Ctx, args: Args) -> Outcome {
+    let (mut saves, mut is_not_saving, mut is_aborted) = (false, false, false);
+    for word in args.from(1).iter() {
+        match word.to_ascii_lowercase().as_slice() {
+            b"nosave" => is_not_saving = true,
+            b"save" => saves = true,
+            b"abort" => is_aborted = true,
+            b"now" | b"force" | b"safe" | b"failover" => {}
+            _ => return Err(Refusal::Syntax),
+        }
+    }
+    if (is_aborted && args.len() > 2) || (saves && is_not_saving) {
+        return Err(Refusal::Syntax);
+    }
+    if is_aborted {
+        return Err(Refusal::text("ERR No shutdown in progress."));
+    }
+    if saves {
+        return Err(Refusal::text("ERR SHUTDOWN SAVE: saving is not supported yet"));
+    }
+    // No reply: the connection's end tells that it worked.
+    ctx.session.is_closing = true;
+    ctx.node.host.shut_down();
+    DONE
+}
+
+pub(crate) fn monitor(ctx: &mut Ctx, _args: Args) -> Outcome {
+    if !ctx.may_block {
+        return Err(Refusal::text("ERR MONITOR isn't allowed for DENY BLOCKING client"));
+    }
+    ctx.session.card.set_flag(ClientFlags::MONITOR, true);
+    ctx.node.monitors.add(ctx.session.id(), ctx.session.mailbox.clone());
+    ctx.reply.ok();
+    DONE
+}

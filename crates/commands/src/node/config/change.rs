@@ -1,0 +1,127 @@
+//! CONFIG SET: all of it or nothing, in Redis's words.
+
+use std::sync::PoisonError;
+
+use super::directive::Directive;
+use super::error::UNSUPPORTED;
+use super::spec::Change;
+use super::store::Config;
+use super::table;
+use super::value::Value;
+
+/// Where a request to change comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Over loopback or a Unix socket, or from the server itself.
+    Local,
+    Remote,
+}
+
+/// One checked change.
+struct Step<'a> {
+    /// As the client wrote it.
+    name: &'a [u8],
+    directive: Directive,
+    new: Value,
+    old: Value,
+}
+
+impl Config {
+    /// Sets every pair of name and value, or none. `apply` is called for each directive that
+    /// changed, when all are in place; if it refuses one, everything is put back, and it is
+    /// called again for those that it had accepted. The error is the whole reply.
+    pub fn set(
+        &self,
+        pairs: &[(&[u8], &[u8])],
+        origin: Origin,
+        apply: &mut dyn FnMut(Directive) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let steps = self.check(pairs, origin)?;
+        for step in &steps {
+            self.store(step.directive, step.new.clone());
+        }
+        let changed: Vec<&Step<'_>> = steps.iter().filter(|step| step.new != step.old).collect();
+        for (index, step) in changed.iter().enumerate() {
+            let Err(reason) = apply(step.directive) else { continue };
+            // Backwards, as an alias may have set the same directive twice.
+            for step in steps.iter().rev() {
+                self.store(step.directive, step.old.clone());
+            }
+            for applied in &changed[..index] {
+                // It held before; if it can't be had again, what is stored is still right.
+                let _ = apply(applied.directive);
+            }
+            return Err(failed(step.name, &reason));
+        }
+        Ok(())
+    }
+
+    fn check<'a>(
+        &self,
+        pairs: &[(&'a [u8], &[u8])],
+        origin: Origin,
+    ) -> Result<Vec<Step<'a>>, String> {
+        let mut known: Vec<(Directive, &'static str)> = Vec::with_capacity(pairs.len());
+        for (name, _) in pairs {
+            let Some((directive, spelled)) = table::exact(name) else {
+                let name = one_line(name);
+                return Err(format!(
+                    "ERR Unknown option or number of arguments for CONFIG SET - '{name}'"
+                ));
+            };
+            self.may_change(directive, origin).map_err(|reason| failed(name, reason))?;
+            // COMPAT: a directive and its alias are two parameters; the last one holds.
+            if known.iter().any(|(_, earlier)| *earlier == spelled) {
+                return Err(failed(name, "duplicate parameter"));
+            }
+            known.push((directive, spelled));
+        }
+        let mut steps: Vec<Step<'a>> = Vec::with_capacity(pairs.len());
+        for ((directive, _), (name, value)) in known.into_iter().zip(pairs) {
+            let earlier = steps.iter().rev().find(|step| step.directive == directive);
+            let old = earlier.map_or_else(|| self.load(directive), |step| step.new.clone());
+            let new = parse(directive, value, &old).map_err(|reason| failed(name, &reason))?;
+            steps.push(Step { name, directive, new, old });
+        }
+        Ok(steps)
+    }
+
+    fn may_change(&self, directive: Directive, origin: Origin) -> Result<(), &'static str> {
+        match directive.spec().change {
+            Change::Anytime => Ok(()),
+            Change::AtStart => Err("can't set immutable config"),
+            Change::Protected => match self.choice(Directive::EnableProtectedConfigs) {
+                "yes" => Ok(()),
+                "local" if origin == Origin::Local => Ok(()),
+                _ => Err("can't set protected config"),
+            },
+        }
+    }
+}
+
+fn parse(directive: Directive, value: &[u8], old: &Value) -> Result<Value, String> {
+    let spec = directive.spec();
+    // COMPAT: arguments are apart by exactly one space; two make an empty word between.
+    let words: Vec<&[u8]> = match value {
+        _ if !spec.takes_words() => vec![value],
+        b"" => Vec::new(),
+        _ => value.split(|byte| *byte == b' ').collect(),
+    };
+    let new = spec.parse(&words, old)?;
+    match spec.unsupported(&new) {
+        Some(what) => Err(format!("{what} {UNSUPPORTED}")),
+        None => Ok(new),
+    }
+}
+
+fn failed(name: &[u8], reason: &str) -> String {
+    let name = one_line(name);
+    let reason = one_line(reason.as_bytes());
+    format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {reason}")
+}
+
+/// A line break would end the reply.
+fn one_line(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).replace(['\r', '\n'], " ")
+}

@@ -1,0 +1,312 @@
+//! Reading settings, from files and from the arguments of an option, into values.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use russet_base::text::split_words;
+
+use super::check::{CheckReport, CheckedLine, Verdict};
+use super::directive::Directive;
+use super::error::{ConfigError, Fault, Position, os_text};
+use super::include;
+use super::spec::{Effect, Kind};
+use super::table;
+use super::value::{Value, os_str};
+
+/// Longest file that is read.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+/// Files that may include each other in a row.
+const INCLUDE_DEPTH_MAX: usize = 16;
+/// Files that are read in all, each time counted.
+const FILES_MAX: usize = 1000;
+
+/// Settings being gathered: a later one replaces an earlier one, or adds to it.
+#[derive(Clone, Debug)]
+pub(super) struct Loader {
+    values: Vec<Value>,
+    /// The first `save` replaces the default, each further one adds a point.
+    has_save: bool,
+    /// Directives that stand at a value which needs a missing feature.
+    unsupported: Vec<(Directive, ConfigError)>,
+    /// Directives that were given and do nothing, retired ones too, each once.
+    without_effect: Vec<&'static str>,
+    /// Of a file that is only checked: an error is noted there, and the next line read.
+    report: Option<CheckReport>,
+    files: usize,
+    /// What relative paths start from, whatever the process does later.
+    start_dir: PathBuf,
+}
+
+/// What was read.
+pub(super) struct Loaded {
+    /// In the order of `Directive::ALL`.
+    pub(super) values: Vec<Value>,
+    /// Directives that were given and do nothing.
+    pub(super) without_effect: Vec<&'static str>,
+}
+
+impl Loader {
+    pub(super) fn new(start_dir: PathBuf) -> Self {
+        Loader {
+            values: defaults(&start_dir),
+            has_save: false,
+            unsupported: Vec::new(),
+            without_effect: Vec::new(),
+            report: None,
+            files: 0,
+            start_dir,
+        }
+    }
+
+    /// Reads on after an error, and reports on each line.
+    pub(super) fn checking(start_dir: PathBuf) -> Self {
+        Loader { report: Some(CheckReport::default()), ..Loader::new(start_dir) }
+    }
+
+    pub(super) fn into_report(self) -> CheckReport {
+        let mut report = self.report.unwrap_or_default();
+        for (directive, value) in Directive::ALL.iter().zip(&self.values) {
+            let is_given = report.lines.iter().any(|line| line.directive == Some(*directive));
+            if let Some(gap) = directive.spec().gap(value).filter(|_| !is_given) {
+                let text = format!("{} {}", directive.name(), directive.spec().print(value));
+                report.defaults.push((text, gap));
+            }
+        }
+        report
+    }
+
+    pub(super) fn finish(self) -> Result<Loaded, ConfigError> {
+        match self.unsupported.into_iter().next() {
+            Some((_, error)) => Err(error),
+            None => Ok(Loaded { values: self.values, without_effect: self.without_effect }),
+        }
+    }
+
+    /// Reads a file. If it can't be, `place` is who asked for it.
+    pub(super) fn file(&mut self, path: &Path, place: &Position) -> Result<(), ConfigError> {
+        self.nested_file(path, place, 0)
+    }
+
+    fn nested_file(
+        &mut self,
+        path: &Path,
+        place: &Position,
+        depth: usize,
+    ) -> Result<(), ConfigError> {
+        let path = self.start_dir.join(path);
+        let fail = |fault| ConfigError::new(place, fault);
+        self.files += 1;
+        if depth > INCLUDE_DEPTH_MAX || self.files > FILES_MAX {
+            return Err(fail(Fault::IncludesTooDeep { path }));
+        }
+        let unreadable = |fault: std::io::Error| Fault::Unreadable {
+            path: path.clone(),
+            reason: os_text(&fault),
+        };
+        let file = std::fs::File::open(&path).map_err(unreadable).map_err(fail)?;
+        let content = read_all(file, &path, place)?;
+        self.text(&content, &path, depth)
+    }
+
+    /// Reads the content of a file, or of what stands for one.
+    pub(super) fn content(&mut self, content: &[u8], name: &Path) -> Result<(), ConfigError> {
+        self.text(content, name, 0)
+    }
+
+    fn text(&mut self, content: &[u8], file: &Path, depth: usize) -> Result<(), ConfigError> {
+        for (index, line) in content.split(|byte| *byte == b'\n').enumerate() {
+            let line = line.trim_ascii();
+            if line.is_empty() || line.starts_with(b"#") {
+                continue;
+            }
+            let place = Position::Line { file: file.to_owned(), line: index + 1 };
+            let first = self.report.as_ref().map_or(0, |report| report.lines.len());
+            let words = split_words(line);
+            let taken = match &words {
+                Ok(words) => self.nested_words(words, &place, depth),
+                Err(_) => Err(ConfigError::new(&place, Fault::UnbalancedQuotes)),
+            };
+            match &mut self.report {
+                None => taken?,
+                Some(_) => self.note_checked(words.unwrap_or_default(), place, taken, first),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports on a line, at a position of the report: an `include` stands before what it includes.
+    fn note_checked(
+        &mut self,
+        words: Vec<Vec<u8>>,
+        place: Position,
+        taken: Result<(), ConfigError>,
+        position: usize,
+    ) {
+        let directive = words.first().and_then(|name| Directive::named(name));
+        let unsupported = self.unsupported.iter().find(|(_, error)| error.place == place);
+        let verdict = match (taken, unsupported) {
+            (Err(error), _) => Verdict::Refused(error.reason()),
+            (Ok(()), Some((_, error))) => Verdict::Refused(error.reason()),
+            (Ok(()), None) => self.verdict(directive, words.first()),
+        };
+        let Some(report) = &mut self.report else { return };
+        let is_taken = !matches!(verdict, Verdict::Refused(_));
+        if let Some(directive) = directive.filter(|of| is_taken && !of.spec().repeats()) {
+            report.replace_earlier(directive);
+        }
+        let line = CheckedLine { place, text: checked_text(&words, directive), verdict, directive };
+        report.lines.insert(position, line);
+    }
+
+    /// What an accepted line does.
+    fn verdict(&self, directive: Option<Directive>, name: Option<&Vec<u8>>) -> Verdict {
+        let Some(directive) = directive else {
+            let lower = name.map(|name| name.to_ascii_lowercase()).unwrap_or_default();
+            return match table::retired(&lower) {
+                Some(_) => Verdict::WithoutEffect(None),
+                None => Verdict::Effective,
+            };
+        };
+        let spec = directive.spec();
+        match spec.gap(&self.values[directive as usize]) {
+            Some(gap) => Verdict::WithoutEffect(Some(gap)),
+            None if spec.effect == Effect::None => Verdict::WithoutEffect(None),
+            None => Verdict::Effective,
+        }
+    }
+
+    /// Takes one setting: a name and its arguments.
+    pub(super) fn words(&mut self, words: &[Vec<u8>], place: &Position) -> Result<(), ConfigError> {
+        self.nested_words(words, place, 0)
+    }
+
+    fn nested_words(
+        &mut self,
+        words: &[Vec<u8>],
+        place: &Position,
+        depth: usize,
+    ) -> Result<(), ConfigError> {
+        let [name, rest @ ..] = words else { return Ok(()) };
+        let lower = name.to_ascii_lowercase();
+        if let Some(directive) = Directive::named(name) {
+            return self.set(directive, rest, place);
+        }
+        match rest {
+            [pattern] if lower == b"include" => self.include(pattern, place, depth),
+            [_] => match table::retired(&lower) {
+                Some(retired) => {
+                    self.note_without_effect(retired);
+                    Ok(())
+                }
+                None => Err(ConfigError::unknown(place, &lower)),
+            },
+            _ => Err(ConfigError::unknown(place, &lower)),
+        }
+    }
+
+    fn note_without_effect(&mut self, name: &'static str) {
+        if !self.without_effect.contains(&name) {
+            self.without_effect.push(name);
+        }
+    }
+
+    fn include(
+        &mut self,
+        pattern: &[u8],
+        place: &Position,
+        depth: usize,
+    ) -> Result<(), ConfigError> {
+        let unreadable =
+            |reason| ConfigError::new(place, Fault::Unreadable { path: PathBuf::new(), reason });
+        let pattern = self.start_dir.join(os_str(pattern).map_err(unreadable)?);
+        for path in include::expand(&pattern) {
+            self.nested_file(&path, place, depth + 1)?;
+        }
+        Ok(())
+    }
+
+    fn set(
+        &mut self,
+        directive: Directive,
+        words: &[Vec<u8>],
+        place: &Position,
+    ) -> Result<(), ConfigError> {
+        let spec = directive.spec();
+        let bad = |reason| ConfigError::bad_value(place, spec, words, reason);
+        // Several words may also be written as one, in quotes.
+        let split;
+        let given = match words {
+            [] => return Err(bad("wrong number of arguments".to_owned())),
+            [word] if spec.takes_words() && !word.is_empty() => {
+                split = split_words(word).map_err(|fault| bad(fault.to_string()))?;
+                split.as_slice()
+            }
+            [word] if directive == Directive::Dir => {
+                let dir = self.start_dir.join(os_str(word).map_err(bad)?);
+                split = vec![dir.into_os_string().into_encoded_bytes()];
+                split.as_slice()
+            }
+            _ => words,
+        };
+        let current = &self.values[directive as usize];
+        let mut value = spec.parse(given, current).map_err(bad)?;
+        // A file may ask for what a later option takes back, so this is no error yet.
+        self.unsupported.retain(|(earlier, _)| *earlier != directive);
+        if let Some(what) = spec.unsupported(&value) {
+            let error = ConfigError::new(place, Fault::Unsupported { what });
+            self.unsupported.push((directive, error));
+        }
+        if matches!(spec.kind, Kind::SavePoints) {
+            if self.has_save && !value.bytes().is_empty() && !current.bytes().is_empty() {
+                value = Value::text([current.bytes(), value.bytes()].join(&b' '));
+            }
+            self.has_save = true;
+        }
+        if spec.effect == Effect::None {
+            self.note_without_effect(directive.name());
+        }
+        self.values[directive as usize] = value;
+        Ok(())
+    }
+}
+
+/// A line as a report shows it. What is no directive of ours, or is a secret, is only named.
+fn checked_text(words: &[Vec<u8>], directive: Option<Directive>) -> String {
+    let is_include = |name: &[u8]| name.eq_ignore_ascii_case(b"include");
+    let is_shown = match directive {
+        Some(directive) => !directive.spec().is_secret,
+        None => words.first().is_some_and(|name| is_include(name)),
+    };
+    let shown = if is_shown { words } else { &words[..words.len().min(1)] };
+    let quoted = |word: &Vec<u8>| match String::from_utf8_lossy(word) {
+        text if text.is_empty() || text.contains(' ') => format!("\"{text}\""),
+        text => text.into_owned(),
+    };
+    shown.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// The values before anything is read, in the order of `Directive::ALL`.
+pub(super) fn defaults(start_dir: &Path) -> Vec<Value> {
+    let mut values: Vec<Value> =
+        Directive::ALL.iter().map(|directive| directive.spec().default_value()).collect();
+    values[Directive::Dir as usize] = Value::text(start_dir.as_os_str().as_encoded_bytes());
+    values
+}
+
+/// Reads to the end, but not without end.
+pub(super) fn read_all(
+    source: impl Read,
+    path: &Path,
+    place: &Position,
+) -> Result<Vec<u8>, ConfigError> {
+    let fail = |fault| ConfigError::new(place, fault);
+    let mut content = Vec::new();
+    let read = source.take(FILE_BYTES_MAX + 1).read_to_end(&mut content);
+    read.map_err(|fault| {
+        fail(Fault::Unreadable { path: path.to_owned(), reason: os_text(&fault) })
+    })?;
+    if content.len() as u64 > FILE_BYTES_MAX {
+        return Err(fail(Fault::TooLong { path: path.to_owned() }));
+    }
+    Ok(content)
+}

@@ -1,0 +1,125 @@
+//! The command line: a file, `-` for standard input, and `--name value ...`, as redis-server has
+//! them.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use russet_base::text::split_words;
+
+use super::check::CheckReport;
+use super::error::{ConfigError, Fault, Position};
+use super::load::{Loader, read_all};
+use super::store::Config;
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub enum Startup {
+    Run(Box<Config>),
+    /// Only say what the lines of a file would do.
+    Check(CheckReport),
+    Help,
+    Version,
+}
+
+/// The option that checks a file.
+const CHECK: &[u8] = b"--check-config";
+
+/// The command line, taken apart.
+#[derive(Default)]
+struct Parts {
+    file: Option<PathBuf>,
+    reads_stdin: bool,
+    /// Each a name, without its dashes, and its arguments.
+    options: Vec<Vec<Vec<u8>>>,
+}
+
+enum Asked {
+    Parts(Parts),
+    Help,
+    Version,
+}
+
+impl Startup {
+    /// Reads the arguments behind the program's name, and the files that they name.
+    pub fn parse(args: &[OsString]) -> Result<Startup, ConfigError> {
+        if let [option, rest @ ..] = args
+            && option.as_encoded_bytes() == CHECK
+        {
+            return check(rest);
+        }
+        let parts = match take_apart(args)? {
+            Asked::Help => return Ok(Startup::Help),
+            Asked::Version => return Ok(Startup::Version),
+            Asked::Parts(parts) => parts,
+        };
+        // Without a working directory every path must be absolute; the root keeps them so.
+        let start_dir = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+        let file = parts.file.map(|file| start_dir.join(file));
+        let mut loader = Loader::new(start_dir.clone());
+        if let Some(file) = &file {
+            loader.file(file, &Position::Option)?;
+        }
+        if parts.reads_stdin {
+            let name = Path::new("stdin");
+            let content = read_all(std::io::stdin().lock(), name, &Position::Option)?;
+            loader.content(&content, name)?;
+        }
+        for option in &parts.options {
+            loader.words(option, &Position::Option)?;
+        }
+        let loaded = loader.finish()?;
+        let mut config = Config::new(loaded.values, file, start_dir);
+        config.given_without_effect = loaded.without_effect;
+        Ok(Startup::Run(Box::new(config)))
+    }
+}
+
+fn check(args: &[OsString]) -> Result<Startup, ConfigError> {
+    let [file] = args else {
+        return Err(ConfigError::new(&Position::Option, Fault::NotOneFile));
+    };
+    let start_dir = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    CheckReport::of(Path::new(file), &start_dir).map(Startup::Check)
+}
+
+fn take_apart(args: &[OsString]) -> Result<Asked, ConfigError> {
+    let mut parts = Parts::default();
+    // An option that has no word yet takes the next argument, whatever it looks like.
+    let mut wants_word = false;
+    for (index, arg) in args.iter().enumerate() {
+        let arg = arg.as_encoded_bytes();
+        let (is_first, is_last) = (index == 0, index + 1 == args.len());
+        match arg {
+            b"--help" | b"-h" if !wants_word => return Ok(Asked::Help),
+            b"--version" | b"-v" if !wants_word => return Ok(Asked::Version),
+            b"-" if is_first || is_last => parts.reads_stdin = true,
+            [b'-', b'-', option @ ..] if !wants_word => {
+                let mut words = split_words(option)
+                    .map_err(|_| ConfigError::new(&Position::Option, Fault::UnbalancedQuotes))?;
+                let next_is_option = args
+                    .get(index + 1)
+                    .is_some_and(|next| next.as_encoded_bytes().starts_with(b"--"));
+                // COMPAT: `--save` may stand for `--save ""`.
+                let is_bare_save = words.len() == 1 && words[0].eq_ignore_ascii_case(b"save");
+                if is_bare_save && (next_is_option || is_last) {
+                    words.push(Vec::new());
+                }
+                wants_word = words.len() == 1;
+                parts.options.push(words);
+            }
+            [first, ..] if is_first && *first != b'-' => parts.file = Some(PathBuf::from(&args[0])),
+            _ => match parts.options.last_mut() {
+                Some(option) => {
+                    option.push(arg.to_vec());
+                    wants_word = false;
+                }
+                None => {
+                    let argument = String::from_utf8_lossy(arg).into_owned();
+                    let fault = Fault::StrayArgument { argument };
+                    return Err(ConfigError::new(&Position::Option, fault));
+                }
+            },
+        }
+    }
+    Ok(Asked::Parts(parts))
+}

@@ -1,0 +1,68 @@
+//! MONITOR: clients that see every command.
+
+use crate::call::mail::{Letter, Mailbox};
+use crate::call::session::Session;
+use crate::node::Node;
+use crate::node::slowlog::{REDACTED, is_secret};
+use russet_base::{Args, SharedBytes, text};
+use russet_catalog::Command;
+use russet_catalog::spec::Flags;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, RwLock};
+
+#[derive(Default)]
+pub struct Monitors {
+    /// By the client's id.
+    listeners: RwLock<BTreeMap<u64, Arc<dyn Mailbox>>>,
+    count: AtomicUsize,
+}
+
+impl Monitors {
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.count.load(Ordering::Relaxed) > 0
+    }
+
+    pub fn add(&self, id: u64, mailbox: Arc<dyn Mailbox>) {
+        let mut listeners = self.listeners.write().unwrap_or_else(|poison| poison.into_inner());
+        listeners.entry(id).or_insert(mailbox);
+        self.count.store(listeners.len(), Ordering::Relaxed);
+    }
+
+    pub fn remove(&self, id: u64) {
+        let mut listeners = self.listeners.write().unwrap_or_else(|poison| poison.into_inner());
+        listeners.remove(&id);
+        self.count.store(listeners.len(), Ordering::Relaxed);
+    }
+
+    /// Shows a command to all monitors. Secrets are never shown.
+    pub fn feed(&self, node: &Node, session: &Session, command: Command, args: Args) {
+        if !command.spec().flags.has_any(Flags::SKIP_MONITOR.or(Flags::ADMIN)) {
+            self.show(node, session, args);
+        }
+    }
+
+    /// Shows it whatever its flags are.
+    pub fn show(&self, node: &Node, session: &Session, args: Args) {
+        let micros = node.clock.now_micros();
+        let mut line = format!(
+            "+{}.{:06} [{} {}]",
+            micros.div_euclid(1_000_000),
+            micros.rem_euclid(1_000_000),
+            session.db,
+            if session.is_in_script { "lua" } else { &session.card.address }
+        )
+        .into_bytes();
+        for (at, word) in args.iter().enumerate() {
+            line.push(b' ');
+            text::write_quoted(&mut line, if is_secret(args, at) { REDACTED } else { word });
+        }
+        line.extend_from_slice(b"\r\n");
+        let line = SharedBytes::new(line);
+        let listeners = self.listeners.read().unwrap_or_else(|poison| poison.into_inner());
+        for mailbox in listeners.values() {
+            mailbox.post(Letter::Push(line.clone()));
+        }
+    }
+}
