@@ -108,7 +108,8 @@ fn what_is_freed_is_given_back() {
 /// its lower bits ignored the upper bits of the number, which are all that powers of two differ in.
 #[test]
 fn no_choice_of_numbers_makes_long_chains() {
-    let families: [(&str, fn(i32) -> f64); 5] = [
+    type Family = (&'static str, fn(i32) -> f64);
+    let families: [Family; 5] = [
         ("powers of two", |n| 2f64.powi(n - 500)),
         ("multiples of a power of two", |n| f64::from(n) * 2f64.powi(40)),
         ("negative", |n| f64::from(-n)),

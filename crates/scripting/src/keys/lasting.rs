@@ -289,18 +289,13 @@ impl<'t> Judge<'_, 't> {
                 return Some(&call.function);
             }
             Expr::Arith(binary) => self.expr(&binary.right),
-            Expr::Compare(binary) => {
-                if !self.names_table(&binary.right) {
-                    self.expr(&binary.right);
-                }
-            }
+            Expr::Compare(binary) if self.names_table(&binary.right) => {}
+            Expr::Compare(binary) => self.expr(&binary.right),
             Expr::Concat { parts, .. } => self.exprs(parts),
             Expr::And(pair) | Expr::Or(pair) => self.expr(&pair.1),
-            Expr::Unary { kind, operand, .. } => {
-                if *kind == Unary::Neg || !self.names_table(operand) {
-                    self.expr(operand);
-                }
-            }
+            Expr::Unary { kind, operand, .. }
+                if *kind != Unary::Neg && self.names_table(operand) => {}
+            Expr::Unary { operand, .. } => self.expr(operand),
             Expr::Paren(inner) => self.expr(inner),
             Expr::Table(table) => {
                 for item in &table.items {

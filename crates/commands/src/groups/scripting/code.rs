@@ -13,8 +13,20 @@ use std::sync::Arc;
 /// references to one shared script, each would wait for the others' counting.
 #[derive(Clone, Debug)]
 pub enum Code {
-    Script(Arc<Arc<Script>>),
+    Script(Arc<ScriptRef>),
     Function(Arc<FunctionRef>),
+}
+
+/// A script that all machines share.
+#[derive(Clone, Debug)]
+pub struct ScriptRef(pub Arc<Script>);
+
+impl std::ops::Deref for ScriptRef {
+    type Target = Script;
+
+    fn deref(&self) -> &Script {
+        &self.0
+    }
 }
 
 /// One function of a library.
@@ -97,8 +109,8 @@ pub fn find(node: &Node, worker: usize, command: Command, args: Args) -> Option<
         return Some(code);
     }
     let code = match kind {
-        Kind::Source => Code::Script(Arc::new(plan_script(node, args)?)),
-        Kind::Digest => Code::Script(Arc::new(scripts.cache().by_sha(name)?)),
+        Kind::Source => Code::Script(Arc::new(ScriptRef(plan_script(node, args)?))),
+        Kind::Digest => Code::Script(Arc::new(ScriptRef(scripts.cache().by_sha(name)?))),
         Kind::Function => {
             let (library, index) = scripts.libraries().function(name)?;
             Code::Function(Arc::new(FunctionRef { library, index }))

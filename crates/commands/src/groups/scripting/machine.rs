@@ -3,7 +3,7 @@
 
 use super::api;
 use super::cache::Script;
-use super::code::{Code, FunctionRef};
+use super::code::{Code, FunctionRef, ScriptRef};
 use super::function::{Library, load};
 use russet_base::hash::KeyHasher;
 use russet_base::{Args, OwnedArgs, Random};
@@ -156,9 +156,9 @@ impl Lua {
 pub struct Known {
     hasher: KeyHasher,
     /// By the hash of the digest, as it is written in small letters.
-    scripts: Numbered<Arc<Arc<Script>>>,
+    scripts: Numbered<Arc<ScriptRef>>,
     /// The same by the hash of the source.
-    sources: Numbered<Arc<Arc<Script>>>,
+    sources: Numbered<Arc<ScriptRef>>,
     /// By the hash of the name, as the library writes it.
     functions: Numbered<Arc<FunctionRef>>,
 }
@@ -182,12 +182,12 @@ impl Known {
         self.functions.clear();
     }
 
-    pub fn script(&self, sha: &[u8]) -> Option<&Arc<Arc<Script>>> {
+    pub fn script(&self, sha: &[u8]) -> Option<&Arc<ScriptRef>> {
         let found = self.scripts.get(&self.hasher.hash(sha));
         found.filter(|script| script.sha == *sha)
     }
 
-    pub fn script_of(&self, source: &[u8]) -> Option<&Arc<Arc<Script>>> {
+    pub fn script_of(&self, source: &[u8]) -> Option<&Arc<ScriptRef>> {
         let found = self.sources.get(&self.hasher.hash(source));
         found.filter(|script| *script.source == *source)
     }

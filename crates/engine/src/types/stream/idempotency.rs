@@ -188,9 +188,8 @@ impl Idempotency {
 
     #[cfg(test)]
     pub(super) fn check_bytes(&self) {
-        let own = |(name, producer): (&Box<[u8]>, &Producer)| {
-            allocated_bytes(name.len()) + producer.memory_bytes()
-        };
-        assert_eq!(self.producer_bytes, self.producers.iter().map(own).sum::<usize>());
+        let all = self.producers.iter();
+        let own = all.map(|(name, of)| allocated_bytes(name.len()) + of.memory_bytes());
+        assert_eq!(self.producer_bytes, own.sum::<usize>());
     }
 }

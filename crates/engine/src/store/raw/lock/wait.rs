@@ -391,7 +391,7 @@ mod tests {
             }
             assert_eq!(table.has_shard(*after, index), list[at].2.contains(index));
         }
-        list.iter().for_each(|(ticket, ..)| drop(table.remove(*ticket)));
+        list.iter().for_each(|(ticket, ..)| _ = table.remove(*ticket));
         assert!(table.by_age.is_empty() && table.of_shard.is_empty());
     }
 }
