@@ -8,17 +8,20 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+/// Makes the result of a call from its replies.
+type Finish<T> = fn(&mut Client) -> Result<T, Error>;
+
 /// The reply of a call, to come. Nothing is run before it is first polled. Dropped before it is
 /// ready, it ends the call: what has not run will not, and what was run is not taken back.
 #[must_use = "a future does nothing before it is polled"]
 pub struct ReplyFuture<'c, T> {
     client: &'c mut Client,
-    /// Makes the result of the replies. None once it is taken.
-    finish: Option<fn(&mut Client) -> Result<T, Error>>,
+    /// None once the result is taken.
+    finish: Option<Finish<T>>,
 }
 
 impl<'c, T> ReplyFuture<'c, T> {
-    pub(crate) fn new(client: &'c mut Client, finish: fn(&mut Client) -> Result<T, Error>) -> Self {
+    pub(crate) fn new(client: &'c mut Client, finish: Finish<T>) -> Self {
         ReplyFuture { client, finish: Some(finish) }
     }
 }
