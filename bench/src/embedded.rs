@@ -1,5 +1,5 @@
-//! The embedded engine: one call at a time through its client, from the arguments to a value that the
-//! caller owns, on one thread and on two.
+//! The embedded engine: one call at a time through its client, from the arguments to a value that
+//! the caller owns, on one thread and on two.
 
 use crate::failure::Result;
 use crate::options::Options;

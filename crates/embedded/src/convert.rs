@@ -272,7 +272,8 @@ macro_rules! tuples {
                 let fault = ConversionError { wanted: $wanted, found: kind(&value) };
                 let elements = into_elements(value).map_err(|_other| fault.clone())?;
                 let mut elements = elements.into_iter();
-                let tuple = ($($name::from_value(elements.next().ok_or_else(|| fault.clone())?)?,)+);
+                let mut next = || elements.next().ok_or_else(|| fault.clone());
+                let tuple = ($($name::from_value(next()?)?,)+);
                 if elements.next().is_none() { Ok(tuple) } else { Err(fault) }
             }
         }

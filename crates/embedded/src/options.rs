@@ -6,9 +6,9 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The settings of an engine. Every directive of the server can be given; those about sockets, files
-/// and the process (`port`, `bind`, `daemonize`, `logfile`, `maxclients` and the like) have no
-/// effect here.
+/// The settings of an engine. Every directive of the server can be given; those about sockets,
+/// files and the process (`port`, `bind`, `daemonize`, `logfile`, `maxclients` and the like) have
+/// no effect here.
 ///
 /// ```
 /// use russet_embedded::{Engine, Options};
@@ -51,8 +51,8 @@ impl Options {
         self.set("databases", count.to_string())
     }
 
-    /// `shards`: parts of the keyspace that commands can run in side by side; 0, the default, leaves
-    /// it to the engine.
+    /// `shards`: parts of the keyspace that commands can run in side by side; 0, the default,
+    /// leaves it to the engine.
     pub fn shards(self, count: usize) -> Result<Self, ConfigError> {
         self.set("shards", count.to_string())
     }

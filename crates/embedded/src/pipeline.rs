@@ -130,7 +130,8 @@ impl<'c> Pipeline<'c> {
         self
     }
 
-    /// Runs all of them as one transaction, with MULTI and EXEC: nobody else's command comes between.
+    /// Runs all of them as one transaction, with MULTI and EXEC: nobody else's command comes in
+    /// between.
     pub fn atomic(mut self) -> Self {
         self.commands.set_atomic();
         self

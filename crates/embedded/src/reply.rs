@@ -45,49 +45,7 @@ impl Replies {
 
 #[inline]
 fn one(bytes: &[u8]) -> Result<Value, Error> {
-    match plain(bytes) {
-        Some(value) => Ok(value),
-        None => any(bytes),
-    }
-}
-
-/// The replies that most calls get, without the care that bytes from elsewhere would need.
-#[inline]
-fn plain(bytes: &[u8]) -> Option<Value> {
-    match bytes {
-        b"+OK\r\n" => Some(Value::status("OK")),
-        b"_\r\n" => Some(Value::Null),
-        [b'$', rest @ ..] => {
-            let (len, rest) = length(rest)?;
-            let text = rest.strip_suffix(b"\r\n")?;
-            (text.len() == len).then(|| Value::bulk(text))
-        }
-        [b':', rest @ ..] => {
-            let (number, rest) = length(rest)?;
-            (rest.is_empty()).then(|| i64::try_from(number).ok().map(Value::Integer))?
-        }
-        _ => None,
-    }
-}
-
-/// A number of few digits that ends its line, and what is behind the line.
-#[inline]
-fn length(bytes: &[u8]) -> Option<(usize, &[u8])> {
-    const DIGITS_MAX: usize = 10;
-    let mut number = 0;
-    for (at, byte) in bytes.iter().take(DIGITS_MAX + 1).enumerate() {
-        match byte {
-            b'0'..=b'9' => number = number * 10 + usize::from(byte - b'0'),
-            b'\r' if at > 0 => return Some((number, bytes.get(at + 2..)?)),
-            _ => return None,
-        }
-    }
-    None
-}
-
-#[inline(never)]
-fn any(bytes: &[u8]) -> Result<Value, Error> {
-    match decode(bytes).map_err(Error::Decode)? {
+    match first(bytes)? {
         Some((value, len)) if len == bytes.len() => Ok(value),
         _ => {
             let values = all(bytes)?;
@@ -98,12 +56,53 @@ fn any(bytes: &[u8]) -> Result<Value, Error> {
 
 fn all(mut bytes: &[u8]) -> Result<Vec<Value>, Error> {
     let mut values = Vec::new();
-    while let Some((value, len)) = decode(bytes).map_err(Error::Decode)? {
+    while let Some((value, len)) = first(bytes)? {
         values.push(value);
         bytes = &bytes[len..];
     }
     debug_assert!(bytes.is_empty(), "replies are whole");
     Ok(values)
+}
+
+/// The first reply and its size.
+#[inline]
+fn first(bytes: &[u8]) -> Result<Option<(Value, usize)>, Error> {
+    match plain(bytes) {
+        Some(found) => Ok(Some(found)),
+        None => decode(bytes).map_err(Error::Decode),
+    }
+}
+
+/// The replies that most calls get, without the care that bytes from elsewhere would need.
+#[inline]
+fn plain(bytes: &[u8]) -> Option<(Value, usize)> {
+    match bytes {
+        [b'+', b'O', b'K', b'\r', b'\n', ..] => Some((Value::status("OK"), 5)),
+        [b'_', b'\r', b'\n', ..] => Some((Value::Null, 3)),
+        [b'$', ..] => {
+            let (len, start) = number(bytes)?;
+            let end = start + usize::try_from(len).ok()?;
+            let is_whole = bytes.get(end..end + 2)? == b"\r\n";
+            is_whole.then(|| (Value::bulk(&bytes[start..end]), end + 2))
+        }
+        [b':', ..] => number(bytes).map(|(number, len)| (Value::Integer(number), len)),
+        _ => None,
+    }
+}
+
+/// A number of few digits behind the kind of a reply, and the size of the line.
+#[inline]
+fn number(bytes: &[u8]) -> Option<(i64, usize)> {
+    const DIGITS_MAX: usize = 10;
+    let mut number = 0;
+    for (at, byte) in bytes.iter().enumerate().skip(1).take(DIGITS_MAX + 1) {
+        match byte {
+            b'0'..=b'9' => number = number * 10 + i64::from(byte - b'0'),
+            b'\r' if at > 1 => return Some((number, at + 2)),
+            _ => return None,
+        }
+    }
+    None
 }
 
 #[cfg(test)]

@@ -27,8 +27,8 @@ pub enum MessageKind {
 }
 
 /// A client that listens. Messages wait for it to be asked: if more than
-/// `client-output-buffer-limit pubsub` allows are unread (32 MB by default), it is disconnected, as a
-/// connection would be, and they are gone.
+/// `client-output-buffer-limit pubsub` allows are unread (32 MB by default), it is disconnected, as
+/// a connection would be, and they are gone.
 ///
 /// As an iterator it gives one message after the other, and ends when it is disconnected or the
 /// engine is closed.

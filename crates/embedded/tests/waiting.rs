@@ -204,8 +204,8 @@ fn a_pause_holds_a_call_until_it_is_over() {
     assert_eq!(block_on(future).unwrap(), Value::status("OK"));
 }
 
-/// Scripts that hold all shards make everyone else wait for shards; nobody is forgotten, on a thread
-/// or as a future.
+/// Scripts that hold all shards make everyone else wait for shards; nobody is forgotten, on a
+/// thread or as a future.
 #[test]
 fn busy_shards_are_waited_for() {
     const TURNS: usize = 50;
