@@ -1,5 +1,5 @@
-//! The replay law: what calls record, run again in order on an empty server where nothing expires by
-//! itself, gives the same data. A command that breaks it, or that nothing here exercises, fails.
+//! The replay law: what calls record, run again in order on an empty server where nothing expires
+//! by itself, gives the same data. A command that breaks it, or that nothing here exercises, fails.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

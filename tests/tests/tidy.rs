@@ -13,7 +13,7 @@ const TABLES: &[&str] = &[
 
 /// Functions that are tables.
 const TABLE_FUNCTIONS: &[(&str, &str)] = &[
-    ("crates/commands/src/handlers.rs", "fn of "),
+    ("crates/commands/src/call/handlers.rs", "fn of "),
     ("crates/scripting/src/vm/run.rs", "fn plain "),
 ];
 

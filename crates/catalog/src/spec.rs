@@ -79,8 +79,8 @@ bits! {
         NO_MULTI = 19 => "no_multi",
         MOVABLE_KEYS = 20 => "movablekeys",
         ALLOW_BUSY = 21 => "allow_busy",
-        // Ours, not printed by COMMAND: CLIENT PAUSE never holds it back, or nobody could log in and
-        // end it.
+        // Ours, not printed by COMMAND: CLIENT PAUSE never holds it back, or nobody could log in
+        // and end it.
         PASSES_PAUSE = 28 => "",
         // Ours: not fast by Redis's table, but so short that it shares the time of its batch.
         SHARES_TIME = 29 => "",

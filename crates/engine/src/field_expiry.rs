@@ -315,13 +315,13 @@ impl Keys<'_> {
     /// are. While expiry is held back, one who only reads leaves them where they are. True if
     /// nothing of the key is left to be seen then.
     #[cold]
-    pub(crate) fn expire_fields(&mut self, key: &[u8], place: Location, look: Use) -> bool {
+    pub(crate) fn expire_fields(&mut self, key: &[u8], location: Location, look: Use) -> bool {
         if look == Use::Read && !self.may_expire() {
             let (db, now_ms) = (self.db, self.now.0);
-            let found = self.shard(usize::from(place.shard)).table(db).find(key, place.hash);
+            let found = self.shard(usize::from(location.shard)).table(db).find(key, location.hash);
             return found.is_some_and(|entry| stored::is_over(&entry.value(), now_ms));
         }
-        self.expire_fields_at(key, place);
+        self.expire_fields_at(key, location);
         false
     }
 
@@ -332,12 +332,12 @@ impl Keys<'_> {
         self.now.0
     }
 
-    fn expire_fields_at(&mut self, key: &[u8], place: Location) -> usize {
-        let (db, index) = (self.db, usize::from(place.shard));
+    fn expire_fields_at(&mut self, key: &[u8], location: Location) -> usize {
+        let (db, index) = (self.db, usize::from(location.shard));
         let is_recording = self.is_recording();
         let step = Step { now: self.now, fields_max: LOOKUP_FIELDS_MAX, is_recording };
         let shard = self.locked.shard(index);
-        let loss = shard.expire_fields(db, (key, place.hash), step);
+        let loss = shard.expire_fields(db, (key, location.hash), step);
         if loss.fields > 0 {
             let gauges = &self.keyspace.gauges()[index];
             gauges.count_expired_fields(loss.fields as u64);
@@ -363,8 +363,8 @@ impl Keys<'_> {
     fn expire_due_fields_of(&mut self, index: usize) {
         let (db, now) = (self.db, self.now);
         for (at_ms, key) in self.shard(index).fields[db].some_due(now) {
-            let place = self.keyspace.locate(&key);
-            let fields = self.expire_fields_at(&key, place);
+            let location = self.keyspace.locate(&key);
+            let fields = self.expire_fields_at(&key, location);
             self.shard(index).fields[db].drop_idle(&key, (at_ms, fields));
         }
     }

@@ -1,7 +1,13 @@
 //! What a handler sees of the keyspace: the keys of its own locked shards, never an expired one.
 //! Every write is told once, through [`Keys::wrote`]; all that follows from a write starts there.
 
+mod changes;
+mod known;
+
 pub use crate::effects::{Effects, ReadyKey};
+pub use known::KnownKey;
+
+use known::{LastKey, is_same};
 
 use crate::access::AccessClock;
 use crate::event::Event;
@@ -36,46 +42,6 @@ pub enum Weight {
     /// A collection of any size.
     Collection,
     LongString,
-}
-
-/// A key, and where it is.
-#[derive(Clone, Copy, Debug)]
-pub struct KnownKey<'a> {
-    pub key: &'a [u8],
-    pub place: Location,
-}
-
-/// Whether two keys are the same. As a rule they are the same argument of the same call.
-#[inline(always)]
-fn is_same(one: &[u8], other: &[u8]) -> bool {
-    std::ptr::eq(one, other) || one == other
-}
-
-/// A short key that a script's call was checked for, so that its handler need not hash it again.
-struct LastKey {
-    bytes: [u8; LastKey::BYTES_MAX],
-    /// 0: there is none.
-    len: usize,
-    place: Location,
-}
-
-impl LastKey {
-    const BYTES_MAX: usize = 32;
-    const NONE: LastKey =
-        LastKey { bytes: [0; Self::BYTES_MAX], len: 0, place: Location { shard: 0, hash: 0 } };
-
-    fn set(&mut self, key: &[u8], place: Location) {
-        self.len = 0;
-        if let Some(bytes) = self.bytes.get_mut(..key.len()) {
-            bytes.copy_from_slice(key);
-            (self.len, self.place) = (key.len(), place);
-        }
-    }
-
-    fn place(&self, key: &[u8]) -> Option<Location> {
-        let is_it = self.len > 0 && is_same(&self.bytes[..self.len], key);
-        is_it.then_some(self.place)
-    }
 }
 
 /// What changes with the expiry of a key.
@@ -167,11 +133,11 @@ impl<'a> Keys<'a> {
     /// Hints that all the known keys will be needed soon: a command of many keys waits for memory
     /// once, not once for each.
     pub fn prefetch_known(&mut self) {
-        for &KnownKey { place, .. } in self.known {
-            self.table(place.shard).prefetch_bucket(place.hash);
+        for &KnownKey { location, .. } in self.known {
+            self.table(location.shard).prefetch_bucket(location.hash);
         }
-        for &KnownKey { place, .. } in self.known {
-            self.table(place.shard).prefetch_entry(place.hash);
+        for &KnownKey { location, .. } in self.known {
+            self.table(location.shard).prefetch_entry(location.hash);
         }
     }
 
@@ -180,9 +146,9 @@ impl<'a> Keys<'a> {
     #[inline]
     pub fn hold_known_now(&mut self, range: Range<usize>) -> bool {
         let db = self.db;
-        self.known[range].iter().all(|&KnownKey { place, .. }| {
-            let shard = self.locked.try_add_now(place.shard as usize);
-            shard.map(|shard| shard.tables[db].prefetch_bucket(place.hash)).is_some()
+        self.known[range].iter().all(|&KnownKey { location, .. }| {
+            let shard = self.locked.try_add_now(location.shard as usize);
+            shard.map(|shard| shard.tables[db].prefetch_bucket(location.hash)).is_some()
         })
     }
 
@@ -191,9 +157,9 @@ impl<'a> Keys<'a> {
     #[inline]
     pub fn prefetch_held(&mut self, count: usize) -> bool {
         let mut has_objects = false;
-        for &KnownKey { place, .. } in &self.known[..count] {
-            let table = self.table(place.shard);
-            table.prefetch_entry(place.hash);
+        for &KnownKey { location, .. } in &self.known[..count] {
+            let table = self.table(location.shard);
+            table.prefetch_entry(location.hash);
             has_objects |= table.has_objects();
         }
         has_objects
@@ -209,8 +175,8 @@ impl<'a> Keys<'a> {
     /// How much work a command on a key may be, without looking closely: what is weighed may be
     /// another key of the same fingerprint.
     #[inline]
-    pub fn weigh(&mut self, place: Location) -> Weight {
-        match self.table(place.shard).likely_object(place.hash) {
+    pub fn weigh(&mut self, location: Location) -> Weight {
+        match self.table(location.shard).likely_object(location.hash) {
             None => Weight::Small,
             Some(Object::String(_)) => Weight::LongString,
             Some(_) => Weight::Collection,
@@ -241,14 +207,14 @@ impl<'a> Keys<'a> {
         if let Some(known) = self.asked
             && is_same(known.key, key)
         {
-            return known.place;
+            return known.location;
         }
         if let Some(known) = self.known.get(self.next_known)
             && is_same(known.key, key)
         {
             self.next_known += 1;
             self.asked = Some(known);
-            return known.place;
+            return known.location;
         }
         self.other_location(key)
     }
@@ -256,7 +222,7 @@ impl<'a> Keys<'a> {
     /// Where a key is that planning has not found.
     #[inline(never)]
     fn other_location(&mut self, key: &[u8]) -> Location {
-        self.last.place(key).unwrap_or_else(|| self.keyspace.locate(key))
+        self.last.find(key).unwrap_or_else(|| self.keyspace.locate(key))
     }
 
     #[inline]
@@ -270,17 +236,19 @@ impl<'a> Keys<'a> {
     fn live(
         &mut self,
         key: &[u8],
-        place: Location,
+        location: Location,
         look: Use,
     ) -> (Option<EntryMut<'_, Object>>, &mut Effects) {
-        let (db, now, shard) = (self.db, self.now, place.shard as usize);
-        if self.locked.shard(shard).fields[db].is_due(now) && self.expire_fields(key, place, look) {
+        let (db, now, shard) = (self.db, self.now, location.shard as usize);
+        if self.locked.shard(shard).fields[db].is_due(now)
+            && self.expire_fields(key, location, look)
+        {
             return (None, self.effects);
         }
         let (keyspace, may_expire) = (self.keyspace, self.may_expire);
         let effects = &mut *self.effects;
         let Shard { tables, watched, waiting, fields, .. } = self.locked.shard(shard);
-        let Some(entry) = tables[db].find_mut(key, place.hash) else { return (None, effects) };
+        let Some(entry) = tables[db].find_mut(key, location.hash) else { return (None, effects) };
         if entry.expiry().is_some_and(|at| at <= now.0) {
             let fields = &mut fields[db];
             let effects = &mut *effects;
@@ -298,8 +266,8 @@ impl<'a> Keys<'a> {
         key: &[u8],
         look: Use,
     ) -> (Option<EntryMut<'_, Object>>, &mut Effects) {
-        let place = self.location(key);
-        self.live(key, place, look)
+        let location = self.location(key);
+        self.live(key, location, look)
     }
 
     fn free(&mut self, removed: Deleted<Object>) {
@@ -316,9 +284,9 @@ impl<'a> Keys<'a> {
     /// The key's entry for a command that reads it: counts as a hit or a miss, marks the access.
     #[inline]
     pub fn read(&mut self, key: &[u8]) -> Option<EntryRef<'_, Object>> {
-        let (place, clock, keyspace) = (self.location(key), self.clock, self.keyspace);
+        let (location, clock, keyspace) = (self.location(key), self.clock, self.keyspace);
         let (db, is_silent) = (self.db, self.is_silent);
-        let (entry, effects) = self.live(key, place, Use::Read);
+        let (entry, effects) = self.live(key, location, Use::Read);
         let Some(mut entry) = entry else {
             effects.misses += 1;
             effects.notice(db, key, Event::KEY_MISS);
@@ -342,8 +310,8 @@ impl<'a> Keys<'a> {
         let (locked, keyspace, db) = (&self.locked, self.keyspace, self.db);
         let (now_ms, hides_ms) = (self.now.0, self.hides_fields_ms());
         let find = |key| {
-            let place = keyspace.locate(key);
-            let found = locked.shared(place.shard as usize).tables[db].find(key, place.hash);
+            let location = keyspace.locate(key);
+            let found = locked.shared(location.shard as usize).tables[db].find(key, location.hash);
             let is_shown = |entry: &EntryRef<'_, Object>| {
                 entry.expiry().is_none_or(|at| at > now_ms) && !is_over(&entry.value(), hides_ms)
             };
@@ -384,11 +352,11 @@ impl<'a> Keys<'a> {
     /// The key's entry for a command that changes it. Say what was done with [`Keys::wrote`].
     #[inline]
     pub fn write(&mut self, key: &[u8]) -> Option<EntryMut<'_, Object>> {
-        let (place, clock, keyspace) = (self.location(key), self.clock, self.keyspace);
-        let (entry, effects) = self.live(key, place, Use::Write);
+        let (location, clock, keyspace) = (self.location(key), self.clock, self.keyspace);
+        let (entry, effects) = self.live(key, location, Use::Write);
         let mut entry = entry?;
         // Even a call that changes nothing may leave the value in a form of another size.
-        effects.mark_touched(place.shard as usize);
+        effects.mark_touched(location.shard as usize);
         entry.set_access(keyspace.next_stamp(clock, entry.access()));
         Some(entry)
     }
@@ -416,15 +384,15 @@ impl<'a> Keys<'a> {
     /// expiry, unless it is given again.
     #[inline]
     pub fn put(&mut self, key: &[u8], value: NewValue<'_, Object>, expiry: Option<UnixMillis>) {
-        let (place, clock, keyspace) = (self.location(key), self.clock, self.keyspace);
+        let (location, clock, keyspace) = (self.location(key), self.clock, self.keyspace);
         let expiry = expiry.map(|at| at.0);
         let now = self.now.0;
         let (mut replaced, mut has_expired) = (None, false);
         let (mut bound, new_bound) = (None, bound_of_new(&value));
-        if self.locked.shard(place.shard as usize).fields[self.db].is_due(self.now) {
-            self.expire_fields(key, place, Use::Write);
+        if self.locked.shard(location.shard as usize).fields[self.db].is_due(self.now) {
+            self.expire_fields(key, location, Use::Write);
         }
-        match self.table(place.shard).entry(key, place.hash) {
+        match self.table(location.shard).entry(key, location.hash) {
             Slot::Occupied(mut entry) => {
                 has_expired = entry.expiry().is_some_and(|at| at <= now);
                 bound = bound_of_entry(&entry);
@@ -441,7 +409,7 @@ impl<'a> Keys<'a> {
         self.reschedule(key, (bound, new_bound));
         if has_expired {
             // Nobody saw the old value any more, so it went before the new one came.
-            self.keyspace.count_expired(place.shard as usize);
+            self.keyspace.count_expired(location.shard as usize);
             self.effects.expired(self.db, key);
             self.notice(key, Event::NEW);
         }
@@ -468,121 +436,23 @@ impl<'a> Keys<'a> {
         self.remove(key);
         let (expiry, access) = (value.expiry().map(UnixMillis), value.access());
         self.put(key, value.to_new_value(), expiry);
-        let place = self.location(key);
-        if let Some(mut entry) = self.table(place.shard).find_mut(key, place.hash) {
+        let location = self.location(key);
+        if let Some(mut entry) = self.table(location.shard).find_mut(key, location.hash) {
             entry.set_access(access);
         }
     }
 
     /// Whether the shard of this key is locked.
     pub fn holds(&mut self, key: &[u8]) -> bool {
-        let place = self.location(key);
-        self.last.set(key, place);
-        self.locked.held().contains(place.shard as usize)
+        let location = self.location(key);
+        self.last.set(key, location);
+        self.locked.held().contains(location.shard as usize)
     }
 
     /// Whether the shard of this key is locked, or could be now without waiting.
     pub fn try_hold(&mut self, key: &[u8]) -> bool {
-        let place = self.location(key);
-        self.locked.try_add(place.shard as usize)
-    }
-
-    /// Lets those who wait for this key have another look at it, though nothing was written.
-    pub fn recheck_waiters(&mut self, key: &[u8]) {
-        let db = self.db;
-        if self.shard_of(key).waiting.is_awaited(db, key) {
-            self.effects.ready.push(ReadyKey { db, key: key.into() });
-        }
-    }
-
-    /// Tells, once, that `key` was changed, and how. From here follow the dirty counter, WATCH,
-    /// keyspace notifications and the service of blocked clients.
-    #[inline]
-    pub fn wrote(&mut self, key: &[u8], event: Event) {
-        self.changed(key);
-        self.notice(key, event);
-    }
-
-    /// As [`Keys::wrote`], for a call that counts as several changes.
-    #[inline]
-    pub fn wrote_many(&mut self, key: &[u8], event: Event, changes: u64) {
-        self.effects.dirty += changes;
-        self.touch(key);
-        self.notice(key, event);
-    }
-
-    /// As [`Keys::wrote`], for a key that went because its deadline was set in the past.
-    pub fn wrote_expired(&mut self, key: &[u8]) {
-        let place = self.location(key);
-        self.keyspace.count_expired(place.shard as usize);
-        self.wrote(key, Event::EXPIRED);
-    }
-
-    /// As [`Keys::wrote`], for a change that has no event of its own.
-    #[inline]
-    pub fn changed(&mut self, key: &[u8]) {
-        self.effects.dirty += 1;
-        self.touch(key);
-    }
-
-    /// As [`Keys::wrote`], for changes beside the data, such as who has read what of a stream:
-    /// WATCH is not told of them, nor are those who wait.
-    pub fn wrote_beside(&mut self, key: &[u8], changes: u64, event: Option<Event>) {
-        let place = self.location(key);
-        self.effects.touched.insert(place.shard as usize);
-        self.effects.dirty += changes;
-        if let Some(event) = event {
-            self.notice(key, event);
-        }
-    }
-
-    /// As [`Keys::wrote`], for a further key of a change that was told already and counts as one.
-    pub fn wrote_too(&mut self, key: &[u8], event: Event) {
-        self.touch(key);
-        self.notice(key, event);
-    }
-
-    #[inline]
-    fn touch(&mut self, key: &[u8]) {
-        let place = self.location(key);
-        let db = self.db;
-        self.effects.touched.insert(place.shard as usize);
-        let shard = self.locked.shard(place.shard as usize);
-        if shard.has_listeners() {
-            shard.watched.touch(db, key);
-            if shard.waiting.is_awaited(db, key) {
-                self.effects.ready.push(ReadyKey { db, key: key.into() });
-            }
-        }
-    }
-
-    /// Adds a command to the record of the call under way, if anybody listens.
-    #[inline]
-    pub fn record<A: AsRef<[u8]>>(&mut self, args: impl IntoIterator<Item = A>) {
-        if self.effects.records.is_on() {
-            self.effects.records.push(self.db, args);
-        }
-    }
-
-    /// As [`Keys::record`], for a command that ends with a list of any length.
-    pub fn record_list<A: AsRef<[u8]>>(
-        &mut self,
-        head: &[&[u8]],
-        list: impl IntoIterator<Item = A>,
-    ) {
-        self.effects.records.push_list(self.db, head, list);
-    }
-
-    /// Whether anybody listens to records: if not, none need be made.
-    #[inline]
-    pub fn is_recording(&self) -> bool {
-        self.effects.records.is_on()
-    }
-
-    /// A further event of a change that was told already.
-    #[inline]
-    pub fn also(&mut self, key: &[u8], event: Event) {
-        self.notice(key, event);
+        let location = self.location(key);
+        self.locked.try_add(location.shard as usize)
     }
 
     /// Where a key belongs; see [`Keys::shard`].
@@ -592,8 +462,8 @@ impl<'a> Keys<'a> {
 
     /// The shard of a key, for those who watch it or wait for it.
     pub fn shard_of(&mut self, key: &[u8]) -> &mut Shard {
-        let place = self.location(key);
-        self.locked.shard(place.shard as usize)
+        let location = self.location(key);
+        self.locked.shard(location.shard as usize)
     }
 
     pub fn shard(&mut self, index: usize) -> &mut Shard {

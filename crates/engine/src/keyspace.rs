@@ -135,15 +135,15 @@ impl Keyspace {
 
     /// Hints that a key's shard will be locked soon.
     #[inline]
-    pub fn prefetch_lock(&self, place: Location) {
-        self.locks.prefetch(place.shard as usize);
+    pub fn prefetch_lock(&self, location: Location) {
+        self.locks.prefetch(location.shard as usize);
     }
 
     /// Hints that keys will be needed soon, as far as their shards are free now.
     pub fn prefetch(&self, places: &[(usize, Location)]) {
-        let look = |&(db, place): &(usize, Location), hint: fn(&Table<Object>, u64)| {
-            if let Some(mut locked) = self.locks.try_lock_now(place.shard as usize) {
-                hint(&locked.shard().tables[db], place.hash);
+        let look = |&(db, location): &(usize, Location), hint: fn(&Table<Object>, u64)| {
+            if let Some(mut locked) = self.locks.try_lock_now(location.shard as usize) {
+                hint(&locked.shard().tables[db], location.hash);
             }
         };
         places.iter().for_each(|at| look(at, Table::prefetch_bucket));

@@ -247,7 +247,7 @@ fn may_batch(node: &Node, session: &Session) -> bool {
 /// Whether a command is sure to be done soon, by what its keys hold.
 #[inline]
 fn is_small(keys: &mut Keys, spec: &Spec, known: &[KnownKey]) -> bool {
-    known.iter().all(|known| match keys.weigh(known.place) {
+    known.iter().all(|known| match keys.weigh(known.location) {
         Weight::Small => true,
         Weight::Collection => spec.flags.has(Flags::FAST),
         Weight::LongString => false,

@@ -124,15 +124,15 @@ impl Worker {
         let (keyspace, expected) = (&self.node.keyspace, &mut self.expected);
         let before = expected.len();
         let _no_matter = key_positions(command, args, &mut |key| {
-            let place = keyspace.locate(args.at(key.index));
-            keyspace.prefetch_lock(place);
-            expected.push((session.db, place));
+            let location = keyspace.locate(args.at(key.index));
+            keyspace.prefetch_lock(location);
+            expected.push((session.db, location));
         });
-        let place = match expected[before..] {
-            [(_, place)] => Some(place),
+        let location = match expected[before..] {
+            [(_, location)] => Some(location),
             _ => None,
         };
-        session.next_call = Some(LookedUp { command, place });
+        session.next_call = Some(LookedUp { command, location });
     }
 
     /// Fetches the keys of the commands that are expected.
@@ -227,8 +227,8 @@ impl Worker {
                 }
             }
         }
-        let place = looked_up.and_then(|call| call.place);
-        self.call(session, (command, args, place), sink)
+        let location = looked_up.and_then(|call| call.location);
+        self.call(session, (command, args, location), sink)
     }
 
     /// A command that was never started; inside MULTI it dooms the transaction.
@@ -260,7 +260,7 @@ impl Worker {
     fn call(
         &mut self,
         session: &mut Session,
-        (command, args, place): (Command, Args, Option<Location>),
+        (command, args, location): (Command, Args, Option<Location>),
         sink: &mut dyn Sink,
     ) -> Progress {
         let timing = match command {
@@ -272,7 +272,7 @@ impl Worker {
             self.end_batch();
         }
         let mut known = KnownKeys::new();
-        let code = self.plan(session, (command, args, place), &mut known);
+        let code = self.plan(session, (command, args, location), &mut known);
         let node = &*self.node;
         let Some(locked) = lock(node, session, &self.shards) else {
             return self.find_busy(session, (command, args), sink);
@@ -352,12 +352,12 @@ impl Worker {
     fn plan<'a>(
         &mut self,
         session: &mut Session,
-        (command, args, place): (Command, Args<'a>, Option<Location>),
+        (command, args, location): (Command, Args<'a>, Option<Location>),
         known: &mut KnownKeys<'a>,
     ) -> Option<Code> {
-        if let Some(place) = place.filter(|_| is_first_arg_only_key(command)) {
-            self.shards = ShardSet::one(usize::from(place.shard));
-            known.push(KnownKey { key: args.at(1), place });
+        if let Some(location) = location.filter(|_| is_first_arg_only_key(command)) {
+            self.shards = ShardSet::one(usize::from(location.shard));
+            known.push(KnownKey { key: args.at(1), location });
             return None;
         }
         let asker = (&*self.node, self.stats.number);
@@ -403,9 +403,9 @@ pub(crate) fn plan_keys<'a>(
     }
     let _refused_by_the_handler = key_positions(command, args, &mut |key| {
         let key = args.at(key.index);
-        let place = keyspace.locate(key);
-        shards.insert(place.shard as usize);
-        known.push(KnownKey { key, place });
+        let location = keyspace.locate(key);
+        shards.insert(location.shard as usize);
+        known.push(KnownKey { key, location });
     });
 }
 

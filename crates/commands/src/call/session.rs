@@ -59,7 +59,7 @@ pub enum ReplyMode {
 pub(crate) struct LookedUp {
     pub command: Command,
     /// Where its key is, if it has one key only.
-    pub place: Option<Location>,
+    pub location: Option<Location>,
 }
 
 pub struct Session {

@@ -1,5 +1,5 @@
-//! Bloom filters: what the arguments of their commands mean. The texts are those of the Bloom module of
-//! Redis, some of them without a code.
+//! Bloom filters: what the arguments of their commands mean. The texts are those of the Bloom
+//! module of Redis, some of them without a code.
 
 mod add;
 mod look;

@@ -199,7 +199,7 @@ pub(crate) fn plan<'a>(
     let mut code = None;
     let mark = node.keyspace.locate(request.id);
     let mut shards = ShardSet::one(mark.shard as usize);
-    known.push(KnownKey { key: request.id, place: mark });
+    known.push(KnownKey { key: request.id, location: mark });
     match request.command {
         Command::Exec => {
             shards = shards.union(&transactions::plan((node, worker), session));
@@ -230,16 +230,16 @@ pub(crate) fn keys_in_batch<'a>(
     if !is_first_arg_only_key(request.command) || !is_plain(request.command, request.args) {
         return None;
     }
-    let located = |key| KnownKey { key, place: node.keyspace.locate(key) };
+    let located = |key| KnownKey { key, location: node.keyspace.locate(key) };
     Some([request.id, request.args.at(1)].map(located))
 }
 
 /// Fetches where a request will be looked for, and where its record goes.
 pub(crate) fn prefetch(keys: &mut Keys, known: &[KnownKey]) {
     if let [id, key] = known {
-        for shard in [id.place.shard, key.place.shard] {
+        for shard in [id.location.shard, key.location.shard] {
             let db = keys.db;
-            keys.shard(usize::from(shard)).once.touch(id.place.hash, db);
+            keys.shard(usize::from(shard)).once.touch(id.location.hash, db);
         }
     }
 }

@@ -34,8 +34,8 @@ pub fn parse_cursor(word: &[u8]) -> Result<u64, Refusal> {
 impl<'a> ScanOptions<'a> {
     /// `words` are those behind the cursor.
     ///
-    /// COMPAT: a collection is looked up before these arguments are read, so that a missing key answers
-    /// an empty walk whatever they are; test `scan_words_are_read_after_the_key`.
+    /// COMPAT: a collection is looked up before these arguments are read, so that a missing key
+    /// answers an empty walk whatever they are; test `scan_words_are_read_after_the_key`.
     pub fn parse(words: Args<'a>, scanned: Scanned) -> Result<Self, Refusal> {
         let mut options =
             ScanOptions { count: COUNT_DEFAULT, pattern: None, type_name: None, is_bare: false };

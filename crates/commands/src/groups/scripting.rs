@@ -256,11 +256,14 @@ impl Scripts {
         is_up_to_date.then(|| ask(&machine.known)).flatten()
     }
 
-    /// Has the machine that waits for this worker find some code again by itself.
-    fn make_known(&self, worker: usize, is_for_functions: bool, code: &Code) {
+    /// Has the machine that waits for this worker find some code again by itself. The code was
+    /// looked for when this epoch had begun: a machine of a later one may not keep what is gone.
+    fn make_known(&self, (worker, is_for_functions): (usize, bool), epoch: u64, code: &Code) {
         let mut slot = self.slot(worker).lock();
-        if let Some(machine) = slot[usize::from(is_for_functions)].as_mut() {
-            machine.catch_up(self.epoch(is_for_functions));
+        if let Some(machine) = slot[usize::from(is_for_functions)].as_mut()
+            && machine.epoch <= epoch
+        {
+            machine.catch_up(epoch);
             machine.known.add(code);
         }
     }

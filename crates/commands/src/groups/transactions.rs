@@ -20,7 +20,8 @@ use russet_protocol::Sink;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Arguments of queued commands that share a buffer; what comes after so many bytes gets another one.
+/// Arguments of queued commands that share a buffer; what comes after so many bytes gets another
+/// one.
 const SHARED_BYTES_MAX: usize = 1 << 20;
 /// A transaction that took no more than this is kept for the next one of its client.
 const KEPT_BYTES_MAX: usize = 4096;
@@ -89,10 +90,11 @@ impl Transaction {
         if self.changes_functions {
             return false;
         }
+        let libraries = Arc::clone(&node.scripts.libraries());
         let mut is_known = true;
         for queued in self.queued.iter_mut().filter(|queued| code::runs_code(queued.command)) {
             let args = args_of(&self.words, queued);
-            queued.code = code::find(node, worker, queued.command, args);
+            queued.code = code::find_in(&libraries, (node, worker), queued.command, args);
             is_known &= queued.code.is_some();
         }
         is_known

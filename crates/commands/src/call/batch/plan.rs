@@ -51,11 +51,11 @@ pub(super) struct Planned<'a> {
 impl Planned<'_> {
     /// What was found out about it, if it is run alone after all.
     pub fn looked_up(&self, known: &[KnownKey]) -> LookedUp {
-        let place = match &known[self.keys()] {
-            [known] => Some(known.place),
+        let location = match &known[self.keys()] {
+            [known] => Some(known.location),
             _ => None,
         };
-        LookedUp { command: self.command, place }
+        LookedUp { command: self.command, location }
     }
 
     pub fn keys(&self) -> Range<usize> {
@@ -98,7 +98,7 @@ impl<'a> Plan<'_, '_, 'a> {
                 _ => self.take_one(command, args, Part::Whole),
             };
             if !is_taken {
-                self.next = Some(LookedUp { command, place: None });
+                self.next = Some(LookedUp { command, location: None });
                 break;
             }
         }
@@ -184,8 +184,8 @@ fn is_moderate(command: Command, args: Args) -> bool {
     }
 }
 
-/// By command: how many arguments a call may have to run with others. No number will do for a command
-/// that never does.
+/// By command: how many arguments a call may have to run with others. No number will do for a
+/// command that never does.
 static BATCH_ARGS: [(u8, u8); Command::COUNT] = {
     let mut table = [(1, 0); Command::COUNT];
     let mut at = 0;
@@ -214,9 +214,9 @@ fn add_keys<'a>(
 ) -> bool {
     let before = known.len();
     let mut add = |key: &'a [u8]| {
-        let place = node.keyspace.locate(key);
-        node.keyspace.prefetch_lock(place);
-        known.push(KnownKey { key, place });
+        let location = node.keyspace.locate(key);
+        node.keyspace.prefetch_lock(location);
+        known.push(KnownKey { key, location });
     };
     if is_first_arg_only_key(command) {
         add(args.at(1));

@@ -1,5 +1,5 @@
-//! The arguments of a search. COMPAT: they are read with the source at hand, as the peers do: a member
-//! that is not there is told before a word that makes no sense, if it stands before it.
+//! The arguments of a search. COMPAT: they are read with the source at hand, as the peers do: a
+//! member that is not there is told before a word that makes no sense, if it stands before it.
 
 use super::position::position_of;
 use super::{point, unit};

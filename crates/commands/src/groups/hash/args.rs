@@ -1,5 +1,5 @@
-//! The arguments that the commands about fields with deadlines have in common: `FIELDS n ...` and the
-//! time to live.
+//! The arguments that the commands about fields with deadlines have in common: `FIELDS n ...` and
+//! the time to live.
 
 use crate::error::Refusal;
 use crate::groups::deadline::{Base, Unit};

@@ -327,7 +327,8 @@ fn fields_that_housekeeping_removes_are_recorded() {
     assert_eq!(recorded, ["HDEL h a"]);
 }
 
-/// A hash of `fields` fields of which all but `live0` and `live1` end at one moment, at that moment.
+/// A hash of `fields` fields of which all but `live0` and `live1` end at one moment, at that
+/// moment.
 fn desk_with_backlog(fields: usize) -> TestServer {
     let mut server = desk_with(&["HSET h live0 0 live1 1"]);
     for first in (0..fields).step_by(100) {

@@ -61,8 +61,8 @@ fn put(keys: &mut Keys, (db, id): (usize, &[u8]), homes: Homes, record: OnceReco
     }
 }
 
-/// What is kept of a request, as it is recorded: `ONCE id PXAT ms digest reply [key]`. It is no call
-/// that a client can make.
+/// What is kept of a request, as it is recorded: `ONCE id PXAT ms digest reply [key]`. It is no
+/// call that a client can make.
 struct Kept<'a> {
     id: &'a [u8],
     record: OnceRecord<'a>,

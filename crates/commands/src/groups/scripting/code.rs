@@ -2,7 +2,7 @@
 
 use super::cache::Script;
 use super::eval::plan_script;
-use super::function::Library;
+use super::function::{Libraries, Library};
 use super::machine::Known;
 use crate::node::Node;
 use russet_base::Args;
@@ -105,17 +105,34 @@ pub fn find(node: &Node, worker: usize, command: Command, args: Args) -> Option<
         Kind::Function => known.function(name).cloned().map(Code::Function),
     };
     let scripts = &node.scripts;
+    // Read first: what is found after it is of this epoch, or of a later one.
+    let epoch = scripts.epoch(is_for_functions);
     if let Some(code) = scripts.ask_known(worker, is_for_functions, known) {
         return Some(code);
     }
     let code = match kind {
         Kind::Source => Code::Script(Arc::new(ScriptRef(plan_script(node, args)?))),
         Kind::Digest => Code::Script(Arc::new(ScriptRef(scripts.cache().by_sha(name)?))),
-        Kind::Function => {
-            let (library, index) = scripts.libraries().function(name)?;
-            Code::Function(Arc::new(FunctionRef { library, index }))
-        }
+        Kind::Function => find_function(&scripts.libraries(), name)?,
     };
-    scripts.make_known(worker, is_for_functions, &code);
+    scripts.make_known((worker, is_for_functions), epoch, &code);
     Some(code)
+}
+
+/// The code of a call of a transaction, whose functions are all of one moment.
+pub fn find_in(
+    libraries: &Libraries,
+    (node, worker): (&Node, usize),
+    command: Command,
+    args: Args,
+) -> Option<Code> {
+    match kind_of(command)? {
+        Kind::Function => find_function(libraries, args.get(1)?),
+        Kind::Source | Kind::Digest => find(node, worker, command, args),
+    }
+}
+
+fn find_function(libraries: &Libraries, name: &[u8]) -> Option<Code> {
+    let (library, index) = libraries.function(name)?;
+    Some(Code::Function(Arc::new(FunctionRef { library, index })))
 }

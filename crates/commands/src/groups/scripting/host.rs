@@ -167,7 +167,8 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
         self.ctx.node.stats.count_error(text);
     }
 
-    /// The command that the arguments mean, if a script may call it, with its keys in locked shards.
+    /// The command that the arguments mean, if a script may call it, with its keys in locked
+    /// shards.
     fn check(&mut self) -> Result<Command, String> {
         let args = self.words.as_args();
         let command = resolve(args).map_err(|unknown| match unknown {

@@ -1,9 +1,10 @@
 //! Which shards a script needs, from what its code shows: those of its KEYS, if no command in it
 //! can have a key that is not one of them, else all.
 //!
-//! The analysis of the code lists every call with what is known of its arguments; here the catalog says
-//! which of them are keys. Whatever is not certain makes the script wide. At run time `host` checks
-//! each key once more, so a mistake here would be an error and never a look at an unlocked key.
+//! The analysis of the code lists every call with what is known of its arguments; here the catalog
+//! says which of them are keys. Whatever is not certain makes the script wide. At run time `host`
+//! checks each key once more, so a mistake here would be an error and never a look at an unlocked
+//! key.
 
 use russet_base::OwnedArgs;
 use russet_catalog::spec::{Begin, Flags, KeySpec};

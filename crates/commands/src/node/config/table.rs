@@ -39,7 +39,8 @@ pub(super) const RETIRED: &[&str] = &[
     "events-per-io-thread",
 ];
 
-/// Arguments of files that are no directives with a value, and need a feature that is still missing.
+/// Arguments of files that are no directives with a value, and need a feature that is still
+/// missing.
 pub(super) const MISSING: &[&str] = &["loadmodule", "rename-command", "user", "sentinel"];
 
 /// How the settings of the modules that come with Redis 8 start.

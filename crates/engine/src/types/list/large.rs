@@ -108,7 +108,8 @@ impl LargeList {
         large
     }
 
-    /// The bytes of a smaller form, for which [`LargeList::shrink_form`] has said it is short enough.
+    /// The bytes of a smaller form, for which [`LargeList::shrink_form`] has said it is short
+    /// enough.
     pub fn to_bytes(&self, form: Form) -> Vec<u8> {
         match form {
             Form::Packed => {

@@ -1,5 +1,5 @@
-//! DEBUG DIGEST FULL: a signature of all that a replay must bring back, as it is at a moment. It has
-//! what DEBUG DIGEST leaves out: exact deadlines of keys and fields, the groups of streams with
+//! DEBUG DIGEST FULL: a signature of all that a replay must bring back, as it is at a moment. It
+//! has what DEBUG DIGEST leaves out: exact deadlines of keys and fields, the groups of streams with
 //! their pending entries, requests that ran once, functions.
 //!
 //! It does not depend on the order in which things are looked at.

@@ -35,8 +35,8 @@ impl RecordListener for Gathered {
     }
 }
 
-/// `DEBUG RECORD START|TAKE|COMMANDS|STOP`: TAKE answers with an array for each record, the database
-/// first; COMMANDS with the commands that were recorded since the last CONFIG RESETSTAT.
+/// `DEBUG RECORD START|TAKE|COMMANDS|STOP`: TAKE answers with an array for each record, the
+/// database first; COMMANDS with the commands that were recorded since the last CONFIG RESETSTAT.
 pub(super) fn record(ctx: &mut Ctx, args: Args) -> Outcome {
     match args.at(2).to_ascii_lowercase().as_slice() {
         b"start" => {
