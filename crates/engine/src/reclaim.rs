@@ -1,5 +1,5 @@
-//! Frees large values away from whoever deleted them. They were taken off the memory in use when they
-//! left the keyspace: see `used_memory`.
+//! Frees large values away from whoever deleted them. They were taken off the memory in use when
+//! they left the keyspace: see `used_memory`.
 
 use crate::field_expiry::FieldSchedule;
 use crate::store::raw::table::Table;

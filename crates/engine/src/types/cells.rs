@@ -102,8 +102,8 @@ pub struct Cells<P, H = KeyHasher> {
     deepest: u32,
     /// The most records that a cell ever had.
     fullest: u32,
-    /// A mark of the owner's, kept here because there is room for it: beside the table it would take
-    /// eight bytes.
+    /// A mark of the owner's, kept here because there is room for it: beside the table it would
+    /// take eight bytes.
     pub(super) mark: bool,
     pool: Pool,
     payload: PhantomData<fn() -> P>,
