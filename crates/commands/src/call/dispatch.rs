@@ -461,7 +461,7 @@ impl<'r> Ending<'r> {
 /// COMPAT: the arguments are cut as Redis cuts them (tests/wire/connection/protocol.wire).
 fn unknown_text(unknown: Unknown, args: Args) -> Refusal {
     const NAME_BYTES_MAX: usize = 128;
-    let cut = |word: &[u8], max: usize| escape(&word[..word.len().min(max)]).into_owned();
+    let cut = |arg: &[u8], max: usize| escape(&arg[..arg.len().min(max)]).into_owned();
     match unknown {
         Unknown::Subcommand(parent) => Refusal::text(format!(
             "ERR unknown subcommand '{}'. Try {} HELP.",
@@ -470,12 +470,12 @@ fn unknown_text(unknown: Unknown, args: Args) -> Refusal {
         )),
         Unknown::Command => {
             let mut beginning = String::new();
-            for word in args.from(1).iter() {
+            for arg in args.from(1).iter() {
                 if beginning.len() >= NAME_BYTES_MAX {
                     break;
                 }
                 let room = NAME_BYTES_MAX - beginning.len();
-                beginning.push_str(&format!("'{}' ", cut(word, room)));
+                beginning.push_str(&format!("'{}' ", cut(arg, room)));
             }
             let name = cut(args.at(0), NAME_BYTES_MAX);
             Refusal::text(format!(
