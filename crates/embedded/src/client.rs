@@ -233,7 +233,7 @@ impl Client {
     /// Forgets the call before it, of which a future may have been lost.
     #[inline]
     pub(crate) fn begin(&mut self) {
-        if !self.link.requests.is_empty() {
+        if !self.link.requests.is_untouched() {
             self.end_call();
         }
     }

@@ -32,12 +32,12 @@ pub fn ping(ctx: &mut Ctx, args: Args) -> Outcome {
     let is_subscribed = ctx.session.resp == Resp::V2 && ctx.session.subscriptions.count_all() > 0;
     match args.get(1) {
         // COMPAT: a subscribed RESP2 client reads arrays only (tests/wire/connection/ping.wire).
-        word if is_subscribed => {
+        arg if is_subscribed => {
             ctx.reply.array(2);
             ctx.reply.bulk(b"pong");
-            ctx.reply.bulk(word.unwrap_or(b""));
+            ctx.reply.bulk(arg.unwrap_or(b""));
         }
-        Some(word) => ctx.reply.bulk(word),
+        Some(arg) => ctx.reply.bulk(arg),
         None => ctx.reply.status("PONG"),
     }
     DONE

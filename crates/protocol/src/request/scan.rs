@@ -66,7 +66,7 @@ impl Progress {
         self.stage != Stage::Start
     }
 
-    /// Goes on with the request at the front of `buffer`. Words are added to `spans`, relative to
+    /// Goes on with the request at the front of `buffer`. Args are added to `spans`, relative to
     /// the start of the request or, for an inline request with quotes, to that of the scratch.
     #[inline]
     pub(super) fn advance(

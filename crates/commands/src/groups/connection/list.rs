@@ -68,7 +68,7 @@ pub fn info(ctx: &mut Ctx, args: Args) -> Outcome {
 }
 
 pub fn list(ctx: &mut Ctx, args: Args) -> Outcome {
-    // COMPAT: one word is never a filter, not even ID, which alone among others may be empty
+    // COMPAT: a single arg is never a filter, not even ID, which alone among others may be empty
     // (tests/wire/connection/client_rest.wire).
     if args.len() == 3 {
         return Err(Refusal::Syntax);

@@ -260,8 +260,8 @@ fn a_reservation_that_is_given_up_strands_nobody() {
     ]);
 }
 
-/// A call that needs other shards when it is tried again (another transaction of the same client, say) gives back
-/// what it had reserved before.
+/// A call that needs other shards when it is tried again (another transaction of the same client,
+/// say) gives back what it had reserved before.
 #[test]
 fn a_wait_whose_shards_change_ends() {
     let met = check(SCHEDULES, |met| {

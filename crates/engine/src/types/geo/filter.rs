@@ -139,8 +139,7 @@ impl<'s> Filter<'s> {
         let latitude = radians(center.latitude).abs();
         let slack = 1.000_001;
         self.latitudes = Span::about(center.latitude, (angle * slack).to_degrees(), LATITUDE_MAX);
-        let near_in_latitude =
-            if angle <= NEAR { Nearness::NearInLatitude } else { Nearness::Far };
+        let near_in_latitude = if angle <= NEAR { Nearness::NearInLatitude } else { Nearness::Far };
         // Around a pole there is no longitude that is out of reach.
         let is_clear = latitude + angle < radians(89.0);
         if !is_clear {
