@@ -20,7 +20,7 @@ const TABLE_FUNCTIONS: &[(&str, &str)] = &[
 /// Offences of today, to be mended and taken off this list: a file, and a part of the message.
 const KNOWN: &[(&str, &str)] = &[];
 
-const PAGE_LINES_MAX: &[(&str, usize)] = &[("ARCHITECTURE.md", 300)];
+const PAGE_LINES_MAX: &[(&str, usize)] = &[("ARCHITECTURE.md", 320)];
 
 fn tree() -> Tree {
     Tree::read().unwrap()
