@@ -310,7 +310,7 @@ impl Client {
         if deadline != self.timer {
             self.remove_timer();
         }
-        // One that has due_alarms is set again: the wall clock may have been set back since.
+        // A timer that has fired is set again: the wall clock may have been set back since.
         if let Some(at) = deadline {
             self.core.timers.add(at, self.id(), &self.link.inbox);
             self.timer = deadline;

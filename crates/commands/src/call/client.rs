@@ -119,7 +119,7 @@ impl Client {
         }
     }
 
-    /// Runs the first of these commands that can run batch; see [`Worker::run_batch`].
+    /// Runs the first of these commands that can run as a batch; see [`Worker::run_batch`].
     pub fn run_batch<'a>(
         &mut self,
         worker: &mut Worker,
