@@ -425,7 +425,7 @@ impl Link {
         }
         while *done < requests.len() {
             if !client.may_run() {
-                return Some(client.session.is_closing);
+                return Some(client.session.is_closing && !client.is_waiting());
             }
             if *done + 1 < requests.len() {
                 let commands = requests.commands(*done);

@@ -93,6 +93,8 @@ impl ClientFlags {
     pub const PAUSED: u16 = 1 << 12;
     /// It has said by CLIENT CAPA that it follows redirections.
     pub const FOLLOWS_REDIRECTIONS: u16 = 1 << 13;
+    /// It has said READONLY: it would read from a replica, too.
+    pub const READONLY: u16 = 1 << 14;
 }
 
 impl ClientCard {
