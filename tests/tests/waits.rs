@@ -263,6 +263,30 @@ fn what_was_sent_before_the_end_is_carried_out() {
     }
 }
 
+/// A reply that met a closed socket ended the connection, and with it the commands behind it, which
+/// were read and waited for a shard.
+#[test]
+fn a_broken_socket_does_not_undo_what_was_sent() {
+    let server = server(&["--threads", "4", "--threads-min", "4"]);
+    let [b, c, d] = &mut [(); 3].map(|()| connect(&server));
+    for _ in 0..20 {
+        await_situation(1, || {
+            assert_eq!(call(c, "MSET k1 old k2 old"), "OK");
+            let mut a = connect(&server);
+            spin(b, "k1", 100);
+            await_busy(d, "k1");
+            send_and_begin(&mut a, &["PING", "SET k1 new", "SET k2 new"]);
+            // The reply to PING, which nobody reads, makes the system answer with a reset.
+            drop(a);
+            let was_waiting = is_unanswered(b);
+            read(b);
+            read(d);
+            await_that("both have run", || call(c, "MGET k1 k2") == "new new");
+            was_waiting
+        });
+    }
+}
+
 /// A client that closed its sending side got only as much as its socket took at once.
 #[test]
 fn all_replies_are_sent_after_the_other_side_has_closed() {

@@ -31,12 +31,22 @@ pub struct Connection<S: Service> {
     pub may_have_ended: bool,
     /// The other side will send no more.
     pub is_at_end: bool,
+    /// It takes no more, either: what it has sent is still carried out, and answered to nobody.
+    pub is_broken: bool,
     /// The deadline that the loop's timers hold for it.
     pub timer_ms: Option<i64>,
     pub letters: VecDeque<Letter>,
 }
 
 impl<S: Service> Connection<S> {
+    /// The socket has failed.
+    pub fn set_broken(&mut self) {
+        self.is_broken = true;
+        self.is_at_end = true;
+        self.is_readable = false;
+        self.output.advance(self.output.unsent_bytes());
+    }
+
     pub fn output_bytes(&self) -> usize {
         self.output.unsent_bytes()
     }

@@ -9,6 +9,9 @@ const RUNS_MAX: usize = 64;
 
 /// Writes what the socket takes. False if the connection is broken.
 pub fn flush<S: Service>(connection: &mut Connection<S>) -> bool {
+    if connection.is_broken {
+        return false;
+    }
     let Connection { output, stream, is_writable, .. } = connection;
     while *is_writable && output.unsent_bytes() > 0 {
         let written = match output.only_run() {

@@ -265,6 +265,7 @@ impl<S: Service> EventLoop<S> {
             is_writable: true,
             may_have_ended: false,
             is_at_end: false,
+            is_broken: false,
             timer_ms: None,
             letters: VecDeque::new(),
         });

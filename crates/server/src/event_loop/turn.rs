@@ -68,7 +68,7 @@ impl<S: Service> Thread<S> {
             verdict = Verdict::Close;
         }
         if verdict != Verdict::Close && !self.flush(connection) {
-            verdict = Verdict::Close;
+            connection.set_broken();
         }
         if verdict != Verdict::Close {
             let buffers = connection.buffers();
@@ -407,7 +407,11 @@ impl<S: Service> Thread<S> {
         match self.service.tick(&mut self.worker, client, buffers, output) {
             After::Continue => Verdict::Again,
             After::Wait if self.flush(connection) => Verdict::Keep,
-            After::Wait | After::Close => Verdict::Close,
+            After::Wait => {
+                connection.set_broken();
+                Verdict::Again
+            }
+            After::Close => Verdict::Close,
         }
     }
 }
@@ -427,6 +431,9 @@ fn read_failed<S: Service>(connection: &mut Connection<S>, kind: ErrorKind) -> V
             Verdict::Keep
         }
         ErrorKind::Interrupted => Verdict::Keep,
-        _ => Verdict::Close,
+        _ => {
+            connection.set_broken();
+            Verdict::Keep
+        }
     }
 }
