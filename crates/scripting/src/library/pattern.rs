@@ -1,4 +1,4 @@
-//! Lua's patterns: one attempt to match a pattern at one position of a text. Searching, replacing and
+//! Lua's patterns: one attempt to match at one position of a text. Searching, replacing and
 //! what captures become are the string library's.
 //!
 //! The matcher goes back through a stack of its own instead of calling itself, so that no pattern
