@@ -5,6 +5,7 @@ use crate::call::client::Hold;
 use crate::call::ctx::Ctx;
 use crate::call::invoke::{Origin, publish_effects, serve};
 use crate::call::mail::{Letter, Mailbox};
+use crate::call::session::Session;
 use crate::error::Refusal;
 use crate::node::Node;
 use crate::node::clients::{ClientCard, ClientFlags};
@@ -342,6 +343,8 @@ pub(crate) fn sweep(node: &Node, effects: &mut Effects, now: UnixMillis) {
         keys.effects.ready = deferred;
         publish_effects(&mut keys, node);
         due_alarms.iter().for_each(|target| set_alarms_again(&mut keys, target));
+        // To look at the keys again may have expired some.
+        publish_effects(&mut keys, node);
     }
 }
 
@@ -396,14 +399,14 @@ pub enum GiveUp {
 }
 
 /// Ends another client's wait: from here on nobody feeds it. False if it does not wait, or no
-/// longer.
-pub(crate) fn unblock(card: &ClientCard, with_error: bool) -> bool {
-    let waiter = card.waiter().upgrade().filter(|waiter| claim(waiter));
-    let is_ended = waiter.is_some();
-    if let Some(waiter) = waiter {
-        card.post(Letter::Unblock { waiter, with_error });
-    }
-    is_ended
+/// longer. `session` is answered when that client has counted its call.
+pub(crate) fn unblock(session: &mut Session, card: &ClientCard, with_error: bool) -> bool {
+    let Some(waiter) = card.waiter().upgrade().filter(|waiter| claim(waiter)) else {
+        return false;
+    };
+    let receipt = Some(session.ask_others());
+    card.post(Letter::Unblock { waiter, with_error, receipt });
+    true
 }
 
 /// The reply to a wait that ends without having been served.

@@ -13,6 +13,7 @@ use crate::call::tally::{Tally, Timing, note_call};
 use crate::error::Refusal;
 use crate::groups::generic;
 use crate::groups::once;
+use crate::groups::scripting;
 use crate::groups::scripting::code::{self, Code};
 use crate::groups::scripting::{BUSY_FUNCTION, BUSY_SCRIPT};
 use crate::groups::transactions;
@@ -400,6 +401,9 @@ pub(crate) fn plan_keys<'a>(
     }
     if let Some(shard) = code.and_then(Code::own_shard) {
         shards.insert(shard);
+    }
+    if scripting::changes_functions(command) {
+        shards.insert(scripting::REGISTRY_SHARD);
     }
     let _refused_by_the_handler = key_positions(command, args, &mut |key| {
         let key = args.at(key.index);

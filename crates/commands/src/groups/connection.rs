@@ -87,7 +87,9 @@ pub fn reset(ctx: &mut Ctx, _args: Args) -> Outcome {
     session.set_reply_mode(ReplyMode::On);
     session.gate.set(Gate::NEEDS_AUTH, needs_auth);
     session.is_silent = false;
-    for flag in [ClientFlags::MONITOR, ClientFlags::NO_EVICT, ClientFlags::NO_TOUCH] {
+    for flag in
+        [ClientFlags::MONITOR, ClientFlags::NO_EVICT, ClientFlags::NO_TOUCH, ClientFlags::READONLY]
+    {
         session.card.set_flag(flag, false);
     }
     let mut names = session.card.names();

@@ -24,7 +24,7 @@ impl Mailbox for Mail {
 }
 
 impl TestClient {
-    /// Opens a connection to the server's server.
+    /// Opens a connection to the test server.
     pub fn of(server: &TestServer) -> Self {
         let node = &server.worker.node;
         let id = node.clients.len() as u64 + 1;

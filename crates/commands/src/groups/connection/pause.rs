@@ -48,7 +48,7 @@ pub fn unblock(ctx: &mut Ctx, args: Args) -> Outcome {
     };
     let id = parse_i64(args.at(2)).ok_or(Refusal::NotInteger)?;
     let card = u64::try_from(id).ok().and_then(|id| ctx.node.clients.find(id));
-    let is_ended = card.is_some_and(|card| blocking::unblock(&card, with_error));
+    let is_ended = card.is_some_and(|card| blocking::unblock(ctx.session, &card, with_error));
     ctx.reply.int(i64::from(is_ended));
     DONE
 }

@@ -18,7 +18,7 @@ enum Target {
 }
 
 impl Target {
-    /// The arguments that confirm the beginning and the end of a subscription.
+    /// The names that confirm the beginning and the end of a subscription.
     fn subscribed(self) -> &'static str {
         match self {
             Target::Channel => "subscribe",

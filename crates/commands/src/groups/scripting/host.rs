@@ -352,7 +352,7 @@ impl Host for RunHost<'_, '_, '_> {
             }
             return Tick::Continue;
         };
-        // COMPAT: time slots still in a script until it is slow; test
+        // COMPAT: time stands still in a script until it is slow; test
         // tests/wire/scripting/script.wire, "a script that has written can't be killed".
         self.ctx.keys.fixed_micros = None;
         match run.is_to_end.load(Ordering::Acquire) {

@@ -13,7 +13,7 @@ use russet_catalog::{
 };
 use russet_scripting::keys::{Argument, CommandCall, Rest};
 
-/// ScriptArgs that a call whose end is open is tried with.
+/// Arguments that a call whose end is open is tried with.
 const OPEN_ARGS: usize = 6;
 
 /// Whether every key of a call is one of KEYS.

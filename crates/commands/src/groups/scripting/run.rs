@@ -18,7 +18,7 @@ use russet_protocol::Resp;
 use russet_scripting::{Fault, Heap, State, Value};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// ScriptArgs of a call that FUNCTION STATS shows.
+/// Arguments of a call that FUNCTION STATS shows.
 pub const ARGS_SHOWN_MAX: usize = 32;
 /// Room for the arguments of commands that an interpreter keeps between runs.
 const ARGS_KEPT_BYTES_MAX: usize = 4096;
@@ -168,7 +168,7 @@ fn error_text(state: &State, fault: Fault, is_function: bool) -> String {
     }
 }
 
-/// The arguments of an error value.
+/// The text of an error value.
 pub fn text_of(heap: &Heap, value: Value) -> String {
     let text = |bytes: &[u8]| escape(reply::up_to_nul(bytes)).into_owned();
     match value {

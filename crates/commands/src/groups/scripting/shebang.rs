@@ -81,7 +81,7 @@ pub fn parse(source: &[u8]) -> Result<(ScriptFlags, &[u8]), Refusal> {
     Ok((flags, &source[end..]))
 }
 
-/// The arguments of a line that begins with `#!`: what slots right behind that, and the others.
+/// The parts of a line that begins with `#!`: what follows it directly, and the others.
 pub fn engine_and_rest(parts: &[Vec<u8>]) -> (&[u8], &[Vec<u8>]) {
     match parts {
         [first, rest @ ..] => (first.get(2..).unwrap_or_default(), rest),

@@ -21,7 +21,7 @@ const CHUNK_NAME: &[u8] = b"@user_function";
 /// Loading a library takes no longer than this.
 const LOAD_TIME_MAX: Duration = Duration::from_millis(500);
 const ENGINE: &[u8] = b"lua";
-/// What slots before the name of a library.
+/// What comes before the name of a library.
 const NAME: &[u8] = b"name=";
 
 /// A library from its source, ready to be put among the others.
