@@ -110,8 +110,8 @@ impl Client {
         self.stream.local_addr()
     }
 
-    pub fn send(&mut self, words: &[Vec<u8>]) -> io::Result<()> {
-        self.send_raw(&encode(words))
+    pub fn send(&mut self, args: &[Vec<u8>]) -> io::Result<()> {
+        self.send_raw(&encode(args))
     }
 
     pub fn send_raw(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -124,9 +124,9 @@ impl Client {
     }
 
     /// Sends one command and reads one reply.
-    pub fn call<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Reply, ReadError> {
-        let words: Vec<Vec<u8>> = words.iter().map(|word| word.as_ref().to_vec()).collect();
-        self.send(&words)?;
+    pub fn call<W: AsRef<[u8]>>(&mut self, args: &[W]) -> Result<Reply, ReadError> {
+        let args: Vec<Vec<u8>> = args.iter().map(|arg| arg.as_ref().to_vec()).collect();
+        self.send(&args)?;
         self.read(REPLY_WAIT)
     }
 
@@ -193,11 +193,11 @@ impl Client {
 }
 
 /// A request as an array of bulk strings.
-pub fn encode(words: &[Vec<u8>]) -> Vec<u8> {
-    let mut out = format!("*{}\r\n", words.len()).into_bytes();
-    for word in words {
-        out.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-        out.extend_from_slice(word);
+pub fn encode(args: &[Vec<u8>]) -> Vec<u8> {
+    let mut out = format!("*{}\r\n", args.len()).into_bytes();
+    for arg in args {
+        out.extend_from_slice(format!("${}\r\n", arg.len()).as_bytes());
+        out.extend_from_slice(arg);
         out.extend_from_slice(b"\r\n");
     }
     out

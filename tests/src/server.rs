@@ -45,7 +45,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server on a free loopback port. `extra` are further `--name value` words.
+    /// Starts a server on a free loopback port. `extra` are further `--name value` arguments.
     ///
     /// Fails with a sentence if there is no such binary or it does not come up.
     pub fn start(kind: Kind, extra: &[&str]) -> Result<Server, String> {
@@ -197,11 +197,11 @@ fn free_port() -> Result<u16, String> {
     Ok(listener.local_addr().map_err(|e| format!("bind: {e}"))?.port())
 }
 
-/// Runs `russet` with these words to its end, for what it does instead of serving.
-pub fn run_russet(words: &[&str]) -> Result<Output, String> {
+/// Runs `russet` with these arguments to its end, for what it does instead of serving.
+pub fn run_russet(args: &[&str]) -> Result<Output, String> {
     let binary = russet_binary()?;
     Command::new(&binary)
-        .args(words)
+        .args(args)
         .stdin(Stdio::null())
         .output()
         .map_err(|error| format!("{}: {error}", binary.display()))

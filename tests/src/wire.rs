@@ -4,11 +4,11 @@ pub mod coverage;
 pub mod expect;
 pub mod file;
 pub mod known;
+pub mod quoting;
 pub mod record;
 pub mod run;
 pub mod shapes;
 mod spelling;
-pub mod words;
 
 pub use file::{Case, WireFile};
 pub use run::{Endpoint, Failure, Report, run_file, run_file_observed};

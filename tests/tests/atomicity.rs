@@ -1,7 +1,7 @@
 //! Many clients on few keys, over sockets, against the real binary with four event loops: each
 //! command and each EXEC runs as if alone, and nothing is lost or doubled.
 //!
-//! Every check is about what is seen, never about how fast. The background load of [`crowd`] makes
+//! Every check is about what is seen, never about how fast. The load of [`background_load`] makes
 //! the server open all of its loops.
 
 use std::collections::HashMap;
@@ -59,11 +59,11 @@ fn transact(client: &mut Client, lines: &[&str]) -> Option<Vec<Reply>> {
 }
 
 /// Enough pipelined load on keys of its own that the server spreads its connections over all loops.
-fn crowd(address: SocketAddr, done: &AtomicBool) {
+fn background_load(address: SocketAddr, done: &AtomicBool) {
     let mut clients: Vec<Client> = (0..8).map(|_| Client::connect(address).unwrap()).collect();
     let mut bytes = Vec::new();
     for n in 0..200 {
-        let key = format!("crowd:{n}").into_bytes();
+        let key = format!("load:{n}").into_bytes();
         bytes.extend(encode(&[b"APPEND".to_vec(), key.clone(), b"x".to_vec()]));
         bytes.extend(encode(&[b"GETRANGE".to_vec(), key, b"0".to_vec(), b"3".to_vec()]));
     }
@@ -80,12 +80,12 @@ fn crowd(address: SocketAddr, done: &AtomicBool) {
 /// One step of a worker: its connection, and which of its kind it is.
 type Worker<'a> = dyn Fn(&mut Client, usize) + Sync + 'a;
 
-/// Runs each of these on threads of their own, with the crowd beside them, until the storm is over.
+/// Runs each of these on threads of their own, under background load, until the storm is over.
 /// A worker gets a fresh connection and is called again and again.
 fn storm(server: &Server, workers: &[(usize, &Worker<'_>)]) {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| crowd(server.address(), &done));
+        scope.spawn(|| background_load(server.address(), &done));
         for &(count, work) in workers {
             for index in 0..count {
                 let mut client = connect(server);
@@ -372,7 +372,7 @@ fn every_element_is_delivered_once_and_in_order() {
     let done = AtomicBool::new(false);
     let left = AtomicUsize::new(PRODUCERS * EACH);
     let delivered: Vec<Vec<(usize, usize)>> = std::thread::scope(|scope| {
-        scope.spawn(|| crowd(server.address(), &done));
+        scope.spawn(|| background_load(server.address(), &done));
         let consumers: Vec<_> = (0..6)
             .map(|consumer| {
                 let (server, left) = (&server, &left);

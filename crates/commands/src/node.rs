@@ -27,7 +27,7 @@ use russet_engine::record::{RecordListener, Records};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
-/// What only the process around the commands can tell or do.
+/// What only the process around the commands can know or do.
 pub trait Host: Send + Sync {
     /// Bytes that the allocator has given out, and those resident in memory.
     fn allocator(&self) -> AllocatorReport;
@@ -67,7 +67,7 @@ pub trait Host: Send + Sync {
     fn log_script(&self, _level: u8, _line: &str) {}
 }
 
-/// What INFO tells about the process. Texts are empty where the system does not say.
+/// What INFO reports about the process. Texts are empty where the system does not say.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessReport {
     pub id: u32,
@@ -222,7 +222,7 @@ impl Node {
         }
     }
 
-    /// A directive has a new value: those who keep it or act on it are told.
+    /// A directive has a new value: those who keep it or act on it are notified.
     pub fn directive_changed(&self, directive: Directive) -> Result<(), String> {
         self.refresh(directive);
         self.host.directive_changed(directive)

@@ -10,7 +10,7 @@ use russet_catalog::spec::Flags;
 use russet_protocol::Value;
 use std::collections::BTreeSet;
 
-const GUESTS: usize = 3;
+const CLIENTS: usize = 3;
 /// Databases that the made-up commands may have filled: SELECT and MOVE reach all.
 const DATABASES: usize = 16;
 /// Calls between two looks at the data.
@@ -34,10 +34,10 @@ pub fn check(bytes: &[u8]) {
         .filter(|command| command.spec().flags.has_any(Flags::WRITE.or(Flags::READONLY)))
         .collect();
     let mut source = Source::new(bytes);
-    let mut stage = FuzzServer::new(GUESTS);
+    let mut stage = FuzzServer::new(CLIENTS);
     let (mut calls_made, mut next_look) = (0, CALLS_PER_LOOK);
     while !source.is_empty() && calls_made < CALLS_MAX {
-        let who = source.below(GUESTS);
+        let who = source.below(CLIENTS);
         match source.below(32) {
             0 => stage.clock.advance_ms(1 + source.below(5000) as u64),
             1 => stage.time_out(who),

@@ -64,8 +64,8 @@ pub struct FuzzServer {
 }
 
 impl FuzzServer {
-    /// `guests` clients, and one more of the stage's own that asks about the outcome.
-    pub fn new(guests: usize) -> FuzzServer {
+    /// `clients_len` clients, and one more of the stage's own that asks about the outcome.
+    pub fn new(clients_len: usize) -> FuzzServer {
         let clock = Arc::new(ManualClock::at(UnixMillis(1_700_000_000_000)));
         // The smallest limit, so that no string of half a gigabyte is made.
         let words = ["--proto-max-bulk-len", "1mb"].map(OsString::from);
@@ -77,7 +77,7 @@ impl FuzzServer {
         let node = Arc::new(Node::new(config, keyspace, clock.clone(), Box::new(NoHost)));
         let worker = Worker::new(node);
         let mut stage = FuzzServer { clock, worker, clients: Vec::new() };
-        for _ in 0..=guests {
+        for _ in 0..=clients_len {
             let newcomer = stage.newcomer();
             stage.clients.push(newcomer);
         }

@@ -33,14 +33,14 @@ impl Rules {
     }
 
     /// Whether both servers answered the same to this call.
-    pub fn is_same(&self, words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
-        match upper(words, 0).as_str() {
-            _ if is_same(words, russet, peer) => true,
+    pub fn is_same(&self, args: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
+        match upper(args, 0).as_str() {
+            _ if is_same(args, russet, peer) => true,
             "TTL" | "EXPIRETIME" => is_near(russet, peer, self.apart_seconds()),
             "PTTL" | "PEXPIRETIME" => is_near(russet, peer, self.apart_ms()),
             "HTTL" | "HEXPIRETIME" => are_near(russet, peer, self.apart_seconds()),
             "HPTTL" | "HPEXPIRETIME" => are_near(russet, peer, self.apart_ms()),
-            "OBJECT" if upper(words, 1) == "IDLETIME" => {
+            "OBJECT" if upper(args, 1) == "IDLETIME" => {
                 let pair = (russet, peer);
                 matches!(pair, (Reply::Int(a), Reply::Int(b)) if
                     a.abs_diff(*b) <= self.apart_seconds() as u64)
@@ -58,7 +58,7 @@ impl Rules {
                     && queued
                         .iter()
                         .zip(ours.iter().zip(theirs))
-                        .all(|(words, (a, b))| self.is_same(words, a, b))
+                        .all(|(args, (a, b))| self.is_same(args, a, b))
             }
             _ => russet == peer,
         }
@@ -66,26 +66,26 @@ impl Rules {
 }
 
 /// Whether both answers are the same, whenever they were given.
-fn is_same(words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
+fn is_same(args: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
     if russet == peer {
         return true;
     }
     if let (Reply::Error(ours), Reply::Error(theirs)) = (russet, peer) {
-        let quotes_nul = words.iter().any(|word| word.contains(&0));
+        let quotes_nul = args.iter().any(|arg| arg.contains(&0));
         return is_same_text(ours, theirs)
             || ours == &as_redis(theirs)
             // A script sees the text up to the NUL.
             || (quotes_nul && theirs.starts_with(ours));
     }
-    let name = upper(words, 0);
+    let name = upper(args, 0);
     match name.as_str() {
         // Each server has its own hash order.
         "KEYS" | "HKEYS" | "HVALS" => sorted(russet) == sorted(peer),
-        "SCAN" => is_same_page(words, russet, peer),
+        "SCAN" => is_same_page(args, russet, peer),
         "HGETALL" => pairs(russet).is_some() && pairs(russet) == pairs(peer),
-        "HSCAN" => is_same_page(&words[1..], russet, peer),
+        "HSCAN" => is_same_page(&args[1..], russet, peer),
         "HRANDFIELD" => is_same_choice(russet, peer),
-        "SSCAN" | "ZSCAN" => is_same_page(&words[1..], russet, peer),
+        "SSCAN" | "ZSCAN" => is_same_page(&args[1..], russet, peer),
         "SMEMBERS" | "SINTER" | "SUNION" | "SDIFF" | "SPOP" => sorted(russet) == sorted(peer),
         "SRANDMEMBER" => is_same_sample(russet, peer),
         "ZRANDMEMBER" => match (russet, peer) {
@@ -93,18 +93,18 @@ fn is_same(words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
             _ => is_same_sample(russet, peer),
         },
         "RANDOMKEY" => is_nothing(russet) == is_nothing(peer),
-        "OBJECT" => is_same_object(&upper(words, 1), russet, peer),
+        "OBJECT" => is_same_object(&upper(args, 1), russet, peer),
         // Sizes of our own structures; present or absent is the same.
         "MEMORY" => matches!((russet, peer), (Reply::Int(_), Reply::Int(_))),
         "XPENDING" => is_same_pending(russet, peer),
         "XINFO" => is_same_but_moments(russet, peer),
-        "COMMAND" => has_odd_count(words) && russet.is_error(),
-        "SORT" | "SORT_RO" => is_same_sort(words, russet, peer),
-        "CONFIG" if upper(words, 1) == "GET" => {
+        "COMMAND" => has_odd_count(args) && russet.is_error(),
+        "SORT" | "SORT_RO" => is_same_sort(args, russet, peer),
+        "CONFIG" if upper(args, 1) == "GET" => {
             pairs(russet).is_some() && pairs(russet) == pairs(peer)
         }
-        "CLIENT" => is_same_client(&upper(words, 1), russet, peer),
-        "PUBSUB" if upper(words, 1).ends_with("CHANNELS") => sorted(russet) == sorted(peer),
+        "CLIENT" => is_same_client(&upper(args, 1), russet, peer),
+        "PUBSUB" if upper(args, 1).ends_with("CHANNELS") => sorted(russet) == sorted(peer),
         _ => false,
     }
 }
@@ -156,8 +156,8 @@ pub fn is_same_but_moments(russet: &Reply, peer: &Reply) -> bool {
     }
 }
 
-fn upper(words: &[Vec<u8>], at: usize) -> String {
-    words.get(at).map_or_else(String::new, |word| String::from_utf8_lossy(word).to_uppercase())
+fn upper(args: &[Vec<u8>], at: usize) -> String {
+    args.get(at).map_or_else(String::new, |arg| String::from_utf8_lossy(arg).to_uppercase())
 }
 
 fn is_near(a: &Reply, b: &Reply, apart: i64) -> bool {
@@ -222,24 +222,24 @@ fn sorted(reply: &Reply) -> Option<Vec<Vec<u8>>> {
 
 /// DIFFERS: COMMAND GETKEYS refuses a number of keys that the command itself would refuse; peers
 /// read the digits at its start.
-fn has_odd_count(words: &[Vec<u8>]) -> bool {
+fn has_odd_count(args: &[Vec<u8>]) -> bool {
     let is_counted = ["LMPOP", "BLMPOP", "MSETEX", "SINTERCARD", "ZMPOP", "BZMPOP", "ZINTERCARD"];
-    let is_counted = is_counted.contains(&upper(words, 2).as_str())
-        || ["ZUNION", "ZINTER", "ZDIFF"].iter().any(|name| upper(words, 2).starts_with(name));
+    let is_counted = is_counted.contains(&upper(args, 2).as_str())
+        || ["ZUNION", "ZINTER", "ZDIFF"].iter().any(|name| upper(args, 2).starts_with(name));
     is_counted
-        && words[3..].iter().take(2).any(|word| {
-            let text = String::from_utf8_lossy(word);
+        && args[3..].iter().take(2).any(|arg| {
+            let text = String::from_utf8_lossy(arg);
             text.parse::<i64>().map_or(true, |number| number.to_string() != text)
         })
 }
 
 /// Cursors are each server's own affair; where both pages are the whole keyspace they must agree.
-fn is_same_page(words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
+fn is_same_page(args: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
     let (Reply::Array(ours), Reply::Array(theirs)) = (russet, peer) else { return false };
     let ([our_cursor, our_keys], [their_cursor, their_keys]) = (&ours[..], &theirs[..]) else {
         return false;
     };
-    let is_whole = words.get(1).is_some_and(|cursor| cursor == b"0")
+    let is_whole = args.get(1).is_some_and(|cursor| cursor == b"0")
         && our_cursor == their_cursor
         && our_cursor.text() == Some(b"0");
     !is_whole || sorted(our_keys) == sorted(their_keys)
@@ -247,12 +247,12 @@ fn is_same_page(words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
 
 /// A sort that is left out shows a set in each server's own order, and with LIMIT that decides what
 /// is shown. DIFFERS: peers compare texts up to a NUL, so that more of them are equal.
-fn is_same_sort(words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
-    let at = |name: &str| (2..words.len()).find(|at| upper(words, *at) == name);
+fn is_same_sort(args: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
+    let at = |name: &str| (2..args.len()).find(|at| upper(args, *at) == name);
     let (Reply::Array(ours), Reply::Array(theirs)) = (russet, peer) else { return false };
-    let is_left_out = at("BY").and_then(|at| words.get(at + 1)).is_some_and(|p| !p.contains(&b'*'));
+    let is_left_out = at("BY").and_then(|at| args.get(at + 1)).is_some_and(|p| !p.contains(&b'*'));
     let has_nul = ours.iter().any(|item| item.text().is_some_and(|text| text.contains(&0)));
-    let may_differ = (is_left_out && !is_ordered(&words[1])) || (at("ALPHA").is_some() && has_nul);
+    let may_differ = (is_left_out && !is_ordered(&args[1])) || (at("ALPHA").is_some() && has_nul);
     let is_part = at("LIMIT").is_some() && ours.len() == theirs.len();
     may_differ && (is_part || sorted(russet) == sorted(peer))
 }
@@ -316,8 +316,8 @@ pub fn is_same_encoding(russet: &Reply, peer: &Reply) -> bool {
 mod tests {
     use super::*;
 
-    fn words(text: &str) -> Vec<Vec<u8>> {
-        text.split(' ').map(|word| word.as_bytes().to_vec()).collect()
+    fn args(text: &str) -> Vec<Vec<u8>> {
+        text.split(' ').map(|arg| arg.as_bytes().to_vec()).collect()
     }
 
     fn bulks(texts: &[&str]) -> Reply {
@@ -327,21 +327,21 @@ mod tests {
     #[test]
     fn order_matters_except_where_there_is_none() {
         let (a, b) = (bulks(&["x", "y"]), bulks(&["y", "x"]));
-        assert!(Rules::from_now().is_same(&words("KEYS *"), &a, &b));
-        assert!(!Rules::from_now().is_same(&words("LRANGE k 0 -1"), &a, &b));
-        assert!(!Rules::from_now().is_same(&words("KEYS *"), &a, &bulks(&["x"])));
+        assert!(Rules::from_now().is_same(&args("KEYS *"), &a, &b));
+        assert!(!Rules::from_now().is_same(&args("LRANGE k 0 -1"), &a, &b));
+        assert!(!Rules::from_now().is_same(&args("KEYS *"), &a, &bulks(&["x"])));
     }
 
     #[test]
     fn a_time_to_live_may_be_near_but_not_missing() {
-        assert!(Rules::from_now().is_same(&words("TTL k"), &Reply::Int(100), &Reply::Int(99)));
-        assert!(!Rules::from_now().is_same(&words("TTL k"), &Reply::Int(100), &Reply::Int(-1)));
-        assert!(!Rules::from_now().is_same(&words("TTL k"), &Reply::Int(100), &Reply::Int(50)));
+        assert!(Rules::from_now().is_same(&args("TTL k"), &Reply::Int(100), &Reply::Int(99)));
+        assert!(!Rules::from_now().is_same(&args("TTL k"), &Reply::Int(100), &Reply::Int(-1)));
+        assert!(!Rules::from_now().is_same(&args("TTL k"), &Reply::Int(100), &Reply::Int(50)));
     }
 
     #[test]
     fn the_parts_of_exec_go_by_the_queued_calls() {
-        let queued = [words("KEYS *"), words("LRANGE k 0 -1")];
+        let queued = [args("KEYS *"), args("LRANGE k 0 -1")];
         let (a, b) = (bulks(&["x", "y"]), bulks(&["y", "x"]));
         let both =
             |first: &Reply, second: &Reply| Reply::Array(vec![first.clone(), second.clone()]);

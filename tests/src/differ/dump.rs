@@ -64,9 +64,9 @@ fn field_deadlines(client: &mut Client, key: &[u8], pairs: &Reply) -> Result<Rep
     let Reply::Array(items) = pairs else { return Ok(Reply::Null) };
     let fields: Vec<&[u8]> = items.chunks(2).filter_map(|pair| pair[0].text()).collect();
     let count = fields.len().to_string();
-    let mut words: Vec<&[u8]> = vec![b"HPTTL", key, b"FIELDS", count.as_bytes()];
-    words.extend(fields);
-    call(client, &words)
+    let mut args: Vec<&[u8]> = vec![b"HPTTL", key, b"FIELDS", count.as_bytes()];
+    args.extend(fields);
+    call(client, &args)
 }
 
 /// The pairs of a hash, sorted: a hash table has its own order.
@@ -77,13 +77,13 @@ fn in_order(reply: Reply) -> Reply {
     Reply::Array(pairs.concat())
 }
 
-pub fn call(client: &mut Client, words: &[&[u8]]) -> Result<Reply, String> {
-    client.call(words).map_err(|error| format!("{}: {error}", words[0].escape_ascii()))
+pub fn call(client: &mut Client, args: &[&[u8]]) -> Result<Reply, String> {
+    client.call(args).map_err(|error| format!("{}: {error}", args[0].escape_ascii()))
 }
 
 fn pipelined(client: &mut Client, requests: [&[&[u8]]; 3]) -> Result<[Reply; 3], String> {
-    let owned = |words: &[&[u8]]| -> Vec<Vec<u8>> { words.iter().map(|w| w.to_vec()).collect() };
-    let bytes: Vec<u8> = requests.iter().flat_map(|words| encode(&owned(words))).collect();
+    let owned = |args: &[&[u8]]| -> Vec<Vec<u8>> { args.iter().map(|w| w.to_vec()).collect() };
+    let bytes: Vec<u8> = requests.iter().flat_map(|args| encode(&owned(args))).collect();
     client.send_raw(&bytes).map_err(|error| error.to_string())?;
     let mut read = || client.read(REPLY_WAIT).map_err(|error| error.to_string());
     Ok([read()?, read()?, read()?])

@@ -31,7 +31,7 @@ const LEFT_OUT: &[&str] = &[
     "watch",
     "unwatch",
     "object|help",
-    // It takes seconds, and the other has a reply too many for a word that it does not know.
+    // It takes seconds, and the other has a reply too many for an argument that it does not know.
     "pfselftest",
     "pfdebug",
     "pubsub|help",
@@ -41,7 +41,7 @@ const LEFT_OUT: &[&str] = &[
     "xinfo|consumers",
 ];
 
-/// A command that both sides have, and those of its option words that the peer has too.
+/// A command that both sides have, and those of its option tokens that the peer has too.
 struct Verb {
     command: Command,
     tokens: HashSet<String>,
@@ -138,43 +138,43 @@ fn collect_tokens(docs: &Reply, tokens: &mut HashSet<String>) {
 impl Verb {
     fn call(&self, random: &mut Random) -> Vec<Vec<u8>> {
         loop {
-            let mut words = self.draw(random);
-            ordered::fix(random, &mut words);
-            let is_odd = leaves_expired(&words)
-                || draws_without_end(&words)
-                || stores_twice(&words)
-                || silences_peer(&words);
+            let mut call = self.draw(random);
+            ordered::fix(random, &mut call);
+            let is_odd = leaves_expired(&call)
+                || draws_without_end(&call)
+                || stores_twice(&call)
+                || silences_peer(&call);
             if !is_odd {
-                return words;
+                return call;
             }
         }
     }
 
     fn draw(&self, random: &mut Random) -> Vec<Vec<u8>> {
         let spec = self.command.spec();
-        let mut words: Vec<Vec<u8>> =
+        let mut call: Vec<Vec<u8>> =
             spec.full_name.split('|').map(|name| cased(random, name)).collect();
-        self.arguments(random, spec.args, &mut words);
-        // Now and then a word too many or too few.
+        self.arguments(random, spec.args, &mut call);
+        // Now and then an argument too many or too few.
         match random.index(60) {
-            0 if words.len() > 1 => drop(words.pop()),
-            1 => words.push(values::text(random)),
+            0 if call.len() > 1 => drop(call.pop()),
+            1 => call.push(values::text(random)),
             _ => {}
         }
-        words
+        call
     }
 
     /// The arguments in order, except that options may change places and come twice.
-    fn arguments(&self, random: &mut Random, args: &[Arg], words: &mut Vec<Vec<u8>>) {
+    fn arguments(&self, random: &mut Random, args: &[Arg], call: &mut Vec<Vec<u8>>) {
         let split = args.iter().rposition(|arg| !arg.optional).map_or(0, |at| at + 1);
         let (fixed, options) = args.split_at(split);
         let mut at = 0;
         while at < fixed.len() {
             if matches!(fixed[at].name, "numkeys" | "numfields") && at + 1 < fixed.len() {
-                self.counted(random, &fixed[at + 1], words);
+                self.counted(random, &fixed[at + 1], call);
                 at += 2;
             } else {
-                self.argument(random, &fixed[at], words);
+                self.argument(random, &fixed[at], call);
                 at += 1;
             }
         }
@@ -186,22 +186,22 @@ impl Verb {
             options.push(again);
         }
         for option in options {
-            self.argument(random, option, words);
+            self.argument(random, option, call);
         }
     }
 
     /// A number of keys, mostly the right one, and the keys.
-    fn counted(&self, random: &mut Random, keys: &Arg, words: &mut Vec<Vec<u8>>) {
+    fn counted(&self, random: &mut Random, keys: &Arg, call: &mut Vec<Vec<u8>>) {
         let count = 1 + random.index(3);
-        words.push(if random.chance(0.93) {
+        call.push(if random.chance(0.93) {
             count.to_string().into_bytes()
         } else {
             values::integer(random)
         });
-        (0..count).for_each(|_| self.once(random, keys, words));
+        (0..count).for_each(|_| self.once(random, keys, call));
     }
 
-    fn argument(&self, random: &mut Random, arg: &Arg, words: &mut Vec<Vec<u8>>) {
+    fn argument(&self, random: &mut Random, arg: &Arg, call: &mut Vec<Vec<u8>>) {
         if arg.optional && random.chance(0.55) {
             return;
         }
@@ -211,14 +211,14 @@ impl Verb {
                 if !self.is_known(token) {
                     return;
                 }
-                words.push(cased(random, token));
+                call.push(cased(random, token));
             }
-            self.once(random, arg, words);
+            self.once(random, arg, call);
         }
     }
 
     /// An argument without its token.
-    fn once(&self, random: &mut Random, arg: &Arg, words: &mut Vec<Vec<u8>>) {
+    fn once(&self, random: &mut Random, arg: &Arg, call: &mut Vec<Vec<u8>>) {
         match arg.kind {
             ArgKind::PureToken => {}
             ArgKind::OneOf => {
@@ -228,23 +228,23 @@ impl Verb {
                 for _ in 0..times {
                     let chosen = random.index(known.len());
                     if let Some(part) = known.get(chosen) {
-                        self.argument(random, part, words);
+                        self.argument(random, part, call);
                     }
                 }
             }
-            ArgKind::Block if arg.name == "streams" => streams(random, words),
-            ArgKind::Block => self.arguments(random, arg.parts, words),
+            ArgKind::Block if arg.name == "streams" => streams(random, call),
+            ArgKind::Block => self.arguments(random, arg.parts, call),
             // What other commands do to a HyperLogLog corrupts it. DIFFERS: Valkey, when it comes
             // upon that, has already added the elements before.
             ArgKind::Key(_) if self.command.spec().group == Group::HyperLogLog => {
-                words.push(values::counter_key(random));
+                call.push(values::counter_key(random));
             }
             // Where members have different scores, the order is not one of text, and what a peer
             // finds depends on how it stores the set.
             ArgKind::Key(_) if self.reads_by_text() => {
-                words.push(ordered::lex_key(random));
+                call.push(ordered::lex_key(random));
             }
-            _ => words.push(values::word(random, arg)),
+            _ => call.push(values::value(random, arg)),
         }
     }
 
@@ -264,49 +264,49 @@ impl Verb {
 }
 
 /// The keys and IDs of XREAD and XREADGROUP, nearly always as many of the one as of the other.
-fn streams(random: &mut Random, words: &mut Vec<Vec<u8>>) {
+fn streams(random: &mut Random, call: &mut Vec<Vec<u8>>) {
     let count = 1 + random.index(3);
-    (0..count).for_each(|_| words.push(values::key(random)));
+    (0..count).for_each(|_| call.push(values::key(random)));
     let ids = if random.chance(0.95) { count } else { random.index(4) };
-    (0..ids).for_each(|_| words.push(values::stream_id(random)));
+    (0..ids).for_each(|_| call.push(values::stream_id(random)));
 }
 
-/// GEORADIUS with its STORE words twice. DIFFERS: of the same one peers take the last, Russet
+/// GEORADIUS with its STORE option twice. DIFFERS: of the same one peers take the last, Russet
 /// refuses; of both, COMMAND GETKEYS names both keys, peers the last.
-fn stores_twice(words: &[Vec<u8>]) -> bool {
+fn stores_twice(call: &[Vec<u8>]) -> bool {
     let count =
-        |name: &str| words.iter().filter(|word| word.eq_ignore_ascii_case(name.as_bytes())).count();
-    words.first().is_some_and(|name| name.to_ascii_uppercase().starts_with(b"GEORADIUS"))
+        |name: &str| call.iter().filter(|arg| arg.eq_ignore_ascii_case(name.as_bytes())).count();
+    call.first().is_some_and(|name| name.to_ascii_uppercase().starts_with(b"GEORADIUS"))
         && count("STORE") + count("STOREDIST") > 1
 }
 
 /// MSETEX with a deadline in the past. DIFFERS: Valkey writes such keys, so that they count and
 /// touch WATCH until it comes across them; Russet does not write them, as no SET does.
-fn leaves_expired(words: &[Vec<u8>]) -> bool {
-    let is = |word: &Vec<u8>, name: &str| word.eq_ignore_ascii_case(name.as_bytes());
-    words.first().is_some_and(|name| is(name, "MSETEX"))
-        && words
+fn leaves_expired(call: &[Vec<u8>]) -> bool {
+    let is = |arg: &Vec<u8>, name: &str| arg.eq_ignore_ascii_case(name.as_bytes());
+    call.first().is_some_and(|name| is(name, "MSETEX"))
+        && call
             .windows(2)
             .any(|pair| (is(&pair[0], "EXAT") || is(&pair[0], "PXAT")) && pair[1].len() == 1)
 }
 
 /// ZRANDMEMBER and the like with a hugely negative count: peers answer until memory is full.
 /// DIFFERS: Russet refuses.
-fn draws_without_end(words: &[Vec<u8>]) -> bool {
+fn draws_without_end(call: &[Vec<u8>]) -> bool {
     const DRAWS_MIN: i64 = -100_000;
-    let number = |word: &Vec<u8>| String::from_utf8_lossy(word).parse::<i64>();
+    let number = |arg: &Vec<u8>| String::from_utf8_lossy(arg).parse::<i64>();
     let draws = |name: &Vec<u8>| {
         let name = name.to_ascii_uppercase();
         name.ends_with(b"RANDMEMBER") || name == b"HRANDFIELD"
     };
-    words.first().is_some_and(draws)
-        && words.get(2).is_some_and(|word| number(word).is_ok_and(|count| count < DRAWS_MIN))
+    call.first().is_some_and(draws)
+        && call.get(2).is_some_and(|arg| number(arg).is_ok_and(|count| count < DRAWS_MIN))
 }
 
 /// GEORADIUS with STORE, ANY and what can't go with it: Valkey 9.1.2 stops answering.
-fn silences_peer(words: &[Vec<u8>]) -> bool {
-    let has = |name: &str| words.iter().any(|word| word.eq_ignore_ascii_case(name.as_bytes()));
-    words.first().is_some_and(|name| name.to_ascii_uppercase().starts_with(b"GEORADIUS"))
+fn silences_peer(call: &[Vec<u8>]) -> bool {
+    let has = |name: &str| call.iter().any(|arg| arg.eq_ignore_ascii_case(name.as_bytes()));
+    call.first().is_some_and(|name| name.to_ascii_uppercase().starts_with(b"GEORADIUS"))
         && has("ANY")
         && (has("STORE") || has("STOREDIST"))
 }

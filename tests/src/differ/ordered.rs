@@ -33,17 +33,17 @@ pub fn making(random: &mut Random) -> Vec<Vec<u8>> {
             vec![b"XADD".to_vec(), pick(random, LOG_KEYS), id.into(), b"f".to_vec(), text(random)]
         }
         1 => {
-            let mut words = vec![b"RPUSH".to_vec(), LIST_KEY.to_vec()];
-            words.extend((0..count).map(|_| text(random)));
-            words
+            let mut args = vec![b"RPUSH".to_vec(), LIST_KEY.to_vec()];
+            args.extend((0..count).map(|_| text(random)));
+            args
         }
         _ => {
-            let mut words = vec![b"ZADD".to_vec(), pick(random, LEX_KEYS)];
+            let mut args = vec![b"ZADD".to_vec(), pick(random, LEX_KEYS)];
             for _ in 0..count {
-                words.push(b"0".to_vec());
-                words.push(values::text(random));
+                args.push(b"0".to_vec());
+                args.push(values::text(random));
             }
-            words
+            args
         }
     }
 }
@@ -59,64 +59,60 @@ fn text(random: &mut Random) -> Vec<u8> {
 }
 
 /// Makes the outcome of a drawn call the same on both sides.
-pub fn fix(random: &mut Random, words: &mut Vec<Vec<u8>>) {
-    match words[0].to_ascii_uppercase().as_slice() {
-        b"SPOP" => take_all(words),
-        b"SORT" | b"SORT_RO" if words.len() > 1 => sort(random, words),
-        b"XREAD" => read_last(random, words),
-        b"ZRANGE" | b"ZRANGESTORE" if find(words, "BYLEX").is_some() => {
-            let keys = if words[0].len() == b"ZRANGE".len() { 1 } else { 2 };
-            for word in words.iter_mut().skip(1).take(keys) {
-                *word = pick(random, LEX_KEYS);
+pub fn fix(random: &mut Random, args: &mut Vec<Vec<u8>>) {
+    match args[0].to_ascii_uppercase().as_slice() {
+        b"SPOP" => take_all(args),
+        b"SORT" | b"SORT_RO" if args.len() > 1 => sort(random, args),
+        b"XREAD" => read_last(random, args),
+        b"ZRANGE" | b"ZRANGESTORE" if find(args, "BYLEX").is_some() => {
+            let keys = if args[0].len() == b"ZRANGE".len() { 1 } else { 2 };
+            for arg in args.iter_mut().skip(1).take(keys) {
+                *arg = pick(random, LEX_KEYS);
             }
         }
         _ => {}
     }
 }
 
-fn find(words: &[Vec<u8>], name: &str) -> Option<usize> {
-    words
-        .iter()
-        .skip(2)
-        .position(|word| word.eq_ignore_ascii_case(name.as_bytes()))
-        .map(|at| at + 2)
+fn find(args: &[Vec<u8>], name: &str) -> Option<usize> {
+    args.iter().skip(2).position(|arg| arg.eq_ignore_ascii_case(name.as_bytes())).map(|at| at + 2)
 }
 
 /// SPOP that leaves members behind leaves others on each side.
-fn take_all(words: &mut Vec<Vec<u8>>) {
-    let count = words.get(2).map(|word| String::from_utf8_lossy(word).parse::<i64>());
+fn take_all(args: &mut Vec<Vec<u8>>) {
+    let count = args.get(2).map(|arg| String::from_utf8_lossy(arg).parse::<i64>());
     match count {
-        None if words.len() == 2 => words.push(ALL_MEMBERS.to_vec()),
-        Some(Ok(count)) if count > 0 => words[2] = ALL_MEMBERS.to_vec(),
+        None if args.len() == 2 => args.push(ALL_MEMBERS.to_vec()),
+        Some(Ok(count)) if count > 0 => args[2] = ALL_MEMBERS.to_vec(),
         _ => {}
     }
 }
 
 /// Elements that are equal by a text from elsewhere come in any order, so that only these texts are
 /// asked for; a sort that is left out keeps the order of those keys that have one.
-fn sort(random: &mut Random, words: &mut Vec<Vec<u8>>) {
-    let by = find(words, "BY").and_then(|at| words.get(at + 1)).cloned();
-    let is_alpha = find(words, "ALPHA").is_some();
+fn sort(random: &mut Random, args: &mut Vec<Vec<u8>>) {
+    let by = find(args, "BY").and_then(|at| args.get(at + 1)).cloned();
+    let is_alpha = find(args, "ALPHA").is_some();
     match by {
         Some(pattern) if pattern.contains(&b'*') && is_alpha => {
-            let mut only = vec![words[0].clone(), words[1].clone(), b"BY".to_vec()];
+            let mut only = vec![args[0].clone(), args[1].clone(), b"BY".to_vec()];
             only.extend([pattern.clone(), b"GET".to_vec(), pattern, b"ALPHA".to_vec()]);
-            if let Some(at) = find(words, "LIMIT") {
-                only.extend(words.iter().skip(at).take(3).cloned());
+            if let Some(at) = find(args, "LIMIT") {
+                only.extend(args.iter().skip(at).take(3).cloned());
             }
-            if find(words, "DESC").is_some() {
+            if find(args, "DESC").is_some() {
                 only.push(b"DESC".to_vec());
             }
-            *words = only;
+            *args = only;
         }
         Some(pattern) if !pattern.contains(&b'*') && random.chance(0.7) => {
-            words[1] = if random.chance(0.5) { LIST_KEY.to_vec() } else { pick(random, LEX_KEYS) };
+            args[1] = if random.chance(0.5) { LIST_KEY.to_vec() } else { pick(random, LEX_KEYS) };
         }
         // What is stored or cut off is not seen, and may have a NUL.
         _ if is_alpha
-            && ["STORE", "LIMIT", "GET"].iter().any(|name| find(words, name).is_some()) =>
+            && ["STORE", "LIMIT", "GET"].iter().any(|name| find(args, name).is_some()) =>
         {
-            words[1] = LIST_KEY.to_vec();
+            args[1] = LIST_KEY.to_vec();
         }
         _ => {}
     }
@@ -124,24 +120,20 @@ fn sort(random: &mut Random, words: &mut Vec<Vec<u8>>) {
 
 /// XREAD with `+` where the last entry is there. DIFFERS: where it was deleted, Russet and Redis
 /// tell the last that is left, Valkey none.
-fn read_last(random: &mut Random, words: &mut [Vec<u8>]) {
-    let Some(at) = words.iter().position(|word| word.eq_ignore_ascii_case(b"STREAMS")) else {
+fn read_last(random: &mut Random, args: &mut [Vec<u8>]) {
+    let Some(at) = args.iter().position(|arg| arg.eq_ignore_ascii_case(b"STREAMS")) else {
         return;
     };
-    let count = (words.len() - at - 1) / 2;
+    let count = (args.len() - at - 1) / 2;
     for index in at + 1..at + 1 + count {
-        if words[index + count] == b"+" {
-            words[index] = pick(random, LOG_KEYS);
+        if args[index + count] == b"+" {
+            args[index] = pick(random, LOG_KEYS);
         }
     }
-    // With a word too many or too few an ID stands where a key should.
-    let is_odd = (words.len() - at - 1) % 2 == 1;
+    // With an argument too many or too few an ID stands where a key should.
+    let is_odd = (args.len() - at - 1) % 2 == 1;
     if is_odd {
-        words
-            .iter_mut()
-            .skip(at)
-            .filter(|word| *word == b"+")
-            .for_each(|word| *word = b"0".to_vec());
+        args.iter_mut().skip(at).filter(|arg| *arg == b"+").for_each(|arg| *arg = b"0".to_vec());
     }
 }
 
@@ -150,10 +142,10 @@ mod tests {
     use super::*;
 
     fn fixed(text: &str) -> String {
-        let mut words: Vec<Vec<u8>> = text.split(' ').map(|word| word.into()).collect();
-        fix(&mut Random::from_seed(1), &mut words);
-        let words: Vec<_> = words.iter().map(|word| String::from_utf8_lossy(word)).collect();
-        words.join(" ")
+        let mut args: Vec<Vec<u8>> = text.split(' ').map(|arg| arg.into()).collect();
+        fix(&mut Random::from_seed(1), &mut args);
+        let args: Vec<_> = args.iter().map(|arg| String::from_utf8_lossy(arg)).collect();
+        args.join(" ")
     }
 
     #[test]
@@ -165,8 +157,8 @@ mod tests {
 
     #[test]
     fn a_sort_by_texts_from_elsewhere_asks_for_these() {
-        let words = "SORT k1 BY k* LIMIT 0 2 GET # ALPHA STORE k2";
-        assert_eq!(fixed(words), "SORT k1 BY k* GET k* ALPHA LIMIT 0 2");
+        let args = "SORT k1 BY k* LIMIT 0 2 GET # ALPHA STORE k2";
+        assert_eq!(fixed(args), "SORT k1 BY k* GET k* ALPHA LIMIT 0 2");
     }
 
     #[test]

@@ -24,17 +24,17 @@ pub enum Mode {
     Scripted,
 }
 
-/// One call. A word `@id0` stands for the id of connection 0 on the server that gets it.
+/// One call. An argument `@id0` stands for the id of connection 0 on the server that gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     pub connection: usize,
-    pub words: Vec<Vec<u8>>,
+    pub args: Vec<Vec<u8>>,
 }
 
 impl Step {
     /// Whether this call waits if it finds nothing.
     pub fn may_block(&self) -> bool {
-        let command = self.words.first().and_then(|name| lookup(name));
+        let command = self.args.first().and_then(|name| lookup(name));
         command.is_some_and(|command| command.spec().flags.has(Flags::BLOCKING))
     }
 
@@ -42,10 +42,10 @@ impl Step {
     /// expire at once.
     pub fn needs_care(&self) -> bool {
         let is_soon = |pair: &[Vec<u8>]| pair[0].eq_ignore_ascii_case(b"PX") && pair[1] == b"1";
-        (self.is_named("SPOP") && self.words.get(2).is_none_or(|count| count.len() < 3))
-            || (self.is_named("PEXPIRE") && self.words.get(2).is_some_and(|ms| ms == b"1"))
+        (self.is_named("SPOP") && self.args.get(2).is_none_or(|count| count.len() < 3))
+            || (self.is_named("PEXPIRE") && self.args.get(2).is_some_and(|ms| ms == b"1"))
             || ((self.is_named("SET") || self.is_named("GETEX"))
-                && self.words.windows(2).any(is_soon))
+                && self.args.windows(2).any(is_soon))
     }
 
     /// Whether this call, or one that was queued for it, may count keys whose time is over.
@@ -54,20 +54,20 @@ impl Step {
     }
 
     fn is_named(&self, name: &str) -> bool {
-        self.words.first().is_some_and(|word| word.eq_ignore_ascii_case(name.as_bytes()))
+        self.args.first().is_some_and(|arg| arg.eq_ignore_ascii_case(name.as_bytes()))
     }
 }
 
 impl std::fmt::Display for Step {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:", ["a", "b", "c"][self.connection % CONNECTIONS])?;
-        for word in &self.words {
-            match std::str::from_utf8(word) {
-                _ if word.len() > 80 => write!(f, " <{} x {:?}>", word.len(), word[0] as char)?,
+        for arg in &self.args {
+            match std::str::from_utf8(arg) {
+                _ if arg.len() > 80 => write!(f, " <{} x {:?}>", arg.len(), arg[0] as char)?,
                 Ok(text) if !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic()) => {
                     write!(f, " {text}")?;
                 }
-                _ => write!(f, " \"{}\"", word.escape_ascii())?,
+                _ => write!(f, " \"{}\"", arg.escape_ascii())?,
             }
         }
         Ok(())
@@ -110,7 +110,7 @@ impl Plan {
     }
 }
 
-fn words(texts: &[&str]) -> Vec<Vec<u8>> {
+fn args(texts: &[&str]) -> Vec<Vec<u8>> {
     texts.iter().map(|text| text.as_bytes().to_vec()).collect()
 }
 
@@ -118,35 +118,35 @@ fn pipeline(grammar: &Grammar, random: &mut Random) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut is_queueing = false;
     for _ in 0..120 {
-        let words = match random.index(100) {
+        let args = match random.index(100) {
             0..=1 if !is_queueing => {
                 is_queueing = true;
-                words(&["MULTI"])
+                args(&["MULTI"])
             }
             0..=15 if is_queueing => {
                 is_queueing = false;
-                words(&[if random.chance(0.9) { "EXEC" } else { "DISCARD" }])
+                args(&[if random.chance(0.9) { "EXEC" } else { "DISCARD" }])
             }
-            0 => words(&[["EXEC", "DISCARD", "UNWATCH"][random.index(3)]]),
+            0 => args(&[["EXEC", "DISCARD", "UNWATCH"][random.index(3)]]),
             1 => vec![b"WATCH".to_vec(), values::key(random)],
             2 if random.chance(0.3) => vec![b"SELECT".to_vec(), values::database(random)],
-            3 if random.chance(0.2) => words(&["RESET"]),
+            3 if random.chance(0.2) => args(&["RESET"]),
             // What a later call finds should often be of the type it wants.
             4..=17 => making(random),
             18..=20 => settings::call(random),
             21..=24 => {
-                let mut words = words(&[["GETKEYS", "GETKEYSANDFLAGS"][random.index(2)]]);
-                words.insert(0, b"COMMAND".to_vec());
-                words.extend(grammar.plain(random));
-                words
+                let mut args = args(&[["GETKEYS", "GETKEYSANDFLAGS"][random.index(2)]]);
+                args.insert(0, b"COMMAND".to_vec());
+                args.extend(grammar.plain(random));
+                args
             }
             // Inside a transaction nothing blocks.
             25..=35 if is_queueing => grammar.blocking(random),
             _ => grammar.plain(random),
         };
         // RESET leaves the transaction as well.
-        is_queueing &= words[0] != b"RESET";
-        steps.push(Step { connection: 0, words });
+        is_queueing &= args[0] != b"RESET";
+        steps.push(Step { connection: 0, args });
     }
     steps
 }
@@ -160,21 +160,21 @@ fn making(random: &mut Random) -> Vec<Vec<u8>> {
     let known: Vec<&str> =
         VERBS.into_iter().filter(|verb| lookup(verb.as_bytes()).is_some()).collect();
     let verb = known[random.index(known.len())];
-    let mut words = vec![verb.into(), values::key(random)];
+    let mut args = vec![verb.into(), values::key(random)];
     if verb == "XADD" {
-        words.push(format!("{}-{}", random.index(12), random.index(4)).into_bytes());
+        args.push(format!("{}-{}", random.index(12), random.index(4)).into_bytes());
     }
     // One pair or element, or some; a string has but one.
     let count = if verb == "SET" { 1 } else { 1 + random.index(4) };
     for _ in 0..count {
         match verb {
-            "ZADD" => words.push((random.index(7) as i64 - 3).to_string().into_bytes()),
-            "HSET" | "XADD" => words.push(values::text(random)),
+            "ZADD" => args.push((random.index(7) as i64 - 3).to_string().into_bytes()),
+            "HSET" | "XADD" => args.push(values::text(random)),
             _ => {}
         }
-        words.push(values::text(random));
+        args.push(values::text(random));
     }
-    words
+    args
 }
 
 /// A call that one connection may make on its own only; see [`Step::needs_care`].
@@ -193,17 +193,17 @@ fn crossed(grammar: &Grammar, random: &mut Random) -> Vec<Step> {
     let mut steps = Vec::new();
     for _ in 0..60 {
         let connection = random.index(CONNECTIONS);
-        let words = match random.index(100) {
+        let args = match random.index(100) {
             0..=9 => vec![b"WATCH".to_vec(), values::key(random)],
-            10..=17 => words(&["MULTI"]),
-            18..=27 => words(&["EXEC"]),
-            28..=29 => words(&[["DISCARD", "UNWATCH"][random.index(2)]]),
+            10..=17 => args(&["MULTI"]),
+            18..=27 => args(&["EXEC"]),
+            28..=29 => args(&[["DISCARD", "UNWATCH"][random.index(2)]]),
             30..=44 => grammar.blocking(random),
             45..=59 => {
                 let push = ["RPUSH", "LPUSH"][random.index(2)];
-                let mut words = vec![push.into(), values::key(random)];
-                (0..=random.index(3)).for_each(|_| words.push(values::text(random)));
-                words
+                let mut args = vec![push.into(), values::key(random)];
+                (0..=random.index(3)).for_each(|_| args.push(values::text(random)));
+                args
             }
             60..=64 => vec![b"DEL".to_vec(), values::key(random)],
             65..=66 => vec![b"SELECT".to_vec(), values::database(random)],
@@ -211,43 +211,43 @@ fn crossed(grammar: &Grammar, random: &mut Random) -> Vec<Step> {
             72..=74 => settings::call(random),
             75..=78 => making(random),
             67..=68 => {
-                let mut words = words(&["CLIENT", "UNBLOCK"]);
-                words.push(format!("@id{}", random.index(CONNECTIONS)).into_bytes());
+                let mut args = args(&["CLIENT", "UNBLOCK"]);
+                args.push(format!("@id{}", random.index(CONNECTIONS)).into_bytes());
                 if random.chance(0.6) {
-                    words.push(["TIMEOUT", "ERROR", "other"][random.index(3)].into());
+                    args.push(["TIMEOUT", "ERROR", "other"][random.index(3)].into());
                 }
-                words
+                args
             }
             _ => grammar.plain(random),
         };
-        steps.push(Step { connection, words });
+        steps.push(Step { connection, args });
     }
     steps
 }
 
 fn scripted(grammar: &Grammar, random: &mut Random) -> Vec<Step> {
-    let words = |random: &mut Random| match random.index(100) {
+    let args = |random: &mut Random| match random.index(100) {
         0..=17 => making(random),
         18..=19 => settings::call(random),
         20..=29 => grammar.blocking(random),
-        30 => words(&[["MULTI", "EXEC", "WATCH", "RESET"][random.index(4)]]),
+        30 => args(&[["MULTI", "EXEC", "WATCH", "RESET"][random.index(4)]]),
         31 => vec![b"SELECT".to_vec(), values::database(random)],
         _ => grammar.plain(random),
     };
-    (0..80).map(|_| Step { connection: 0, words: words(random) }).collect()
+    (0..80).map(|_| Step { connection: 0, args: args(random) }).collect()
 }
 
 fn pubsub(grammar: &Grammar, random: &mut Random) -> Vec<Step> {
     let mut steps = Vec::new();
     for _ in 0..40 {
         let connection = random.index(CONNECTIONS);
-        let words = match random.index(10) {
+        let args = match random.index(10) {
             0 => vec![b"PSUBSCRIBE".to_vec(), values::channel_pattern(random)],
-            1 => words(&["RESET"]),
+            1 => args(&["RESET"]),
             2 => grammar.plain(random),
             _ => grammar.pubsub(random),
         };
-        steps.push(Step { connection, words });
+        steps.push(Step { connection, args });
     }
     steps
 }

@@ -20,9 +20,9 @@ pub(super) fn after(
     russet: &Reply,
     peer: &Reply,
 ) -> Result<bool, String> {
-    if !step.words[0].eq_ignore_ascii_case(b"SPOP") {
+    if !step.args[0].eq_ignore_ascii_case(b"SPOP") {
         std::thread::sleep(EXPIRY_WAIT);
-        return Ok(sides.rules.is_same(&step.words, russet, peer));
+        return Ok(sides.rules.is_same(&step.args, russet, peer));
     }
     let (Some(ours), Some(theirs)) = (members(russet), members(peer)) else {
         return Ok(russet == peer);
@@ -51,9 +51,9 @@ fn on_peer(sides: &mut Sides, step: &Step, name: &str, members: &[Vec<u8>]) -> R
     if members.is_empty() {
         return Ok(0);
     }
-    let mut words = vec![name.as_bytes().to_vec(), step.words[1].clone()];
-    words.extend(members.iter().cloned());
-    sides.peer.send(&Step { connection: step.connection, words })?;
+    let mut args = vec![name.as_bytes().to_vec(), step.args[1].clone()];
+    args.extend(members.iter().cloned());
+    sides.peer.send(&Step { connection: step.connection, args })?;
     match sides.peer.reply(step.connection, REPLY_WAIT)? {
         Some(Reply::Int(count)) => Ok(count),
         other => Err(format!("peer: {name} answered {other:?}")),
@@ -65,9 +65,9 @@ fn on_peer(sides: &mut Sides, step: &Step, name: &str, members: &[Vec<u8>]) -> R
 pub(super) fn purge(side: &mut Side) -> Result<(), String> {
     for database in DATABASES {
         call(&mut side.control, &[b"SELECT", database.as_bytes()])?;
-        let mut words: Vec<&[u8]> = vec![b"EXISTS", b""];
-        words.extend(values::KEYS);
-        call(&mut side.control, &words)?;
+        let mut args: Vec<&[u8]> = vec![b"EXISTS", b""];
+        args.extend(values::KEYS);
+        call(&mut side.control, &args)?;
     }
     Ok(())
 }

@@ -88,9 +88,9 @@ impl Side {
         }
         call(&mut control, &[b"FLUSHALL"])?;
         let directives = settings::DIRECTIVES.iter().flat_map(|(name, value)| [*name, *value]);
-        let words: Vec<&[u8]> =
+        let args: Vec<&[u8]> =
             ["CONFIG", "SET"].into_iter().chain(directives).map(str::as_bytes).collect();
-        if let Reply::Error(text) = call(&mut control, &words)? {
+        if let Reply::Error(text) = call(&mut control, &args)? {
             return Err(format!("CONFIG SET: {}", text.escape_ascii()));
         }
         let mut side = Side { control, connections: Vec::new(), ids: Vec::new() };
@@ -108,19 +108,19 @@ impl Side {
         Ok(side)
     }
 
-    /// The words of a step as this server gets them.
-    fn words(&self, step: &Step) -> Vec<Vec<u8>> {
-        let named = |word: &Vec<u8>| {
+    /// The arguments of a step as this server gets them.
+    fn args(&self, step: &Step) -> Vec<Vec<u8>> {
+        let named = |arg: &Vec<u8>| {
             let index =
-                std::str::from_utf8(word).ok()?.strip_prefix("@id")?.parse::<usize>().ok()?;
+                std::str::from_utf8(arg).ok()?.strip_prefix("@id")?.parse::<usize>().ok()?;
             Some(self.ids.get(index)?.to_string().into_bytes())
         };
-        step.words.iter().map(|word| named(word).unwrap_or_else(|| word.clone())).collect()
+        step.args.iter().map(|arg| named(arg).unwrap_or_else(|| arg.clone())).collect()
     }
 
     pub(super) fn send(&mut self, step: &Step) -> Result<(), String> {
-        let words = self.words(step);
-        self.connections[step.connection].send(&words).map_err(|error| error.to_string())
+        let args = self.args(step);
+        self.connections[step.connection].send(&args).map_err(|error| error.to_string())
     }
 
     /// The next reply of a connection, or None after silence.
@@ -151,10 +151,10 @@ fn blocked(control: &mut Client) -> Result<usize, String> {
 
 impl Queue {
     /// Takes note of what the reply did to the transaction; whether the replies agree.
-    fn agrees(&mut self, rules: &Rules, words: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
-        let name = words.first().map(|word| word.to_ascii_uppercase()).unwrap_or_default();
+    fn agrees(&mut self, rules: &Rules, args: &[Vec<u8>], russet: &Reply, peer: &Reply) -> bool {
+        let name = args.first().map(|arg| arg.to_ascii_uppercase()).unwrap_or_default();
         if peer.text() == Some(b"QUEUED") {
-            self.calls.push(words.to_vec());
+            self.calls.push(args.to_vec());
         }
         match name.as_slice() {
             b"EXEC" => {
@@ -166,7 +166,7 @@ impl Queue {
                 self.calls.clear();
                 russet == peer
             }
-            _ => rules.is_same(words, russet, peer),
+            _ => rules.is_same(args, russet, peer),
         }
     }
 }
@@ -176,7 +176,7 @@ fn pipelined(sides: &mut Sides, steps: &[Step]) -> Result<Option<Difference>, St
     let Sides { russet, peer, rules } = sides;
     let mut queue = Queue::default();
     for side in [&mut *russet, &mut *peer] {
-        let bytes: Vec<u8> = steps.iter().flat_map(|step| encode(&side.words(step))).collect();
+        let bytes: Vec<u8> = steps.iter().flat_map(|step| encode(&side.args(step))).collect();
         side.connections[0].send_raw(&bytes).map_err(|error| error.to_string())?;
     }
     for step in steps {
@@ -186,7 +186,7 @@ fn pipelined(sides: &mut Sides, steps: &[Step]) -> Result<Option<Difference>, St
             Ok(None) => return Ok(Some(escape(step, &"silence", &theirs))),
             Err(error) => return Ok(Some(escape(step, &error, &theirs))),
         };
-        if !queue.agrees(rules, &step.words, &ours, &theirs) {
+        if !queue.agrees(rules, &step.args, &ours, &theirs) {
             return Ok(Some(escape(step, &ours, &theirs)));
         }
     }
@@ -197,12 +197,12 @@ fn pipelined(sides: &mut Sides, steps: &[Step]) -> Result<Option<Difference>, St
 fn scripted(sides: &mut Sides, steps: &[Step]) -> Result<Option<Difference>, String> {
     let Sides { russet, peer, rules } = sides;
     for calls in script::cut(steps) {
-        let eval = Step { connection: 0, words: script::eval(calls) };
+        let eval = Step { connection: 0, args: script::eval(calls) };
         russet.send(&eval)?;
         peer.send(&eval)?;
         let theirs = peer.reply(0, REPLY_WAIT)?.ok_or_else(|| format!("peer: silent at {eval}"))?;
         let ours = russet.reply(0, REPLY_WAIT)?;
-        let queued: Vec<_> = calls.iter().map(|step| step.words.clone()).collect();
+        let queued: Vec<_> = calls.iter().map(|step| step.args.clone()).collect();
         match ours {
             Some(ours) if rules.is_same_exec(&queued, &ours, &theirs) => {}
             Some(ours) => return Ok(Some(escape(&eval, &ours, &theirs))),
@@ -243,7 +243,7 @@ fn crossed(sides: &mut Sides, steps: &[Step]) -> Result<Option<Difference>, Stri
                 true => reconcile::after(sides, &asked, &ours, &theirs)?,
                 false => {
                     let queue = &mut queues[asked.connection];
-                    queue.agrees(&sides.rules, &asked.words, &ours, &theirs)
+                    queue.agrees(&sides.rules, &asked.args, &ours, &theirs)
                 }
             };
             if !is_same {
@@ -347,8 +347,8 @@ fn published(sides: &mut Sides, steps: &[Step]) -> Result<Option<Difference>, St
                 ours.insert(0, first.clone());
             }
             let agree = match (&ours[..], &theirs[..]) {
-                ([a], [b]) if is_own && rules.is_same(&step.words, a, b) => true,
-                _ => normal(&step.words, &ours) == normal(&step.words, &theirs),
+                ([a], [b]) if is_own && rules.is_same(&step.args, a, b) => true,
+                _ => normal(&step.args, &ours) == normal(&step.args, &theirs),
             };
             if !agree {
                 return Ok(Some(escape(step, &ours, &theirs)));
@@ -359,8 +359,8 @@ fn published(sides: &mut Sides, steps: &[Step]) -> Result<Option<Difference>, St
 }
 
 fn until_pong(side: &mut Side, connection: usize, token: &str) -> Result<Vec<Reply>, String> {
-    let words = vec![b"PING".to_vec(), token.as_bytes().to_vec()];
-    side.connections[connection].send(&words).map_err(|error| error.to_string())?;
+    let args = vec![b"PING".to_vec(), token.as_bytes().to_vec()];
+    side.connections[connection].send(&args).map_err(|error| error.to_string())?;
     let mut replies = Vec::new();
     loop {
         let reply = side.reply(connection, REPLY_WAIT)?.ok_or("no pong")?;
@@ -377,9 +377,9 @@ fn until_pong(side: &mut Side, connection: usize, token: &str) -> Result<Vec<Rep
 
 /// Patterns and channels are kept in each server's own order: messages of one PUBLISH to several
 /// patterns, and the farewells of an UNSUBSCRIBE from everything, come in any order.
-fn normal(words: &[Vec<u8>], replies: &[Reply]) -> Vec<Reply> {
+fn normal(args: &[Vec<u8>], replies: &[Reply]) -> Vec<Reply> {
     let mut replies = replies.to_vec();
-    let leaves_all = words.len() == 1 && words[0].to_ascii_uppercase().ends_with(b"UNSUBSCRIBE");
+    let leaves_all = args.len() == 1 && args[0].to_ascii_uppercase().ends_with(b"UNSUBSCRIBE");
     for reply in &mut replies {
         if let (true, Reply::Array(items) | Reply::Push(items)) = (leaves_all, reply) {
             items.retain(|item| !matches!(item, Reply::Int(_)));

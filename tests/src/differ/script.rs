@@ -15,14 +15,14 @@ pub fn cut(steps: &[Step]) -> impl Iterator<Item = &[Step]> {
     let mut rest = steps;
     std::iter::from_fn(move || {
         let first = rest.first()?;
-        let count = 1 + first.words.iter().map(Vec::len).sum::<usize>() % CALLS_MAX;
+        let count = 1 + first.args.iter().map(Vec::len).sum::<usize>() % CALLS_MAX;
         let (calls, others) = rest.split_at(count.min(rest.len()));
         rest = others;
         Some(calls)
     })
 }
 
-/// How a script comes by the words of its calls.
+/// How a script comes by the arguments of its calls.
 #[derive(Clone, Copy)]
 enum Form {
     Literals,
@@ -32,18 +32,18 @@ enum Form {
 
 /// EVAL of a script that makes these calls and returns all their replies.
 pub fn eval(calls: &[Step]) -> Vec<Vec<u8>> {
-    let words: usize = calls.iter().map(|call| call.words.len()).sum();
-    let form = [Form::Literals, Form::Arguments, Form::Keys][words % 3];
+    let args_len: usize = calls.iter().map(|call| call.args.len()).sum();
+    let form = [Form::Literals, Form::Arguments, Form::Keys][args_len % 3];
     let (mut keys, mut arguments, mut replies) = (Vec::new(), Vec::new(), Vec::new());
     for call in calls {
         let made = match form {
             Form::Keys if has_key_first(call) => with_key(call, &mut keys, &mut arguments),
             Form::Arguments => {
                 let from = arguments.len() + 1;
-                arguments.extend(call.words.iter().cloned());
+                arguments.extend(call.args.iter().cloned());
                 format!("unpack(ARGV, {from}, {})", arguments.len())
             }
-            _ => call.words.iter().map(|word| literal(word)).collect::<Vec<_>>().join(", "),
+            _ => call.args.iter().map(|arg| literal(arg)).collect::<Vec<_>>().join(", "),
         };
         replies.push(format!("redis.pcall({made})"));
     }
@@ -56,23 +56,23 @@ pub fn eval(calls: &[Step]) -> Vec<Vec<u8>> {
     eval
 }
 
-/// Whether the first word behind the name is a key, and there is one.
+/// Whether the first argument behind the name is a key, and there is one.
 fn has_key_first(call: &Step) -> bool {
-    let command = call.words.first().and_then(|name| lookup(name));
+    let command = call.args.first().and_then(|name| lookup(name));
     command.is_some_and(|command| {
         let spec = command.spec();
         let least = match spec.arity {
-            Arity::Exactly(words) | Arity::AtLeast(words) => usize::from(words),
+            Arity::Exactly(args) | Arity::AtLeast(args) => usize::from(args),
         };
-        russet_catalog::is_first_arg_only_key(command) && call.words.len() >= least.max(2)
+        russet_catalog::is_first_arg_only_key(command) && call.args.len() >= least.max(2)
     })
 }
 
 fn with_key(call: &Step, keys: &mut Vec<Vec<u8>>, arguments: &mut Vec<Vec<u8>>) -> String {
-    keys.push(call.words[1].clone());
-    let mut made = vec![literal(&call.words[0]), format!("KEYS[{}]", keys.len())];
-    for word in &call.words[2..] {
-        arguments.push(word.clone());
+    keys.push(call.args[1].clone());
+    let mut made = vec![literal(&call.args[0]), format!("KEYS[{}]", keys.len())];
+    for arg in &call.args[2..] {
+        arguments.push(arg.clone());
         made.push(format!("ARGV[{}]", arguments.len()));
     }
     made.join(", ")
@@ -92,16 +92,16 @@ fn literal(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn call(words: &[&str]) -> Step {
-        let words = words.iter().map(|word| word.as_bytes().to_vec()).collect();
-        Step { connection: 0, words }
+    fn call(args: &[&str]) -> Step {
+        let args = args.iter().map(|arg| arg.as_bytes().to_vec()).collect();
+        Step { connection: 0, args }
     }
 
     #[test]
     fn a_key_goes_to_keys_and_the_rest_to_argv() {
         let texts: Vec<String> = eval(&[call(&["GETRANGE", "k", "0", "1", "x"]), call(&["PING"])])
             .into_iter()
-            .map(|word| String::from_utf8(word).unwrap())
+            .map(|arg| String::from_utf8(arg).unwrap())
             .collect();
         assert_eq!(texts[0], "EVAL");
         assert!(texts[1].contains("\"PING\""), "{}", texts[1]);

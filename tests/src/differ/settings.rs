@@ -66,19 +66,19 @@ pub fn call(random: &mut Random) -> Vec<Vec<u8>> {
     match random.index(16) {
         0..=2 => config_set(random),
         3..=4 => config_get(random),
-        5 => words(&["CLIENT", "GETNAME"], &[]),
-        6 => words(&["CLIENT", "SETNAME"], &[pick(random, NAMES)]),
-        7 => words(&["CLIENT", "SETINFO"], &[pick(random, ATTRIBUTES), pick(random, NAMES)]),
-        8 => words(&["CLIENT", "NO-TOUCH"], &[pick(random, SWITCHES)]),
-        9 => words(&["CLIENT", "NO-EVICT"], &[pick(random, SWITCHES)]),
+        5 => args(&["CLIENT", "GETNAME"], &[]),
+        6 => args(&["CLIENT", "SETNAME"], &[pick(random, NAMES)]),
+        7 => args(&["CLIENT", "SETINFO"], &[pick(random, ATTRIBUTES), pick(random, NAMES)]),
+        8 => args(&["CLIENT", "NO-TOUCH"], &[pick(random, SWITCHES)]),
+        9 => args(&["CLIENT", "NO-EVICT"], &[pick(random, SWITCHES)]),
         10 => {
             let asked = ["GETREDIR", "TRACKINGINFO", "nosuch"][random.index(3)];
-            words(&["CLIENT", asked], &[])
+            args(&["CLIENT", asked], &[])
         }
-        11 => words(&["CLIENT", "INFO"], &[]),
+        11 => args(&["CLIENT", "INFO"], &[]),
         12 => {
             let id = format!("@id{}", random.index(CONNECTIONS));
-            words(&["CLIENT", "LIST", "ID"], &[id.into_bytes()])
+            args(&["CLIENT", "LIST", "ID"], &[id.into_bytes()])
         }
         // Refused, all of them: those that are not would change the plan.
         13 => {
@@ -90,16 +90,16 @@ pub fn call(random: &mut Random) -> Vec<Vec<u8>> {
                 &["CLIENT", "REPLY", "maybe"],
                 &["CLIENT", "LIST", "TYPE", "nosuch"],
             ];
-            words(refused[random.index(refused.len())], &[])
+            args(refused[random.index(refused.len())], &[])
         }
         _ => {
             let asked = ["ENCODING", "REFCOUNT", "IDLETIME", "FREQ", "nosuch"][random.index(5)];
-            words(&["OBJECT", asked], &[values::key(random)])
+            args(&["OBJECT", asked], &[values::key(random)])
         }
     }
 }
 
-fn words(texts: &[&str], more: &[Vec<u8>]) -> Vec<Vec<u8>> {
+fn args(texts: &[&str], more: &[Vec<u8>]) -> Vec<Vec<u8>> {
     texts.iter().map(|text| text.as_bytes().to_vec()).chain(more.iter().cloned()).collect()
 }
 
@@ -111,7 +111,7 @@ fn directive(random: &mut Random) -> Vec<u8> {
 }
 
 fn config_set(random: &mut Random) -> Vec<Vec<u8>> {
-    let mut call = words(&["CONFIG", "SET"], &[]);
+    let mut call = args(&["CONFIG", "SET"], &[]);
     for _ in 0..=random.index(2) {
         let name = directive(random);
         // Letters of events that only Redis 8 and Russet have (`o`) would be refused by Valkey.
@@ -123,7 +123,7 @@ fn config_set(random: &mut Random) -> Vec<Vec<u8>> {
 }
 
 fn config_get(random: &mut Random) -> Vec<Vec<u8>> {
-    let mut call = words(&["CONFIG", "GET"], &[]);
+    let mut call = args(&["CONFIG", "GET"], &[]);
     (0..=random.index(2)).for_each(|_| call.push(directive(random)));
     call
 }

@@ -1,4 +1,4 @@
-//! Plausible words for each kind of argument: few enough to collide, with the edges among them.
+//! Plausible values for each kind of argument: few enough to collide, with the edges among them.
 //!
 //! Nothing here lets a key expire while a sequence runs (but see `plan::drawn_or_expiring`), and
 //! nothing makes a string of more than some kilobytes.
@@ -279,8 +279,8 @@ fn score(random: &mut Random) -> Vec<u8> {
     if score.starts_with(b"-0") { b"0".to_vec() } else { score }
 }
 
-/// A word for a leaf of an argument tree.
-pub fn word(random: &mut Random, arg: &Arg) -> Vec<u8> {
+/// A value for a leaf of an argument tree.
+pub fn value(random: &mut Random, arg: &Arg) -> Vec<u8> {
     let pool = match arg.name {
         "id" | "start" | "end" | "last-id" | "lastid" | "max-deleted-id"
             if arg.kind == ArgKind::String =>

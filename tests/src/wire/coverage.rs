@@ -7,7 +7,7 @@ use russet_catalog::Command;
 use russet_catalog::arg::Arg;
 
 use super::file::WireFile;
-use super::shapes::resolve_words;
+use super::shapes::resolve_args;
 
 /// The commands that no file sends. Names are lower case, a subcommand as `parent|name`; a
 /// container counts as sent when any of its subcommands is.
@@ -17,9 +17,9 @@ pub fn commands_missing<'a>(
 ) -> Result<Vec<&'a str>, String> {
     let mut sent = BTreeSet::new();
     for path in files {
-        for words in WireFile::read(path)?.commands_sent() {
-            let Some(name) = words.first().map(|word| word.to_lowercase()) else { continue };
-            if let Some(second) = words.get(1) {
+        for args in WireFile::read(path)?.commands_sent() {
+            let Some(name) = args.first().map(|arg| arg.to_lowercase()) else { continue };
+            if let Some(second) = args.get(1) {
                 sent.insert(format!("{name}|{}", second.to_lowercase()));
             }
             sent.insert(name);
@@ -37,11 +37,11 @@ pub fn options_missing(files: &[PathBuf]) -> Result<Vec<String>, String> {
         });
     }
     for path in files {
-        for words in WireFile::read(path)?.commands_sent() {
-            let bytes: Vec<Vec<u8>> = words.iter().map(|word| word.clone().into_bytes()).collect();
-            let Some(command) = resolve_words(&bytes) else { continue };
-            for word in words {
-                missing.remove(&(command.full_name(), word));
+        for args in WireFile::read(path)?.commands_sent() {
+            let bytes: Vec<Vec<u8>> = args.iter().map(|arg| arg.clone().into_bytes()).collect();
+            let Some(command) = resolve_args(&bytes) else { continue };
+            for arg in args {
+                missing.remove(&(command.full_name(), arg));
             }
         }
     }

@@ -3,7 +3,7 @@
 //! One notation serves both protocols: a map is a map in RESP3 and a flat array in RESP2, `#t` is
 //! `:1` there, and so on. Only replies that differ in more than that need `<2` and `<3` lines.
 
-use super::words::{glob, quote, quoted};
+use super::quoting::{glob, quote, quoted};
 use crate::client::{Reply, Resp};
 
 /// The order of a collection's elements.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::expect;
-use super::words::split;
+use super::quoting::split;
 use crate::client::Resp;
 use crate::server::Kind;
 
@@ -90,7 +90,7 @@ impl WireFile {
         Ok(WireFile { path: path.to_owned(), lines, cases })
     }
 
-    /// The first two words of everything sent, raw inline commands included, in upper case.
+    /// The first two args of everything sent, raw inline commands included, in upper case.
     pub fn commands_sent(&self) -> Vec<Vec<String>> {
         let steps = self.cases.iter().flat_map(|case| &case.steps);
         let lines = steps.flat_map(|step| match &step.verb {
@@ -100,10 +100,10 @@ impl WireFile {
             }
             _ => Vec::new(),
         });
-        let upper = |word: &Vec<u8>| String::from_utf8_lossy(word).to_uppercase();
+        let upper = |arg: &Vec<u8>| String::from_utf8_lossy(arg).to_uppercase();
         lines
             .filter_map(|line| split(&line).ok())
-            .map(|words| words.iter().map(upper).collect())
+            .map(|args| args.iter().map(upper).collect())
             .collect()
     }
 }
@@ -167,8 +167,8 @@ impl Case {
             let wrong = |why: String| format!("line {}: {why}", step.line);
             match &step.verb {
                 Verb::Send(text) | Verb::Until(text) => {
-                    let words = split(text).map_err(wrong)?;
-                    words.first().ok_or_else(|| wrong("nothing to send".to_owned()))?;
+                    let args = split(text).map_err(wrong)?;
+                    args.first().ok_or_else(|| wrong("nothing to send".to_owned()))?;
                 }
                 // What a `${...}` will be is not known before the run.
                 Verb::Expect(_, text) if !text.contains("${") => {

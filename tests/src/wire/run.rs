@@ -11,9 +11,9 @@ use russet_catalog::spec::Shape;
 
 use super::expect::{self, Saved};
 use super::file::{Case, Step, Verb, WireFile, version_numbers};
+use super::quoting::{expand, quote, split};
 use super::shapes::{Awaited, check, shape_of};
 use super::spelling;
-use super::words::{expand, quote, split};
 use crate::client::{Client, ReadError, Reply, Resp};
 use crate::server::Kind;
 
@@ -357,27 +357,27 @@ impl<'a> Talk<'a> {
     }
 
     pub fn send(&mut self, name: char, text: &str) -> Result<(), String> {
-        let mut words = split(text)?;
-        for word in &mut words {
-            if word.windows(2).any(|pair| pair == b"${") {
-                *word = expand(word, &mut |value| self.value(value))?;
+        let mut args = split(text)?;
+        for arg in &mut args {
+            if arg.windows(2).any(|pair| pair == b"${") {
+                *arg = expand(arg, &mut |value| self.value(value))?;
             }
         }
         let connection = self.open(name)?;
         connection.last_sent = text.to_owned();
         connection.awaits_reply = true;
-        connection.awaited.sent(&words);
-        let is = |word: &Vec<u8>, name: &str| word.eq_ignore_ascii_case(name.as_bytes());
-        if is(&words[0], "HELLO") && words.len() > 1 {
-            connection.switching = match words[1].as_slice() {
+        connection.awaited.sent(&args);
+        let is = |arg: &Vec<u8>, name: &str| arg.eq_ignore_ascii_case(name.as_bytes());
+        if is(&args[0], "HELLO") && args.len() > 1 {
+            connection.switching = match args[1].as_slice() {
                 b"2" => Some(Resp::V2),
                 b"3" => Some(Resp::V3),
                 _ => None,
             };
-        } else if is(&words[0], "RESET") {
+        } else if is(&args[0], "RESET") {
             connection.switching = Some(Resp::V2);
         }
-        connection.client.send(&words).map_err(|error| error.to_string())
+        connection.client.send(&args).map_err(|error| error.to_string())
     }
 
     fn send_raw(&mut self, name: char, bytes: &[u8]) -> Result<(), String> {

@@ -17,8 +17,8 @@ pub struct Awaited {
 }
 
 impl Awaited {
-    pub fn sent(&mut self, words: &[Vec<u8>]) {
-        let command = resolve_words(words);
+    pub fn sent(&mut self, args: &[Vec<u8>]) {
+        let command = resolve_args(args);
         self.is_lost |= command.is_some_and(|command| {
             let shape = command.spec().reply;
             shape == Shape::Push || matches!(command, Command::Monitor | Command::ClientReply)
@@ -69,10 +69,10 @@ pub fn declared(shape: Shape) -> Vec<Shape> {
     }
 }
 
-/// The command that these words call, if there is one.
-pub fn resolve_words(words: &[Vec<u8>]) -> Option<Command> {
-    let first = russet_catalog::lookup(words.first()?)?;
-    match (first.is_container(), words.get(1)) {
+/// The command that these arguments call, if there is one.
+pub fn resolve_args(args: &[Vec<u8>]) -> Option<Command> {
+    let first = russet_catalog::lookup(args.first()?)?;
+    match (first.is_container(), args.get(1)) {
         (true, Some(second)) => russet_catalog::lookup_subcommand(first, second),
         _ => Some(first),
     }
@@ -113,12 +113,12 @@ mod tests {
 
     #[test]
     fn errors_and_messages_answer_no_command() {
-        let words: Vec<Vec<u8>> = vec![b"strlen".to_vec(), b"k".to_vec()];
+        let args: Vec<Vec<u8>> = vec![b"strlen".to_vec(), b"k".to_vec()];
         let mut awaited = Awaited::default();
-        awaited.sent(&words);
+        awaited.sent(&args);
         assert_eq!(awaited.answered(&Reply::Push(Vec::new())), None);
         assert_eq!(awaited.answered(&Reply::Int(1)), Some(Command::Strlen));
-        awaited.sent(&words);
+        awaited.sent(&args);
         assert_eq!(awaited.answered(&Reply::Error(b"ERR x".to_vec())), None);
     }
 

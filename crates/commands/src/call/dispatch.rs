@@ -383,7 +383,7 @@ impl Worker {
     }
 }
 
-/// Adds the shards of one call's keys. A call whose keys can't be told is refused by its handler
+/// Adds the shards of one call's keys. A call whose keys can't be found is refused by its handler
 /// before it touches any.
 pub(crate) fn plan_keys<'a>(
     keyspace: &Keyspace,

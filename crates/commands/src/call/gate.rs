@@ -16,7 +16,7 @@ pub(crate) enum Verdict {
     Pass,
     /// The reply is written.
     Answered,
-    /// Not now: the client is told when.
+    /// Not now: the client is notified when.
     Wait,
     Refuse(Refusal),
 }

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn http_is_told_by_its_first_arg_alone() {
+    fn http_is_known_by_its_first_arg_alone() {
         assert!(is_http(b"POST") && is_http(b"post") && is_http(b"Host:") && is_http(b"HOST:"));
         assert!(!is_http(b"host") && !is_http(b"Host:x") && !is_http(b"posts") && !is_http(b""));
     }

@@ -6,7 +6,7 @@ use russet_engine::waiting::Waiter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Everything that can be told to a connection from outside.
+/// Every message that a connection can get from outside.
 pub enum Letter {
     /// Bytes for its socket: a published message, an invalidation, a line of MONITOR.
     Push(SharedBytes),

@@ -29,7 +29,7 @@ struct Held {
 #[derive(Default)]
 struct State {
     until: Option<(PauseKind, UnixMillis)>,
-    /// Clients that were held back, to be told when it is over.
+    /// Clients that were held back, to be notified when it is over.
     held: Vec<Held>,
 }
 
@@ -100,7 +100,7 @@ impl Pause {
         }
     }
 
-    /// Whether this command must wait. If so the client will be told.
+    /// Whether this command must wait. If so the client will be notified.
     pub(crate) fn holds(
         &self,
         node: &Node,
@@ -126,7 +126,7 @@ impl Pause {
         if !would_hold {
             return false;
         }
-        // It may have ended meanwhile, or begun again: only who is in the list is told.
+        // It may have ended meanwhile, or begun again: only clients in the list are notified.
         let mut state = self.lock();
         match state.until {
             None => return false,
@@ -175,7 +175,7 @@ mod tests {
     /// A client that was held back while the end of the pause went through the list of those to be
     /// told was put on a list that nobody read any more, and stayed paused for ever.
     #[test]
-    fn who_is_held_back_is_told_of_the_end() {
+    fn who_is_held_back_is_notified_of_the_end() {
         const PAUSES: usize = 20_000;
         const TURNS_MAX: usize = 1 << 24;
         let node = &TestServer::new().worker.node;
@@ -199,11 +199,12 @@ mod tests {
                 }
                 is_over.store(true, Ordering::SeqCst);
             });
-            let mut told = 0;
+            let mut notified = 0;
             while !is_over.load(Ordering::SeqCst) {
                 if node.pause.holds(node, &session, (Command::Set, args.as_args())) {
-                    told += 1;
-                    while letters.0.load(Ordering::SeqCst) < told && !is_over.load(Ordering::SeqCst)
+                    notified += 1;
+                    while letters.0.load(Ordering::SeqCst) < notified
+                        && !is_over.load(Ordering::SeqCst)
                     {
                         std::thread::yield_now();
                     }

@@ -13,7 +13,7 @@ use russet_catalog::Command;
 use russet_catalog::spec::Categories;
 use sha2::{Digest, Sha256};
 
-/// Bits of a password that ACL GENPASS makes when it is not told how many.
+/// Bits of a password that ACL GENPASS makes by default.
 const PASSWORD_BITS: i64 = 256;
 const PASSWORD_BITS_MAX: i64 = 4096;
 /// Bits of one hexadecimal digit.

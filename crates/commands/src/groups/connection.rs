@@ -1,5 +1,5 @@
 //! Commands about the connection itself: protocol, login, database, CLIENT; and COMMAND, which
-//! tells clients what they can call.
+//! shows clients what they can call.
 
 pub(crate) mod client;
 pub(crate) mod command;

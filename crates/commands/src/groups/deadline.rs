@@ -5,7 +5,7 @@ use russet_base::escape::escape;
 use russet_engine::keys::Keys;
 use russet_engine::types::element::IntText;
 
-/// Whether a time is told in seconds or in milliseconds.
+/// Whether a time is in seconds or in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     Seconds,

@@ -30,7 +30,7 @@ use russet_catalog::Command;
 use russet_engine::keyspace::Keyspace;
 use russet_engine::store::shard_set::ShardSet;
 
-/// The shards of a command whose keys don't tell them all: every one, unless its arguments show
+/// The shards of a command whose keys don't determine them all: every one, unless its args show
 /// that fewer do.
 pub(crate) fn shards_of(keyspace: &Keyspace, command: Command, args: Args) -> ShardSet {
     match command {

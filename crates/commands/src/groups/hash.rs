@@ -79,7 +79,7 @@ fn pairs(args: Args<'_>) -> impl ExactSizeIterator<Item = Pair<'_>> + Clone {
     (0..args.len() / 2).map(move |at| (args.at(2 * at), args.at(2 * at + 1)))
 }
 
-/// Tells of a change to several fields, which count one by one.
+/// Publishes a change to several fields, which count one by one.
 #[inline]
 fn wrote_fields(ctx: &mut Ctx, key: &[u8], (event, fields): (Event, usize)) {
     ctx.keys.wrote_many(key, event, fields as u64);

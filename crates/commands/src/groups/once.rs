@@ -452,13 +452,13 @@ mod tests {
     fn another_client_gets_the_same_answer() {
         let mut server = TestServer::new();
         assert_eq!(server.say("ONCE id PX 1000 RPUSH l a b c"), "3");
-        let mut guest = TestClient::of(&server);
-        assert_eq!(guest.says(&mut server, "ONCE id PX 1000 RPUSH l a b c"), ["3"]);
-        assert_eq!(guest.says(&mut server, "ONCE p PX 1000 LPOP l 2"), desk_pops(&mut server));
+        let mut client = TestClient::of(&server);
+        assert_eq!(client.says(&mut server, "ONCE id PX 1000 RPUSH l a b c"), ["3"]);
+        assert_eq!(client.says(&mut server, "ONCE p PX 1000 LPOP l 2"), server_pops(&mut server));
         assert_eq!(server.say("LLEN l"), "1");
     }
 
-    fn desk_pops(server: &mut TestServer) -> Vec<String> {
+    fn server_pops(server: &mut TestServer) -> Vec<String> {
         vec![server.say("ONCE p PX 1000 LPOP l 2")]
     }
 

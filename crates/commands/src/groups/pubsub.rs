@@ -33,7 +33,7 @@ impl Subscriptions {
     }
 }
 
-/// Whether this is how the client's last command told of its subscriptions. That is pushed, not
+/// Whether this is how the client's last command showed its subscriptions. That is pushed, not
 /// replied: a client that has turned its replies off gets it nevertheless.
 pub fn is_confirmation(session: &Session, reply: &[u8]) -> bool {
     let last = usize::from(session.card.last_command.load(Ordering::Relaxed));

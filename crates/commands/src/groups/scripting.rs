@@ -210,7 +210,7 @@ impl Scripts {
         lua
     }
 
-    /// From now on INFO tells what this machine holds.
+    /// From now on INFO reports what this machine holds.
     fn count_memory_of(&self, lua: &Lua, is_for_functions: bool) {
         let bytes = Arc::downgrade(&lua.state.gauge());
         let mut gauges = self.gauges();

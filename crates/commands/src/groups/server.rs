@@ -76,7 +76,7 @@ pub(crate) fn shutdown(ctx: &mut Ctx, args: Args) -> Outcome {
     if saves {
         return Err(Refusal::text("ERR SHUTDOWN SAVE: saving is not supported yet"));
     }
-    // No reply: the connection's end tells that it worked.
+    // No reply: the connection's end shows that it worked.
     ctx.session.is_closing = true;
     ctx.node.host.shut_down();
     DONE

@@ -133,7 +133,7 @@ fn shown(arg: &[u8]) -> String {
     escape(arg).into_owned()
 }
 
-/// Neither the key nor the group: which of the two is not told.
+/// Neither the key nor the group: the reply does not say which of the two.
 fn no_group(key: &[u8], group: &[u8]) -> Refusal {
     let (key, group) = (shown(key), shown(group));
     Refusal::text(format!("NOGROUP No such key '{key}' or consumer group '{group}'"))

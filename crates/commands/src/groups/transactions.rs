@@ -81,7 +81,7 @@ impl Transaction {
     }
 
     /// Finds the code that its commands run, as it is now: another client may replace it while
-    /// the transaction runs. False if it can't be told yet, for a command may load or replace what
+    /// the transaction runs. False if it can't be known yet, for a command may load or replace what
     /// a later one runs.
     fn find_code(&mut self, (node, worker): (&Node, usize)) -> bool {
         if !self.runs_code {

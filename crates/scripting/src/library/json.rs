@@ -1,4 +1,4 @@
-//! JSON as `cjson` reads and writes it, below the level of tables: tokens with their places, and
+//! JSON as `cjson` reads and writes it, below the level of tables: tokens with their positions, and
 //! the text of strings.
 
 mod token;

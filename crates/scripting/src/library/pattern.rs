@@ -1,4 +1,4 @@
-//! Lua's patterns: one attempt to match a pattern at one place of a text. Searching, replacing and
+//! Lua's patterns: one attempt to match at one position of a text. Searching, replacing and
 //! what captures become are the string library's.
 //!
 //! The matcher goes back through a stack of its own instead of calling itself, so that no pattern
@@ -40,7 +40,7 @@ pub struct Capture {
 pub enum Extent {
     /// The closing parenthesis has not been met.
     Open,
-    /// `()`: the place itself.
+    /// `()`: the position itself.
     Position,
     Bytes(usize),
 }
@@ -49,11 +49,11 @@ pub enum Extent {
 #[derive(Clone, Copy, Debug)]
 enum Retreat {
     /// Go on from here.
-    Resume(Place),
+    Resume(Position),
     /// The item before `pattern` took `extra` bytes more than it must: give one back.
     Shrink { text: usize, extra: usize, pattern: usize },
     /// The item took as little as it could: take one more. `pattern` is where the item begins.
-    Grow(Place),
+    Grow(Position),
     /// Forget the last capture.
     Forget,
     /// Open this capture again.
@@ -62,13 +62,13 @@ enum Retreat {
 
 /// How far text and pattern have been read.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Position {
     text: usize,
     pattern: usize,
 }
 
 enum Step {
-    Onward(Place),
+    Onward(Position),
     Matched(usize),
     Failed,
 }
@@ -79,7 +79,7 @@ pub struct Matcher {
     captures: [Capture; CAPTURES_MAX],
     level: usize,
     retreats: Vec<Retreat>,
-    place: Place,
+    position: Position,
 }
 
 /// What an attempt reads. Both must stay the same from its start to its end.
@@ -96,7 +96,7 @@ impl Default for Matcher {
             captures: [none; CAPTURES_MAX],
             level: 0,
             retreats: Vec::new(),
-            place: Place { text: 0, pattern: 0 },
+            position: Position { text: 0, pattern: 0 },
         }
     }
 }
@@ -116,7 +116,7 @@ impl Matcher {
     pub fn begin(&mut self, start: usize) {
         self.level = 0;
         self.retreats.clear();
-        self.place = Place { text: start, pattern: 0 };
+        self.position = Position { text: start, pattern: 0 };
     }
 
     /// Goes on with the attempt until it is decided or the steps are used up. A step over many
@@ -137,10 +137,10 @@ impl Matcher {
             }
             *steps -= 1;
             match self.step(source, steps)? {
-                Step::Onward(next) => self.place = next,
+                Step::Onward(next) => self.position = next,
                 Step::Matched(end) => return Ok(Progress::Matched(end)),
                 Step::Failed => match self.retreat(source) {
-                    Some(next) => self.place = next,
+                    Some(next) => self.position = next,
                     None => return Ok(Progress::Failed),
                 },
             }
@@ -148,25 +148,25 @@ impl Matcher {
     }
 
     /// The last thing left to try.
-    fn retreat(&mut self, source: Source) -> Option<Place> {
+    fn retreat(&mut self, source: Source) -> Option<Position> {
         loop {
             match self.retreats.pop()? {
-                Retreat::Resume(place) => return Some(place),
+                Retreat::Resume(position) => return Some(position),
                 Retreat::Forget => self.level -= 1,
                 Retreat::Reopen(level) => self.captures[level].extent = Extent::Open,
                 Retreat::Shrink { extra: 0, .. } => {}
                 Retreat::Shrink { text, extra, pattern } => {
                     let extra = extra - 1;
                     self.retreats.push(Retreat::Shrink { text, extra, pattern });
-                    return Some(Place { text: text + extra, pattern });
+                    return Some(Position { text: text + extra, pattern });
                 }
-                Retreat::Grow(Place { text, pattern }) => {
+                Retreat::Grow(Position { text, pattern }) => {
                     // The item was read before, so it has an end.
                     let Ok(end) = class_end(source.pattern, pattern) else { continue };
                     if source.is_single(text, pattern..end) {
                         let text = text + 1;
-                        self.retreats.push(Retreat::Grow(Place { text, pattern }));
-                        return Some(Place { text, pattern: end + 1 });
+                        self.retreats.push(Retreat::Grow(Position { text, pattern }));
+                        return Some(Position { text, pattern: end + 1 });
                     }
                 }
             }
@@ -174,7 +174,7 @@ impl Matcher {
     }
 
     fn step(&mut self, source: Source, steps: &mut usize) -> Result<Step, Malformed> {
-        let at = self.place;
+        let at = self.position;
         match &source.pattern[at.pattern..] {
             [] => Ok(Step::Matched(at.text)),
             [b'(', b')', ..] => self.open(Extent::Position),
@@ -190,7 +190,7 @@ impl Matcher {
     }
 
     fn open(&mut self, extent: Extent) -> Result<Step, Malformed> {
-        let Place { text, pattern } = self.place;
+        let Position { text, pattern } = self.position;
         if self.level == CAPTURES_MAX {
             return Err("too many captures");
         }
@@ -198,22 +198,22 @@ impl Matcher {
         self.level += 1;
         self.retreats.push(Retreat::Forget);
         let len = if extent == Extent::Position { 2 } else { 1 };
-        Ok(Step::Onward(Place { text, pattern: pattern + len }))
+        Ok(Step::Onward(Position { text, pattern: pattern + len }))
     }
 
     fn close(&mut self) -> Result<Step, Malformed> {
-        let Place { text, pattern } = self.place;
+        let Position { text, pattern } = self.position;
         let open = self.captures().iter().rposition(|capture| capture.extent == Extent::Open);
         let level = open.ok_or("invalid pattern capture")?;
         let capture = &mut self.captures[level];
         capture.extent = Extent::Bytes(text - capture.start);
         self.retreats.push(Retreat::Reopen(level));
-        Ok(Step::Onward(Place { text, pattern: pattern + 1 }))
+        Ok(Step::Onward(Position { text, pattern: pattern + 1 }))
     }
 
     /// `%1`: what the first capture took, once more.
     fn back_reference(&self, source: Source, digit: u8) -> Result<Step, Malformed> {
-        let Place { text, pattern } = self.place;
+        let Position { text, pattern } = self.position;
         let index = usize::from(digit - b'0').checked_sub(1);
         let capture = index.and_then(|index| self.captures().get(index));
         let capture = capture.ok_or("invalid capture index")?;
@@ -225,22 +225,22 @@ impl Matcher {
         if !source.text[text..].starts_with(taken) {
             return Ok(Step::Failed);
         }
-        Ok(Step::Onward(Place { text: text + taken.len(), pattern: pattern + 2 }))
+        Ok(Step::Onward(Position { text: text + taken.len(), pattern: pattern + 2 }))
     }
 
     /// A single character, class or set, and what says how often.
     fn item(&mut self, source: Source, steps: &mut usize) -> Result<Step, Malformed> {
-        let at = self.place;
+        let at = self.position;
         let end = class_end(source.pattern, at.pattern)?;
         let is_single = source.is_single(at.text, at.pattern..end);
-        let next = Place { text: at.text, pattern: end + 1 };
+        let next = Position { text: at.text, pattern: end + 1 };
         match source.pattern.get(end) {
             Some(b'?') => {
                 if !is_single {
                     return Ok(Step::Onward(next));
                 }
                 self.retreats.push(Retreat::Resume(next));
-                Ok(Step::Onward(Place { text: at.text + 1, ..next }))
+                Ok(Step::Onward(Position { text: at.text + 1, ..next }))
             }
             Some(b'*') => Ok(self.expand(source, at.text, at.pattern..end, steps)),
             Some(b'+') if is_single => Ok(self.expand(source, at.text + 1, at.pattern..end, steps)),
@@ -249,7 +249,7 @@ impl Matcher {
                 Ok(Step::Onward(next))
             }
             Some(b'+') => Ok(Step::Failed),
-            _ if is_single => Ok(Step::Onward(Place { text: at.text + 1, pattern: end })),
+            _ if is_single => Ok(Step::Onward(Position { text: at.text + 1, pattern: end })),
             _ => Ok(Step::Failed),
         }
     }
@@ -268,7 +268,7 @@ impl Matcher {
         *steps = steps.saturating_sub(extra);
         let pattern = item.end + 1;
         self.retreats.push(Retreat::Shrink { text: start, extra, pattern });
-        Step::Onward(Place { text: start + extra, pattern })
+        Step::Onward(Position { text: start + extra, pattern })
     }
 }
 
@@ -278,7 +278,7 @@ impl Source<'_> {
     }
 
     /// `%bxy`: from an x to the y that closes it.
-    fn balance(self, at: Place, steps: &mut usize) -> Result<Step, Malformed> {
+    fn balance(self, at: Position, steps: &mut usize) -> Result<Step, Malformed> {
         let &[_, _, opening, closing, ..] = &self.pattern[at.pattern..] else {
             return Err("unbalanced pattern");
         };
@@ -291,7 +291,7 @@ impl Source<'_> {
                 depth -= 1;
                 if depth == 0 {
                     *steps = steps.saturating_sub(index - at.text);
-                    return Ok(Step::Onward(Place { text: index + 1, pattern: at.pattern + 4 }));
+                    return Ok(Step::Onward(Position { text: index + 1, pattern: at.pattern + 4 }));
                 }
             } else if byte == opening {
                 depth += 1;
@@ -303,7 +303,7 @@ impl Source<'_> {
 
     /// `%f[set]`: the byte before is not in the set, and the byte here is. Both ends of the text
     /// count as a zero byte.
-    fn frontier(self, at: Place) -> Result<Step, Malformed> {
+    fn frontier(self, at: Position) -> Result<Step, Malformed> {
         let set = at.pattern + 2;
         if self.pattern.get(set) != Some(&b'[') {
             return Err("missing '[' after '%f' in pattern");
@@ -315,7 +315,7 @@ impl Source<'_> {
         if is_in_set(before, set) || !is_in_set(here, set) {
             return Ok(Step::Failed);
         }
-        Ok(Step::Onward(Place { text: at.text, pattern: end }))
+        Ok(Step::Onward(Position { text: at.text, pattern: end }))
     }
 }
 

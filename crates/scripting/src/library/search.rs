@@ -77,20 +77,25 @@ impl Search {
 
     /// A capture as a value; the first of none is the match itself.
     fn value(&self, call: &mut Call, index: usize, found: &Range<usize>) -> Result<Value, Fault> {
-        match self.place(call, index, found)? {
-            Place::Position(position) => Ok(Value::Number(position as f64)),
-            Place::Bytes(range) => call.heap().substring(self.text, range).map(Value::Str),
+        match self.captured(call, index, found)? {
+            Captured::Position(position) => Ok(Value::Number(position as f64)),
+            Captured::Bytes(range) => call.heap().substring(self.text, range).map(Value::Str),
         }
     }
 
-    fn place(&self, call: &mut Call, index: usize, found: &Range<usize>) -> Result<Place, Fault> {
+    fn captured(
+        &self,
+        call: &mut Call,
+        index: usize,
+        found: &Range<usize>,
+    ) -> Result<Captured, Fault> {
         match self.matcher.captures().get(index) {
-            None if index == 0 => Ok(Place::Bytes(found.clone())),
+            None if index == 0 => Ok(Captured::Bytes(found.clone())),
             None => Err(call.error("invalid capture index")),
             Some(Capture { extent: Extent::Open, .. }) => Err(call.error("unfinished capture")),
-            Some(Capture { start, extent: Extent::Position }) => Ok(Place::Position(start + 1)),
+            Some(Capture { start, extent: Extent::Position }) => Ok(Captured::Position(start + 1)),
             Some(Capture { start, extent: Extent::Bytes(len) }) => {
-                Ok(Place::Bytes(*start..start + len))
+                Ok(Captured::Bytes(*start..start + len))
             }
         }
     }
@@ -106,12 +111,12 @@ impl Search {
 }
 
 /// What a capture stands for.
-enum Place {
+enum Captured {
     Position(usize),
     Bytes(Range<usize>),
 }
 
-/// The place, counted from 0, at which a search begins.
+/// The position, counted from 0, at which a search begins.
 fn start_of(call: &mut Call, text: StrRef) -> Result<usize, Fault> {
     let start = call.integer_or(3, 1)?;
     let len = call.bytes(text).len();
@@ -312,9 +317,9 @@ fn append_template(
             _ if at - 2 == len => break,
             Some(b'0') => append_source(call, search.text, found.clone(), out)?,
             Some(digit @ b'1'..=b'9') => {
-                match search.place(call, usize::from(digit - b'1'), &found)? {
-                    Place::Position(position) => append_number(position as f64, out),
-                    Place::Bytes(range) => append_source(call, search.text, range, out)?,
+                match search.captured(call, usize::from(digit - b'1'), &found)? {
+                    Captured::Position(position) => append_number(position as f64, out),
+                    Captured::Bytes(range) => append_source(call, search.text, range, out)?,
                 }
             }
             // COMPAT: behind a last `%` stands the zero byte that ends every string of C.

@@ -207,7 +207,7 @@ static BATCH_ARGS: [(u8, u8); Command::COUNT] = {
     table
 };
 
-/// Adds one call's keys. False if it has none, or too many, or can't be told.
+/// Adds one call's keys. False if it has none, or too many, or they can't be found.
 #[inline]
 fn add_keys<'a>(
     node: &Node,

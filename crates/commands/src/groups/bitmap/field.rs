@@ -115,7 +115,7 @@ fn write(ctx: &mut Ctx, key: &[u8], steps: &Steps, len: usize) -> Outcome {
         }
     };
     // DIFFERS: a string that was made or has grown has changed, even if every operation failed;
-    // peers count and tell nothing then.
+    // peers count and notify nothing then.
     let changes = changes.max(u64::from(has_grown));
     if changes > 0 {
         ctx.keys.wrote_many(key, Event::string("setbit"), changes);

@@ -8,7 +8,7 @@ use russet_engine::types::bits::{self, BitSpan, Unit};
 use russet_engine::types::string;
 
 /// `[start [end [BYTE|BIT]]]`.
-/// COMPAT: the unit is read before the end, so a bad unit is told first.
+/// COMPAT: the unit is read before the end, so a bad unit is reported first.
 fn span(args: Args) -> Result<Option<BitSpan>, Refusal> {
     if args.len() > 3 {
         return Err(Refusal::Syntax);

@@ -15,7 +15,7 @@ pub fn count(ctx: &mut Ctx, _args: Args) -> Outcome {
     DONE
 }
 
-/// Which names COMMAND LIST tells.
+/// Which names COMMAND LIST shows.
 enum Wanted<'a> {
     All,
     /// Nothing here comes from a module.

@@ -11,7 +11,7 @@ use std::io::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Redis keeps so much of the unsent replies in a buffer of the client, and what is more in a list
-/// of such buffers. The figures are told in those terms.
+/// of such buffers. The figures are in those terms.
 const REPLY_BUFFER_BYTES: u64 = 16 * 1024;
 
 /// What a client's buffers hold and take.
@@ -94,7 +94,7 @@ fn note_command(ctx: &Ctx) {
     ctx.session.card.last_command.store(command as u16 + 1, Relaxed);
 }
 
-/// Whole seconds, as the lines tell times.
+/// Whole seconds, as the lines show times.
 pub(super) fn seconds_since(now: UnixMillis, then_ms: i64) -> i64 {
     (now.0.div_euclid(1000) - then_ms.div_euclid(1000)).max(0)
 }

@@ -35,7 +35,7 @@ pub fn unpause(ctx: &mut Ctx, _args: Args) -> Outcome {
     DONE
 }
 
-/// The answer tells whether the client was blocked. Then its wait is over; its own thread answers
+/// The reply says whether the client was blocked. Then its wait is over; its own thread answers
 /// it.
 pub fn unblock(ctx: &mut Ctx, args: Args) -> Outcome {
     let with_error = match args.get(3) {

@@ -4,10 +4,10 @@ use crate::call::session::ReplyMode;
 use crate::node::config::Origin;
 use crate::testing::{TestClient, TestServer};
 
-fn desk_and_guest() -> (TestServer, TestClient) {
+fn server_and_client() -> (TestServer, TestClient) {
     let server = TestServer::new();
-    let guest = TestClient::of(&server);
-    (server, guest)
+    let client = TestClient::of(&server);
+    (server, client)
 }
 
 #[test]
@@ -69,65 +69,65 @@ fn select_in_a_transaction_moves_those_that_follow() {
 
 #[test]
 fn a_killed_client_gets_a_letter_and_the_killer_closes_itself_last() {
-    let (mut server, guest) = desk_and_guest();
+    let (mut server, client) = server_and_client();
     assert_eq!(server.say("CLIENT KILL ID 2"), "1");
-    assert_eq!(guest.mail(), ["kill"]);
+    assert_eq!(client.mail(), ["kill"]);
     assert_eq!(server.say("CLIENT KILL ID 1"), "0", "SKIPME is the default");
     assert!(!server.session.is_closing);
     assert_eq!(server.say("CLIENT KILL 127.0.0.1:1"), "+OK");
-    assert!(server.session.is_closing && guest.mail().is_empty());
+    assert!(server.session.is_closing && client.mail().is_empty());
     assert_eq!(server.say("CLIENT KILL ADDR 127.0.0.1:2 NOT-ID 2"), "0");
 }
 
 #[test]
 fn only_a_client_blocked_on_keys_is_unblocked() {
-    let (mut server, mut guest) = desk_and_guest();
+    let (mut server, mut client) = server_and_client();
     assert_eq!(server.say("CLIENT UNBLOCK 2"), "0");
-    assert!(guest.says(&mut server, "BLPOP k 0").is_empty());
+    assert!(client.says(&mut server, "BLPOP k 0").is_empty());
     assert_eq!(server.say("CLIENT UNBLOCK 2 ERROR"), "1");
     assert_eq!(server.say("CLIENT UNBLOCK 2"), "0", "once is enough");
     assert_eq!(server.say("RPUSH k a"), "1");
     assert_eq!(server.say("LLEN k"), "1", "nobody waits any more, though it has not read its mail");
-    assert_eq!(guest.mail(), ["unblock true"]);
+    assert_eq!(client.mail(), ["unblock true"]);
     assert_eq!(server.say("CLIENT UNBLOCK 9"), "0");
 }
 
 #[test]
 fn a_pause_holds_clients_until_it_ends() {
-    let (mut server, mut guest) = desk_and_guest();
+    let (mut server, mut client) = server_and_client();
     assert_eq!(server.say("CLIENT PAUSE 1000 WRITE"), "+OK");
-    assert_eq!(guest.says(&mut server, "GET k"), ["nil"]);
-    assert!(guest.says(&mut server, "SET k v").is_empty());
-    assert!(guest.says(&mut server, "SET k v").is_empty(), "held twice, told once");
+    assert_eq!(client.says(&mut server, "GET k"), ["nil"]);
+    assert!(client.says(&mut server, "SET k v").is_empty());
+    assert!(client.says(&mut server, "SET k v").is_empty(), "held twice, notified once");
     assert!(server.say("CLIENT LIST ID 2").contains(" flags=b "));
     assert!(server.say("INFO clients").contains("blocked_clients:1"));
     assert_eq!(server.say("CLIENT UNBLOCK 2"), "0");
     assert_eq!(server.say("CLIENT UNPAUSE"), "+OK");
     assert!(server.say("INFO clients").contains("blocked_clients:0"));
-    assert_eq!(guest.mail(), ["resume"]);
-    assert_eq!(guest.says(&mut server, "SET k v"), ["+OK"]);
+    assert_eq!(client.mail(), ["resume"]);
+    assert_eq!(client.says(&mut server, "SET k v"), ["+OK"]);
     assert!(server.say("CLIENT LIST ID 2").contains(" flags=N "));
     server.say("CLIENT PAUSE 1000");
     server.say("CLIENT PAUSE 10 WRITE");
     server.clock.advance_ms(999);
-    assert!(guest.says(&mut server, "PING").is_empty(), "the longer and the wider of both");
+    assert!(client.says(&mut server, "PING").is_empty(), "the longer and the wider of both");
     server.clock.advance_ms(1);
-    assert_eq!(guest.says(&mut server, "PING"), ["+PONG"]);
+    assert_eq!(client.says(&mut server, "PING"), ["+PONG"]);
 }
 
 /// Client libraries greet the server before they say anything else: HELLO was held, and with it
 /// the CLIENT UNPAUSE behind it.
 #[test]
 fn a_new_client_can_log_in_and_end_a_pause() {
-    let (mut server, mut guest) = desk_and_guest();
+    let (mut server, mut client) = server_and_client();
     assert_eq!(server.say("CLIENT PAUSE 100000 ALL"), "+OK");
-    assert!(guest.says(&mut server, "AUTH x")[0].contains("without any password configured"));
-    assert_eq!(guest.says(&mut server, "HELLO 2").len(), 1);
-    assert_eq!(guest.says(&mut server, "SELECT 1"), ["+OK"]);
-    assert_eq!(guest.says(&mut server, "CLIENT SETINFO lib-name x"), ["+OK"]);
+    assert!(client.says(&mut server, "AUTH x")[0].contains("without any password configured"));
+    assert_eq!(client.says(&mut server, "HELLO 2").len(), 1);
+    assert_eq!(client.says(&mut server, "SELECT 1"), ["+OK"]);
+    assert_eq!(client.says(&mut server, "CLIENT SETINFO lib-name x"), ["+OK"]);
     assert!(server.worker.node.pause.is_on());
-    assert_eq!(guest.says(&mut server, "CLIENT UNPAUSE"), ["+OK"]);
-    assert_eq!(guest.says(&mut server, "PING"), ["+PONG"]);
+    assert_eq!(client.says(&mut server, "CLIENT UNPAUSE"), ["+OK"]);
+    assert_eq!(client.says(&mut server, "PING"), ["+PONG"]);
 }
 
 #[test]
@@ -169,8 +169,8 @@ fn reply_modes_follow_each_other() {
 
 #[test]
 fn filters_take_ages_from_the_clock() {
-    let (mut server, guest) = desk_and_guest();
-    guest.session.card.names().name = b"bob".to_vec();
+    let (mut server, client) = server_and_client();
+    client.session.card.names().name = b"bob".to_vec();
     server.clock.advance_ms(5_000);
     let shown = |server: &mut TestServer, filter: &str| {
         let lines = server.say(&format!("CLIENT LIST {filter}"));

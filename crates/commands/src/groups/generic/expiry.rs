@@ -1,4 +1,4 @@
-//! When keys end: EXPIRE and its kin set it, TTL and its kin tell it, PERSIST takes it away.
+//! When keys end: EXPIRE and its kin set it, TTL and its kin read it, PERSIST takes it away.
 
 use crate::call::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
@@ -81,26 +81,26 @@ pub fn persist(ctx: &mut Ctx, args: Args) -> Outcome {
 }
 
 pub fn ttl(ctx: &mut Ctx, args: Args) -> Outcome {
-    tell_expiry(ctx, args, (Base::Now, Unit::Seconds))
+    reply_expiry(ctx, args, (Base::Now, Unit::Seconds))
 }
 
 pub fn pttl(ctx: &mut Ctx, args: Args) -> Outcome {
-    tell_expiry(ctx, args, (Base::Now, Unit::Millis))
+    reply_expiry(ctx, args, (Base::Now, Unit::Millis))
 }
 
 pub fn expiretime(ctx: &mut Ctx, args: Args) -> Outcome {
-    tell_expiry(ctx, args, (Base::Epoch, Unit::Seconds))
+    reply_expiry(ctx, args, (Base::Epoch, Unit::Seconds))
 }
 
 pub fn pexpiretime(ctx: &mut Ctx, args: Args) -> Outcome {
-    tell_expiry(ctx, args, (Base::Epoch, Unit::Millis))
+    reply_expiry(ctx, args, (Base::Epoch, Unit::Millis))
 }
 
-fn tell_expiry(ctx: &mut Ctx, args: Args, (base, unit): (Base, Unit)) -> Outcome {
+fn reply_expiry(ctx: &mut Ctx, args: Args, (base, unit): (Base, Unit)) -> Outcome {
     const NO_KEY: i64 = -2;
     const NO_EXPIRY: i64 = -1;
     let now = ctx.keys.now;
-    let told = match ctx.keys.inspect(args.at(1)).map(|entry| entry.expiry()) {
+    let remaining = match ctx.keys.inspect(args.at(1)).map(|entry| entry.expiry()) {
         None => NO_KEY,
         Some(None) => NO_EXPIRY,
         Some(Some(at_ms)) => {
@@ -113,6 +113,6 @@ fn tell_expiry(ctx: &mut Ctx, args: Args, (base, unit): (Base, Unit)) -> Outcome
             }
         }
     };
-    ctx.reply.int(told);
+    ctx.reply.int(remaining);
     DONE
 }

@@ -53,7 +53,7 @@ fn run(ctx: &mut Ctx, mut request: Request) -> Outcome {
     let (mut items, range) = gather(ctx.keys, &mut request, ctx.session.is_in_script)?;
     if let (Some(by), true) = (request.by, request.order != Order::Stored) {
         let mut key = Vec::new();
-        items.weigh(|text, tell| look_up(ctx.keys, (by, text), &mut key, tell))?;
+        items.weigh(|text, found| look_up(ctx.keys, (by, text), &mut key, found))?;
     }
     let texts = items.in_order(range);
     match request.store {
@@ -179,16 +179,16 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Tells what a pattern finds for an element. `key` is room for the names of keys.
+/// Passes on what a pattern finds for an element. `key` is room for the names of keys.
 fn look_up(
     keys: &mut Keys,
     (pattern, element): (Pattern, &[u8]),
     key: &mut Vec<u8>,
-    tell: &mut dyn FnMut(Option<Text>),
+    found_text: &mut dyn FnMut(Option<Text>),
 ) {
     let (before, after, field) = match pattern {
-        Pattern::Element => return tell(Some(Text::Bytes(element))),
-        Pattern::Nothing => return tell(None),
+        Pattern::Element => return found_text(Some(Text::Bytes(element))),
+        Pattern::Nothing => return found_text(None),
         Pattern::Key { before, after, field } => (before, after, field),
     };
     key.clear();
@@ -196,8 +196,8 @@ fn look_up(
     let hides_ms = keys.hides_fields_ms();
     let found = keys.read(key);
     match field {
-        None => tell(found.and_then(|entry| string::text(&entry).ok())),
-        Some(field) => tell(found.and_then(|entry| field_of(&entry, (field, hides_ms)))),
+        None => found_text(found.and_then(|entry| string::text(&entry).ok())),
+        Some(field) => found_text(found.and_then(|entry| field_of(&entry, (field, hides_ms)))),
     }
 }
 

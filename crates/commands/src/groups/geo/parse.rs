@@ -1,5 +1,5 @@
 //! The arguments of a search. COMPAT: they are read with the source at hand, as the peers do: a
-//! member that is not there is told before an argument that makes no sense, if it stands before it.
+//! member that is not there is reported before an arg that makes no sense, if it stands before it.
 
 use super::position::position_of;
 use super::{point, unit};
@@ -259,7 +259,7 @@ impl<'a> Parser<'a, '_> {
         Ok(1 + corners * 2)
     }
 
-    /// What only all the arguments together can tell.
+    /// Checks that need all the arguments.
     fn finish(mut self) -> Result<Query<'a>, Refusal> {
         let Query { with_distance, with_hash, with_place, .. } = self.query;
         if self.query.store.is_some() && (with_distance || with_hash || with_place) {

@@ -50,7 +50,7 @@ pub fn reply_point(reply: &mut dyn Sink, point: Point) {
 }
 
 /// COMPAT: seventeen digits behind the point, zeros at the end left out; in RESP3 a double, which
-/// others print with as few digits as tell it apart (test `geo/geopos.wire`).
+/// others print with as few digits as identify it (test `geo/geopos.wire`).
 fn reply_degrees(reply: &mut dyn Sink, degrees: f64) {
     let text = Text::new(format_args!("{degrees:.17}"));
     let text = text.as_bytes().trim_ascii_end();

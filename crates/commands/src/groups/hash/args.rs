@@ -74,7 +74,7 @@ fn options<'a>(
     Ok(())
 }
 
-/// How a time was given: its argument is read later, for bad syntax is told before a bad number.
+/// How a time was given: its argument is read later, for bad syntax comes before a bad number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moment<'a> {
     pub base: Base,

@@ -1,4 +1,4 @@
-//! When fields end: HEXPIRE and its kin set it, HTTL and its kin tell it, HPERSIST takes it away.
+//! When fields end: HEXPIRE and its kin set it, HTTL and its kin read it, HPERSIST takes it away.
 
 use super::args::{self, Call, Moment};
 use super::{Changed, delete_emptied, limits, read, wrote_fields};
@@ -70,20 +70,20 @@ fn set_deadlines(ctx: &mut Ctx, args: Args, (base, unit): (Base, Unit)) -> Outco
     match edited {
         None => reply_missing(ctx, names),
         Some(_) if changed.count == 0 => {}
-        Some(_) if !is_over => tell_deadline(ctx, key, (&changed, at_ms)),
-        Some(is_emptied) => tell_expired(ctx, key, (&changed, is_emptied)),
+        Some(_) if !is_over => publish_deadline(ctx, key, (&changed, at_ms)),
+        Some(is_emptied) => publish_expired(ctx, key, (&changed, is_emptied)),
     }
     DONE
 }
 
-/// Tells of fields that were given a deadline.
-pub(super) fn tell_deadline(ctx: &mut Ctx, key: &[u8], (fields, at_ms): (&Changed, i64)) {
+/// Publishes the events of fields that were given a deadline.
+pub(super) fn publish_deadline(ctx: &mut Ctx, key: &[u8], (fields, at_ms): (&Changed, i64)) {
     wrote_fields(ctx, key, (Event::hash("hexpire"), fields.count));
     fields.record_deadline(ctx.keys, key, Some(at_ms));
 }
 
-/// Tells of fields that are over as soon as they were given their deadline.
-pub(super) fn tell_expired(ctx: &mut Ctx, key: &[u8], (fields, is_emptied): (&Changed, bool)) {
+/// Publishes the events of fields that are over as soon as they were given their deadline.
+pub(super) fn publish_expired(ctx: &mut Ctx, key: &[u8], (fields, is_emptied): (&Changed, bool)) {
     ctx.keys.count_expired_fields(key, fields.count);
     wrote_fields(ctx, key, (Event::hash("hexpired"), fields.count));
     fields.record_removed(ctx.keys, key);
@@ -126,23 +126,23 @@ pub fn hpersist(ctx: &mut Ctx, args: Args) -> Outcome {
 }
 
 pub fn httl(ctx: &mut Ctx, args: Args) -> Outcome {
-    tell_deadlines(ctx, args, (Base::Now, Unit::Seconds))
+    reply_deadlines(ctx, args, (Base::Now, Unit::Seconds))
 }
 
 pub fn hpttl(ctx: &mut Ctx, args: Args) -> Outcome {
-    tell_deadlines(ctx, args, (Base::Now, Unit::Millis))
+    reply_deadlines(ctx, args, (Base::Now, Unit::Millis))
 }
 
 pub fn hexpiretime(ctx: &mut Ctx, args: Args) -> Outcome {
-    tell_deadlines(ctx, args, (Base::Epoch, Unit::Seconds))
+    reply_deadlines(ctx, args, (Base::Epoch, Unit::Seconds))
 }
 
 pub fn hpexpiretime(ctx: &mut Ctx, args: Args) -> Outcome {
-    tell_deadlines(ctx, args, (Base::Epoch, Unit::Millis))
+    reply_deadlines(ctx, args, (Base::Epoch, Unit::Millis))
 }
 
 /// COMPAT: a count that does not match is a syntax error here, and only here (httl.wire).
-fn tell_deadlines(ctx: &mut Ctx, args: Args, (base, unit): (Base, Unit)) -> Outcome {
+fn reply_deadlines(ctx: &mut Ctx, args: Args, (base, unit): (Base, Unit)) -> Outcome {
     let names = args::named(args, Refusal::Syntax)?;
     let start_ms = if base == Base::Now { ctx.keys.now.0 } else { 0 };
     let Some(hash) = read(ctx.keys, args.at(1))? else {

@@ -1,7 +1,7 @@
 //! Fields together with their time to live: HSETEX, HGETEX.
 
 use super::args::{Call, Lifetime};
-use super::expiry::{tell_deadline, tell_expired};
+use super::expiry::{publish_deadline, publish_expired};
 use super::{
     Changed, delete_emptied, limits, pairs, read, record_deadline, reply_nulls, reply_value,
     wrote_fields,
@@ -147,7 +147,7 @@ fn record_set(ctx: &mut Ctx, (key, fields): (&[u8], Args), lease: Lease) {
 }
 
 /// Fields that would be over at once. DIFFERS: as in Valkey it is as if they had been set and then
-/// had expired; Redis tells of their deletion.
+/// had expired; Redis notifies of their deletion.
 fn drop_fields(ctx: &mut Ctx, key: &[u8], fields: Args) -> Result<(), Refusal> {
     let limits = limits(ctx);
     let mut removed = Changed::new(ctx.keys);
@@ -235,8 +235,8 @@ fn read_and_change(ctx: &mut Ctx, target: (&[u8], Args), change: Change) -> Resu
     match change {
         _ if changed.count == 0 => {}
         Change::Nothing => {}
-        Change::Expire(at_ms) => tell_deadline(ctx, key, (&changed, at_ms)),
-        Change::Drop => tell_expired(ctx, key, (&changed, edited == Some(true))),
+        Change::Expire(at_ms) => publish_deadline(ctx, key, (&changed, at_ms)),
+        Change::Drop => publish_expired(ctx, key, (&changed, edited == Some(true))),
         Change::Persist => {
             wrote_fields(ctx, key, (Event::hash("hpersist"), changed.count));
             changed.record_deadline(ctx.keys, key, None);

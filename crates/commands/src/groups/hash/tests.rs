@@ -6,7 +6,7 @@ use russet_protocol::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
-fn desk_with(lines: &[&str]) -> TestServer {
+fn server_with(lines: &[&str]) -> TestServer {
     let mut server = TestServer::new();
     for line in lines {
         server.say(line);
@@ -21,7 +21,7 @@ fn scheduled(server: &TestServer) -> u64 {
 
 #[test]
 fn a_field_is_gone_at_its_moment_and_not_before() {
-    let mut server = desk_with(&["HSET h a 1 b 2", "HPEXPIRE h 100 FIELDS 1 a"]);
+    let mut server = server_with(&["HSET h a 1 b 2", "HPEXPIRE h 100 FIELDS 1 a"]);
     server.clock.advance_ms(99);
     assert_eq!(server.say("HLEN h"), "2");
     assert_eq!(server.say("HPTTL h FIELDS 1 a"), "[1]");
@@ -70,7 +70,7 @@ fn a_key_whose_fields_are_over_is_seen_by_no_command() {
         ("DEBUG DIGEST-VALUE h", "[+0000000000000000000000000000000000000000]"),
     ];
     for (line, expected) in asked {
-        let mut server = desk_with(&["HSETEX h PX 100 FIELDS 2 a 1 b 2"]);
+        let mut server = server_with(&["HSETEX h PX 100 FIELDS 2 a 1 b 2"]);
         server.clock.advance_ms(100);
         assert_eq!(server.say(line), expected, "{line}");
         // A walk removes nothing; the next look at the key does.
@@ -96,7 +96,7 @@ fn the_schedule_follows_whatever_happens_to_a_key() {
         &["SWAPDB 0 1", "SELECT 1", "UNLINK h"],
     ];
     for way in ways {
-        let mut server = desk_with(&["HSETEX h EX 100 FIELDS 1 a 1", "HSET h b 2"]);
+        let mut server = server_with(&["HSETEX h EX 100 FIELDS 1 a 1", "HSET h b 2"]);
         assert_eq!(scheduled(&server), 1);
         way.iter().for_each(|line| drop(server.say(line)));
         assert_eq!(scheduled(&server), 0, "{way:?}");
@@ -121,13 +121,13 @@ fn a_key_that_expires_takes_its_fields_from_the_schedule() {
 #[test]
 fn a_key_that_is_over_with_its_fields_expires_as_a_key() {
     let lines = ["HSETEX h PX 5 FIELDS 2 a 1 b 2", "PEXPIRE h 5", "SET other x"];
-    let mut server = desk_with(&lines);
+    let mut server = server_with(&lines);
     server.clock.advance_ms(5);
     assert_eq!(server.say("EXISTS h"), "0");
     assert_eq!(server.worker.node.expired_keys(), 1);
     assert_eq!(server.worker.node.expired_fields(), 0);
     assert_eq!(scheduled(&server), 0);
-    let mut server = desk_with(&lines);
+    let mut server = server_with(&lines);
     server.clock.advance_ms(5);
     assert_eq!(server.say("KEYS *"), "[\"other\"]");
 }
@@ -200,7 +200,7 @@ fn as_many_random_fields_as_were_asked_for() {
 #[test]
 fn fields_that_end_during_a_pause_are_hidden_and_stay_until_it_is_over() {
     for value in ["short", &"long".repeat(500)] {
-        let mut server = desk_with(&[
+        let mut server = server_with(&[
             &format!("HSET h a 1 b {value} c 3"),
             "HPEXPIRE h 10 FIELDS 2 a b",
             "HSETEX over PX 10 FIELDS 1 f v",
@@ -297,7 +297,7 @@ fn hincrbyfloat_records_the_deadline_that_stays() {
 fn expired_fields_are_recorded() {
     let large: String = (0..2000).map(|at| format!(" f{at} {}", "v".repeat(20))).collect();
     for setup in ["HSET h keep 1".to_owned(), format!("HSET h keep 1{large}")] {
-        let mut server = desk_with(&[&setup, "HSETEX h PX 5 FIELDS 2 a 1 12 2"]);
+        let mut server = server_with(&[&setup, "HSETEX h PX 5 FIELDS 2 a 1 12 2"]);
         server.clock.advance_ms(5);
         let recorded = server.records_of("HSET h b 1").join(" | ");
         let names = ["HDEL h a 12 | HSET h b 1", "HDEL h 12 a | HSET h b 1"];
@@ -307,7 +307,7 @@ fn expired_fields_are_recorded() {
     for setup in
         ["HSETEX h PX 5 FIELDS 1 a 1".to_owned(), { format!("HSETEX h PX 5 FIELDS 2000{large}") }]
     {
-        let mut server = desk_with(&[&setup]);
+        let mut server = server_with(&[&setup]);
         server.clock.advance_ms(5);
         server.check_records(&[("HGET h a", "DEL h"), ("EXISTS h", "")]);
     }
@@ -316,7 +316,7 @@ fn expired_fields_are_recorded() {
 /// Housekeeping records what it removes as a look-up does.
 #[test]
 fn fields_that_housekeeping_removes_are_recorded() {
-    let mut server = desk_with(&["HSET h keep 1", "HSETEX h PX 5 FIELDS 1 a 1"]);
+    let mut server = server_with(&["HSET h keep 1", "HSETEX h PX 5 FIELDS 1 a 1"]);
     server.clock.advance_ms(5);
     let recorded = server.record(|server| {
         let now = server.worker.node.clock.now();
@@ -329,8 +329,8 @@ fn fields_that_housekeeping_removes_are_recorded() {
 
 /// A hash of `fields` fields of which all but `live0` and `live1` end at one moment, at that
 /// moment.
-fn desk_with_backlog(fields: usize) -> TestServer {
-    let mut server = desk_with(&["HSET h live0 0 live1 1"]);
+fn server_with_backlog(fields: usize) -> TestServer {
+    let mut server = server_with(&["HSET h live0 0 live1 1"]);
     for first in (0..fields).step_by(100) {
         let names: Vec<String> = (first..first + 100).map(|n| format!("f{n} {n}")).collect();
         let set = format!("HSETEX h PXAT 1700000000100 FIELDS 100 {}", names.join(" "));
@@ -362,7 +362,7 @@ fn a_look_up_removes_few_fields_and_shows_none_that_is_over() {
         ("RANDOMKEY", "\"h\""),
         ("KEYS *", "[\"h\"]"),
     ];
-    let mut server = desk_with_backlog(10_000);
+    let mut server = server_with_backlog(10_000);
     for (count, (line, reply)) in asked.into_iter().enumerate() {
         assert_eq!(server.say(line), reply, "{line}");
         let removed = server.worker.node.expired_fields();
@@ -399,7 +399,7 @@ fn a_hash_of_which_only_hidden_fields_are_left_is_gone() {
         "HGETDEL h FIELDS 2 live0 live1",
         "HPEXPIRE h 0 FIELDS 2 live0 live1",
     ] {
-        let mut server = desk_with_backlog(5_000);
+        let mut server = server_with_backlog(5_000);
         server.say(line);
         assert_eq!(server.say("EXISTS h"), "0", "{line}");
         assert_eq!(server.say("DBSIZE"), "0", "{line}");
@@ -407,7 +407,7 @@ fn a_hash_of_which_only_hidden_fields_are_left_is_gone() {
         assert!(server.worker.node.expired_fields() >= 5_000);
     }
     // By their own deadlines, too.
-    let mut server = desk_with_backlog(5_000);
+    let mut server = server_with_backlog(5_000);
     server.say("HPEXPIRE h 50 FIELDS 2 live0 live1");
     server.clock.advance_ms(50);
     assert_eq!(server.say("HLEN h"), "0");
@@ -417,8 +417,8 @@ fn a_hash_of_which_only_hidden_fields_are_left_is_gone() {
 /// Removing what was hidden already changes nothing for who watches: it would have no transaction
 /// succeed until the last of them is gone.
 #[test]
-fn a_watcher_is_told_when_fields_end_and_not_when_they_are_removed() {
-    let mut server = desk_with_backlog(5_000);
+fn a_watcher_is_notified_when_fields_end_and_not_when_they_are_removed() {
+    let mut server = server_with_backlog(5_000);
     assert_eq!(server.say("HLEN h"), "2");
     for line in ["WATCH h", "HLEN h", "HGET h f1", "MULTI", "HLEN h"] {
         server.say(line);

@@ -21,7 +21,7 @@ pub fn hmset(ctx: &mut Ctx, args: Args) -> Outcome {
     DONE
 }
 
-/// Sets the fields and tells; how many are new.
+/// Sets the fields and publishes the event; how many are new.
 fn set_all(ctx: &mut Ctx, args: Args) -> Result<usize, Refusal> {
     let (key, fields_args) = (args.at(1), args.from(2));
     if !fields_args.len().is_multiple_of(2) {

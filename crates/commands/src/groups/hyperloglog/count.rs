@@ -55,7 +55,7 @@ pub fn pfcount(ctx: &mut Ctx, args: Args) -> Outcome {
             union.estimate()
         }
     };
-    // COMPAT: printed as a signed number, which tells only for estimates that were forged.
+    // COMPAT: printed as a signed number, which matters only for estimates that were forged.
     ctx.reply.int(estimate as i64);
     DONE
 }

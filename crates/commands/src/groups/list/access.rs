@@ -1,4 +1,4 @@
-//! A list under a key: opened, grown, shrunk, removed once it is empty, and each change told.
+//! A list under a key: opened, grown, shrunk, removed once it is empty, and each change published.
 
 use russet_engine::event::Event;
 use russet_engine::keys::Keys;
@@ -92,7 +92,7 @@ pub fn push_quietly<'e>(
     Ok(len)
 }
 
-/// Tells a change of `count` elements.
+/// Publishes a change of `count` elements.
 #[inline]
 pub fn notify(keys: &mut Keys, key: &[u8], event: Event, count: usize) {
     keys.wrote_many(key, event, count as u64);
@@ -110,7 +110,7 @@ impl Shrunk {
 }
 
 /// Lets `remove` take elements out of the list under a key and say how many they were. An emptied
-/// list is gone. Nothing is told. None without a key.
+/// list is gone. No event is published. None without a key.
 #[inline]
 pub fn shrink_quietly(
     keys: &mut Keys,
@@ -133,7 +133,7 @@ pub fn shrink_quietly(
     Ok(Some(shrunk))
 }
 
-/// Tells what [`shrink_quietly`] did.
+/// Publishes what [`shrink_quietly`] did.
 #[inline]
 pub fn notify_shrunk(keys: &mut Keys, key: &[u8], event: Event, shrunk: Shrunk) {
     notify(keys, key, event, shrunk.removed);
@@ -142,7 +142,7 @@ pub fn notify_shrunk(keys: &mut Keys, key: &[u8], event: Event, shrunk: Shrunk) 
     }
 }
 
-/// Pops from one end and tells it: `take` is given the list and how many of the `count` elements it
+/// Pops from one end and publishes it: `take` gets the list and how many of the `count` elements it
 /// has, which it must remove. False without a key.
 #[inline]
 pub fn pop(

@@ -80,7 +80,7 @@ pub fn ltrim(ctx: &mut Ctx, args: Args) -> Outcome {
         len - list.len()
     })?;
     match shrunk {
-        // COMPAT: told, but no change to those who watch (tests/wire/list/ltrim.wire).
+        // COMPAT: an event, but no change for WATCH (tests/wire/list/ltrim.wire).
         Some(Shrunk { removed: 0, .. }) => ctx.keys.also(key, Event::list("ltrim")),
         Some(shrunk) => access::notify_shrunk(ctx.keys, key, Event::list("ltrim"), shrunk),
         None => {}

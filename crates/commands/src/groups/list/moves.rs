@@ -167,7 +167,7 @@ fn carry_over(
     } else {
         access::push_quietly(keys, to, taken.iter(), growth, limits)?;
     }
-    // A move is told by both its ends, but counts once.
+    // A move has an event at both its ends, but counts once.
     keys.wrote_too(to.key, to.pushed());
     record_move(keys, route, amount, &taken);
     access::notify_shrunk(keys, from.key, from.popped(), shrunk.unwrap_or(Shrunk::NOTHING));
@@ -191,8 +191,8 @@ fn carry_within(
         put_back(list, to.end, &taken, is_turned(route, amount));
         taken
     })?;
-    // COMPAT: LMOVE tells the push first, LMOVEM within one list the pop; test
-    // `moves_inside_one_list_are_told`.
+    // COMPAT: LMOVE notifies of the push first, LMOVEM within one list the pop; test
+    // `moves_inside_one_list_are_notified`.
     let (first, second) = match amount {
         Amount::One => (to.pushed(), from.popped()),
         Amount::Many { .. } => (from.popped(), to.pushed()),

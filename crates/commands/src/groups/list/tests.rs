@@ -82,7 +82,7 @@ fn events(clients: &mut TestClients, line: &str) -> Vec<String> {
 }
 
 #[test]
-fn moves_inside_one_list_are_told() {
+fn moves_inside_one_list_are_notified() {
     let mut clients = TestClients::of(2);
     clients.say(0, "PSUBSCRIBE __keyevent@0__:*");
     clients.notify_all();

@@ -9,25 +9,25 @@ use russet_base::UnixMillis;
 use russet_engine::store::shard_set::ShardSet;
 use std::sync::{Arc, Mutex};
 
-fn desk_and_guest() -> (TestServer, TestClient) {
+fn server_and_client() -> (TestServer, TestClient) {
     let server = TestServer::new();
-    let guest = TestClient::of(&server);
-    (server, guest)
+    let client = TestClient::of(&server);
+    (server, client)
 }
 
 #[test]
 fn messages_reach_channels_and_patterns() {
-    let (mut server, mut guest) = desk_and_guest();
-    let confirmed = guest.says(&mut server, "SUBSCRIBE news news weather");
+    let (mut server, mut client) = server_and_client();
+    let confirmed = client.says(&mut server, "SUBSCRIBE news news weather");
     let expected = [
         "[\"subscribe\", \"news\", 1]",
         "[\"subscribe\", \"news\", 1]",
         "[\"subscribe\", \"weather\", 2]",
     ];
     assert_eq!(confirmed, expected);
-    assert_eq!(guest.says(&mut server, "PSUBSCRIBE n*"), ["[\"psubscribe\", \"n*\", 3]"]);
+    assert_eq!(client.says(&mut server, "PSUBSCRIBE n*"), ["[\"psubscribe\", \"n*\", 3]"]);
     assert_eq!(server.say("PUBLISH news hi"), "2", "once by name, once by pattern");
-    let mail = guest.mail();
+    let mail = client.mail();
     assert_eq!(
         mail,
         ["[\"message\", \"news\", \"hi\"]", "[\"pmessage\", \"n*\", \"news\", \"hi\"]"]
@@ -41,72 +41,72 @@ fn messages_reach_channels_and_patterns() {
 
 #[test]
 fn shard_channels_are_counted_apart() {
-    let (mut server, mut guest) = desk_and_guest();
-    guest.says(&mut server, "SUBSCRIBE a");
-    assert_eq!(guest.says(&mut server, "SSUBSCRIBE s"), ["[\"ssubscribe\", \"s\", 1]"]);
+    let (mut server, mut client) = server_and_client();
+    client.says(&mut server, "SUBSCRIBE a");
+    assert_eq!(client.says(&mut server, "SSUBSCRIBE s"), ["[\"ssubscribe\", \"s\", 1]"]);
     assert_eq!(server.say("SPUBLISH s m"), "1");
-    assert_eq!(guest.mail(), ["[\"smessage\", \"s\", \"m\"]"]);
-    assert_eq!(guest.says(&mut server, "SUNSUBSCRIBE"), ["[\"sunsubscribe\", \"s\", 0]"]);
-    assert_eq!(guest.says(&mut server, "SUNSUBSCRIBE"), ["[\"sunsubscribe\", nil, 0]"]);
+    assert_eq!(client.mail(), ["[\"smessage\", \"s\", \"m\"]"]);
+    assert_eq!(client.says(&mut server, "SUNSUBSCRIBE"), ["[\"sunsubscribe\", \"s\", 0]"]);
+    assert_eq!(client.says(&mut server, "SUNSUBSCRIBE"), ["[\"sunsubscribe\", nil, 0]"]);
     assert_eq!(server.say("PUBSUB SHARDCHANNELS"), "[]");
 }
 
 #[test]
 fn a_message_follows_the_protocol_of_the_moment() {
-    let (mut server, mut guest) = desk_and_guest();
-    guest.says(&mut server, "HELLO 3");
-    assert_eq!(guest.says(&mut server, "SUBSCRIBE a"), [">[\"subscribe\", \"a\", 1]"]);
+    let (mut server, mut client) = server_and_client();
+    client.says(&mut server, "HELLO 3");
+    assert_eq!(client.says(&mut server, "SUBSCRIBE a"), [">[\"subscribe\", \"a\", 1]"]);
     server.say("PUBLISH a 1");
-    guest.says(&mut server, "HELLO 2");
+    client.says(&mut server, "HELLO 2");
     server.say("PUBLISH a 2");
-    assert_eq!(guest.mail(), ["dropped", "[\"message\", \"a\", \"2\"]"]);
+    assert_eq!(client.mail(), ["dropped", "[\"message\", \"a\", \"2\"]"]);
 }
 
 #[test]
 fn what_comes_late_is_not_taken_for_a_reply() {
-    let (mut server, mut guest) = desk_and_guest();
-    guest.says(&mut server, "SUBSCRIBE a");
+    let (mut server, mut client) = server_and_client();
+    client.says(&mut server, "SUBSCRIBE a");
     server.say("PUBLISH a late");
-    guest.says(&mut server, "UNSUBSCRIBE a");
-    assert_eq!(guest.mail(), ["dropped"]);
+    client.says(&mut server, "UNSUBSCRIBE a");
+    assert_eq!(client.mail(), ["dropped"]);
 }
 
 #[test]
 fn a_subscribed_client_may_do_little_until_it_is_reset() {
-    let (mut server, mut guest) = desk_and_guest();
-    guest.says(&mut server, "SUBSCRIBE a");
-    let refused = &guest.says(&mut server, "GET k")[0];
+    let (mut server, mut client) = server_and_client();
+    client.says(&mut server, "SUBSCRIBE a");
+    let refused = &client.says(&mut server, "GET k")[0];
     assert!(
         refused.starts_with("-ERR Can\\'t execute \\'get\\': only (P|S)SUBSCRIBE"),
         "{refused}"
     );
-    assert_eq!(guest.says(&mut server, "PING"), ["[\"pong\", \"\"]"]);
-    assert_eq!(guest.says(&mut server, "RESET"), ["+RESET"]);
-    assert_eq!(guest.says(&mut server, "PING"), ["+PONG"]);
+    assert_eq!(client.says(&mut server, "PING"), ["[\"pong\", \"\"]"]);
+    assert_eq!(client.says(&mut server, "RESET"), ["+RESET"]);
+    assert_eq!(client.says(&mut server, "PING"), ["+PONG"]);
     assert_eq!(server.say("PUBSUB NUMSUB a"), "[\"a\", 0]");
 }
 
 #[test]
 fn inside_a_transaction_only_shard_channels_are_refused() {
-    let (mut server, mut guest) = desk_and_guest();
+    let (mut server, mut client) = server_and_client();
     for line in ["MULTI", "SUBSCRIBE a", "SSUBSCRIBE s"] {
-        guest.says(&mut server, line);
+        client.says(&mut server, line);
     }
-    let replies = guest.says(&mut server, "EXEC").join(" ");
+    let replies = client.says(&mut server, "EXEC").join(" ");
     assert!(replies.contains("[\"subscribe\", \"a\", 1]"), "{replies}");
     assert!(replies.contains("SSUBSCRIBE isn\\'t allowed"), "{replies}");
 }
 
 #[test]
 fn a_client_that_is_gone_hears_nothing() {
-    let (mut server, mut guest) = desk_and_guest();
-    guest.says(&mut server, "SUBSCRIBE a");
-    guest.says(&mut server, "PSUBSCRIBE a*");
-    guest.says(&mut server, "SSUBSCRIBE a");
+    let (mut server, mut client) = server_and_client();
+    client.says(&mut server, "SUBSCRIBE a");
+    client.says(&mut server, "PSUBSCRIBE a*");
+    client.says(&mut server, "SSUBSCRIBE a");
     let node = server.worker.node.clone();
-    disconnect(&node, &mut guest.session);
+    disconnect(&node, &mut client.session);
     assert_eq!((server.say("PUBLISH a m"), server.say("SPUBLISH a m")), ("0".into(), "0".into()));
-    assert!(guest.mail().is_empty() && node.hub.is_silent());
+    assert!(client.mail().is_empty() && node.hub.is_silent());
     assert_eq!(node.clients.len(), 1);
 }
 

@@ -47,7 +47,7 @@ impl Api {
     }
 }
 
-/// The version that scripts are told, as text and as a number.
+/// The version that scripts see, as text and as a number.
 const REDIS_VERSION: (&str, f64) = ("7.2.4", 0x0007_0204 as f64);
 
 /// Levels of the log.

@@ -141,7 +141,7 @@ fn position(refused: &VecDeque<(Sha, Refusal)>, source: &[u8]) -> Option<usize> 
     refused.iter().position(|(known, _)| *known == sha)
 }
 
-/// What the caller of code that was ended is told.
+/// The reply to the caller of code that was ended.
 pub fn killed_text(is_function: bool) -> &'static str {
     match is_function {
         true => "ERR Script killed by user with FUNCTION KILL.",

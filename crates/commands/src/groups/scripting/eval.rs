@@ -11,7 +11,7 @@ use russet_base::{Args, num};
 use std::sync::Arc;
 
 /// The script of a call, from the cache, or else compiled and put there; None if it is refused. The
-/// call itself is told why.
+/// call itself gets the reason.
 pub fn plan_script(node: &Node, args: Args) -> Option<Arc<Script>> {
     let source = args.at(1);
     if let Some(script) = node.scripts.cache().by_source(source) {
@@ -125,7 +125,7 @@ impl<'a> ScriptArgs<'a> {
     }
 }
 
-/// Told to those who call by a read-only command what does not say that it only reads.
+/// The reply to those who call by a read-only command what does not say that it only reads.
 pub const MAY_WRITE: &str = "ERR Can not execute a script with write flag using *_ro command.";
 
 fn run_script(ctx: &mut Ctx, code: &Code, (args, is_read_only): (ScriptArgs, bool)) -> Outcome {

@@ -347,7 +347,7 @@ impl Host for RunHost<'_, '_, '_> {
                 let run =
                     self.request.describe(shards.clone(), self.started_micros, self.has_written);
                 self.run = Some(node.scripts.running.begin(run));
-                // Those who wait for one of its shards are told that it is busy.
+                // Those who wait for one of its shards get BUSY.
                 node.keyspace.wake_waiters(shards);
             }
             return Tick::Continue;

@@ -62,7 +62,7 @@ fn keys_are_known(call: &CommandCall, command: Command) -> bool {
         let args = placeholder_args(call, open);
         let args = args.as_args();
         let mut all_known = true;
-        let told = key_positions(command, args, &mut |key| {
+        let found = key_positions(command, args, &mut |key| {
             all_known &= match call.args.get(key.index) {
                 Some(argument) => *argument == Argument::Key,
                 None => call.rest == Rest::Keys,
@@ -70,7 +70,7 @@ fn keys_are_known(call: &CommandCall, command: Command) -> bool {
         });
         // Without a known count there is no telling; too few arguments are refused at run time.
         let is_too_short = !command.spec().arity.allows(args.len());
-        is_too_short || (told.is_ok() && all_known)
+        is_too_short || (found.is_ok() && all_known)
     })
 }
 

@@ -11,7 +11,7 @@ const LEVELS_MAX: usize = 512;
 /// The field of an error that was counted where it arose.
 pub const COUNTED: &[u8] = b"ignore_error_stats_update";
 
-/// Told of every error in a reply: its text, unless it was counted before.
+/// Called for every error in a reply: its text, unless it was counted before.
 type Count<'c> = &'c dyn Fn(Option<&str>);
 
 /// Answers with a value that a script returned. `has_resp3` says that it chose RESP3.

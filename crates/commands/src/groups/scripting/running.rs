@@ -1,4 +1,4 @@
-//! The scripts that have been running for long: who waits for one is told so, and who wants to end
+//! The scripts that have been running for long: those who wait get BUSY, and who wants to end
 //! one finds it here. A script that ends soon, as nearly all do, never comes here.
 
 use russet_engine::store::shard_set::ShardSet;
@@ -115,7 +115,7 @@ mod tests {
         }
     }
 
-    /// A script that was told to end between two looks at the clock used to write once more, and
+    /// A script that was asked to end between two looks at the clock used to write once more, and
     /// was then ended with half of its work done.
     #[test]
     fn what_is_to_end_begins_no_write() {

@@ -78,7 +78,7 @@ pub fn end_slow(ctx: &mut Ctx, is_function: bool) -> Outcome {
     DONE
 }
 
-/// Told to those who need what a slow script holds.
+/// The reply to those who need what a slow script holds.
 pub const BUSY_SCRIPT: &str =
     "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
 pub const BUSY_FUNCTION: &str =

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_is_told_how() {
+    fn a_refusal_says_how_to_allow_it() {
         let mut server = TestServer::new();
         assert!(server.say("DEBUG OBJECT nosuch").contains("no such key"));
         assert!(server.say("DEBUG nosuch").contains("Try DEBUG HELP."));

@@ -5,7 +5,7 @@ use crate::error::Refusal;
 use crate::node::slowlog::LogKind;
 use russet_base::{Args, num};
 
-/// Entries that SLOWLOG GET shows when it is not told how many.
+/// Entries that SLOWLOG GET shows by default.
 const SHOWN: usize = 10;
 
 pub(crate) fn slowlog_get(ctx: &mut Ctx, args: Args) -> Outcome {

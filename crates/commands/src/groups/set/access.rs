@@ -1,4 +1,4 @@
-//! A set under a key: opened, filled, emptied, and each change told.
+//! A set under a key: opened, filled, emptied, and each change published.
 
 use russet_base::Args;
 use russet_engine::event::Event;
@@ -13,13 +13,13 @@ pub fn read<'k>(keys: &'k mut Keys, key: &[u8]) -> Result<Option<SetRef<'k>>, Wr
     keys.read(key).map(|entry| stored::set(&entry)).transpose()
 }
 
-/// Tells a change of `count` members.
+/// Publishes a change of `count` members.
 #[inline]
 pub fn notify(keys: &mut Keys, key: &[u8], event: Event, count: usize) {
     keys.wrote_many(key, event, count as u64);
 }
 
-/// Adds members, to a new set if there is none; how many are new. Nothing is told.
+/// Adds members, to a new set if there is none; how many are new. No event is published.
 #[inline]
 pub fn add_quietly(
     keys: &mut Keys,
@@ -50,7 +50,7 @@ pub struct Removed {
     pub is_last: bool,
 }
 
-/// Removes members, and the key with the last one. None without a key. Nothing is told.
+/// Removes members, and the key with the last one. None without a key. No event is published.
 #[inline]
 pub fn remove_quietly(
     keys: &mut Keys,
@@ -68,7 +68,7 @@ pub fn remove_quietly(
     Ok(Some(removed))
 }
 
-/// Tells a removal of members.
+/// Publishes a removal of members.
 #[inline]
 pub fn notify_removed(keys: &mut Keys, key: &[u8], event: Event, removed: Removed) {
     notify(keys, key, event, removed.count);

@@ -213,7 +213,7 @@ impl AddCall<'_> {
     }
 }
 
-/// Tells of the new entry, trims and answers.
+/// Publishes the new entry, trims and replies.
 fn finish(ctx: &mut Ctx, key: &[u8], trim: Option<Trim>, id: StreamId) -> Outcome {
     ctx.keys.wrote(key, Event::stream("xadd"));
     if let Some(trim) = trim

@@ -83,7 +83,7 @@ impl ClaimCall {
     }
 }
 
-/// The consumer of this name, made if there is none. Told once the group is closed again.
+/// The consumer of this name, made if there is none. Published once the group is closed again.
 pub fn consumer(group: &mut Group, name: &[u8], now_ms: i64) -> (ConsumerKey, bool) {
     let found = group.find_consumer(name);
     let key = found.unwrap_or_else(|| group.add_consumer(name, now_ms));

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// The IDs of a call: few, usually.
 pub type Ids = SmallVec<[StreamId; 8]>;
 
-/// What became of an entry, as XDELEX and XACKDEL tell it.
+/// What became of an entry, as XDELEX and XACKDEL reply it.
 pub const NOT_FOUND: i64 = -1;
 pub const DELETED: i64 = 1;
 pub const STILL_REFERENCED: i64 = 2;
@@ -92,7 +92,7 @@ pub fn xdel(ctx: &mut Ctx, args: Args) -> Outcome {
     DONE
 }
 
-/// Tells of entries that were deleted, and of changes besides.
+/// Publishes entries that were deleted, and of changes besides.
 pub fn notify_deleted(ctx: &mut Ctx, key: &[u8], deleted: u64, changes: u64) {
     if deleted > 0 {
         ctx.keys.wrote_many(key, Event::stream("xdel"), changes);

@@ -17,7 +17,7 @@ pub fn info_stream(ctx: &mut Ctx, args: Args) -> Outcome {
     let stream = access::read(ctx.keys, key)?.ok_or(Refusal::NoSuchKey)?;
     let full = full_count(args)?;
     let has_idempotency = stream.idempotency().is_some();
-    // DIFFERS: what only Redis tells, of producers and of entries given back, is left out of a
+    // DIFFERS: what only Redis shows, of producers and of entries given back, is left out of a
     // stream that has none, so that it reads as in Valkey.
     let common = 7 + if has_idempotency { 6 } else { 0 };
     ctx.reply.map(common + if full.is_some() { 2 } else { 3 });

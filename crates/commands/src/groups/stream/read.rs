@@ -368,7 +368,7 @@ impl Delivery<'_, '_> {
         reply.end_array(mark, (self.budget.sent - before) as usize);
     }
 
-    /// With CLAIM, each entry tells how long it was idle and how often it was delivered.
+    /// With CLAIM, each entry shows how long it was idle and how often it was delivered.
     fn hand_out(&mut self, reply: &mut dyn Sink, entry: Entry<'_>, past: Option<(i64, i64)>) {
         match past {
             None => reply::entry(reply, entry),

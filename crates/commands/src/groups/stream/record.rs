@@ -77,7 +77,7 @@ pub fn position(keys: &mut Keys, key: &[u8], name: &[u8]) {
 }
 
 /// Trims, and says how many entries went. What went is recorded by `trimmed`, which gets the last
-/// of them where their number alone does not tell which.
+/// of them where their number alone does not determine which.
 pub fn trim(stream: &mut Stream, trim: Trim, is_recording: bool) -> (u64, Option<StreamId>) {
     if !is_recording || trim.references != References::Respect {
         return (stream.trim(trim), None);

@@ -13,7 +13,7 @@ enum Form {
     PxAt,
 }
 
-/// What was asked for, its number unread: a bad number is told after bad syntax.
+/// What was asked for, its number unread: a bad number is reported after bad syntax.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice<'a> {
     Time(Form, &'a [u8]),

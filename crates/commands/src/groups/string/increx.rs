@@ -197,7 +197,7 @@ impl<T> Found<T> {
     }
 }
 
-/// Writes and tells. A deadline in the past deletes the key instead.
+/// Writes and publishes the event. A deadline in the past deletes the key instead.
 fn store(ctx: &mut Ctx, key: &[u8], value: Element<'_>, (event, deadline): (Event, Deadline)) {
     if deadline.moment().is_some_and(|at| at <= ctx.keys.now) {
         if ctx.keys.remove(key) {

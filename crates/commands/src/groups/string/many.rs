@@ -10,7 +10,7 @@ use russet_base::num;
 use russet_engine::event::Event;
 use russet_engine::types::string;
 
-/// Most keys that MSETEX can be told to expect.
+/// Most keys that MSETEX accepts.
 const COUNT_MAX: usize = i32::MAX as usize;
 
 pub fn mget(ctx: &mut Ctx, args: Args) -> Outcome {

@@ -127,10 +127,10 @@ fn a_failed_bitfield_makes_its_string() {
     );
 }
 
-/// A BITFIELD whose every operation failed made a string, or a longer one of it, and told nobody:
+/// A BITFIELD whose every operation failed made or grew a string, and notified nobody:
 /// no event, no change that is counted, and a transaction that watched the key ran.
 #[test]
-fn a_string_that_a_failed_bitfield_makes_is_told() {
+fn a_string_that_a_failed_bitfield_makes_is_notified() {
     let mut server = TestServer::new();
     let failing =
         ["BITFIELD k OVERFLOW FAIL SET u1 20 5", "BITFIELD k OVERFLOW FAIL INCRBY u2 40 9"];

@@ -163,7 +163,7 @@ fn set_and_reply_old(ctx: &mut Ctx, args: Args, options: &SetOptions) -> Outcome
     DONE
 }
 
-/// Writes an argument and tells. A deadline in the past deletes the key instead.
+/// Writes an argument and publishes the event. A deadline in the past deletes the key instead.
 pub(super) fn store(ctx: &mut Ctx, key: &[u8], value: (Args, usize), deadline: Deadline) {
     let expiry = match deadline {
         Deadline::Unsaid | Deadline::Persist => None,
@@ -254,7 +254,7 @@ pub fn getex(ctx: &mut Ctx, args: Args) -> Outcome {
     DONE
 }
 
-/// Gives an existing key a new expiry, and tells.
+/// Gives an existing key a new expiry, and publishes the event.
 fn set_deadline(ctx: &mut Ctx, key: &[u8], deadline: Deadline) {
     match deadline {
         Deadline::Unsaid | Deadline::Keep => {}

@@ -1,5 +1,5 @@
 //! A sorted set under a key: read, shrunk, removed once it is empty, replaced, and each change
-//! told.
+//! published.
 
 use russet_engine::event::Event;
 use russet_engine::keys::Keys;
@@ -14,14 +14,14 @@ pub fn read<'k>(keys: &'k mut Keys, key: &[u8]) -> Result<Option<ZsetRef<'k>>, W
     keys.read(key).map(|entry| stored::zset(&entry)).transpose()
 }
 
-/// Tells a change of `count` members.
+/// Publishes a change of `count` members.
 #[inline]
 pub fn notify(keys: &mut Keys, key: &[u8], event: Event, count: usize) {
     keys.wrote_many(key, event, count as u64);
 }
 
 /// Lets `remove` take members out of the sorted set under a key and say how many they were, and
-/// tells it if there were any. An emptied one is gone. None without a key.
+/// publishes it if there were any. An emptied one is gone. None without a key.
 pub fn shrink(
     keys: &mut Keys,
     key: &[u8],

@@ -148,7 +148,7 @@ fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
         File::open(dir)?.sync_all()
     })();
     if written.is_err() {
-        // The error is told; a file left behind would only be one more.
+        // The error is reported; a file left behind would only be one more.
         let _ = fs::remove_file(&temporary);
     }
     written

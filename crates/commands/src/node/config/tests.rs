@@ -153,7 +153,7 @@ fn options_are_read_as_redis_server_reads_them() {
 }
 
 #[test]
-fn wrong_options_are_told_in_one_line() {
+fn wrong_options_are_reported_in_one_line() {
     for (args, text) in [
         (
             &["--maxclient", "5"][..],
@@ -367,7 +367,7 @@ fn a_refused_apply_rolls_everything_back() {
     let text = "ERR CONFIG SET failed (possibly related to argument 'port') - Unable to listen on \
                 this port. Check server logs.";
     assert_eq!(result, Err(text.to_owned()));
-    // hz did not change, so nobody is told of it.
+    // hz did not change, so nobody is notified.
     let (clients, timeout, port) = (Directive::MaxClients, Directive::Timeout, Directive::Port);
     let expected = [(clients, 5), (timeout, 9), (port, 1), (clients, 10_000), (timeout, 0)];
     assert_eq!(calls, expected);
@@ -438,7 +438,7 @@ fn rewrite_outlives_includes() {
 }
 
 #[test]
-fn rewrite_keeps_mode_and_links_and_tells_failures() {
+fn rewrite_keeps_mode_and_links_and_reports_failures() {
     let config = Config::default();
     let text = "ERR The server is running without a config file";
     assert_eq!(config.rewrite(), Err(text.to_owned()));

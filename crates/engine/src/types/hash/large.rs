@@ -42,17 +42,17 @@ impl Due {
     }
 }
 
-/// So many fields with one deadline are a crowd, which is counted.
-const CROWD_FIELDS_MIN: usize = 32;
+/// A deadline that so many fields share is counted apart.
+const SHARED_DEADLINE_FIELDS_MIN: usize = 32;
 
 /// How many fields of each position are due when.
 #[derive(Clone, Default)]
 struct Deadlines {
     fields: BTreeMap<Due, u32>,
     len: usize,
-    /// The moments at which a crowd is due, and how many that are: a million fields that end at
+    /// The deadlines that many fields share, and how many those are: a million fields that end at
     /// once are passed over as one when those that are over are counted.
-    crowds: BTreeMap<i64, usize>,
+    shared_deadlines: BTreeMap<i64, usize>,
     /// Whoever watches the hash knows of all that was over at this moment.
     reported_ms: i64,
 }
@@ -62,12 +62,12 @@ impl Deadlines {
         *self.fields.entry(due).or_insert(0) += 1;
         self.len += 1;
         let at_ms = due.at_ms();
-        if let Some(crowd) = self.crowds.get_mut(&at_ms) {
-            *crowd += 1;
+        if let Some(shared) = self.shared_deadlines.get_mut(&at_ms) {
+            *shared += 1;
         } else {
-            let crowd = self.between(at_ms, at_ms.saturating_add(1));
-            if crowd >= CROWD_FIELDS_MIN {
-                self.crowds.insert(at_ms, crowd);
+            let shared = self.between(at_ms, at_ms.saturating_add(1));
+            if shared >= SHARED_DEADLINE_FIELDS_MIN {
+                self.shared_deadlines.insert(at_ms, shared);
             }
         }
     }
@@ -79,10 +79,10 @@ impl Deadlines {
             self.fields.remove(&due);
         }
         self.len -= 1;
-        if let Some(crowd) = self.crowds.get_mut(&due.at_ms()) {
-            *crowd -= 1;
-            if *crowd == 0 {
-                self.crowds.remove(&due.at_ms());
+        if let Some(shared) = self.shared_deadlines.get_mut(&due.at_ms()) {
+            *shared -= 1;
+            if *shared == 0 {
+                self.shared_deadlines.remove(&due.at_ms());
             }
         }
     }
@@ -96,8 +96,8 @@ impl Deadlines {
     /// How many are over at `now_ms`.
     fn over_len(&self, now_ms: i64) -> usize {
         let (mut over, mut from_ms) = (0, 0);
-        for (&at_ms, &crowd) in self.crowds.range(..=now_ms) {
-            over += self.between(from_ms, at_ms) + crowd;
+        for (&at_ms, &shared) in self.shared_deadlines.range(..=now_ms) {
+            over += self.between(from_ms, at_ms) + shared;
             from_ms = at_ms + 1;
         }
         over + self.between(from_ms, now_ms.saturating_add(1).max(from_ms))
@@ -116,7 +116,7 @@ impl Deadlines {
     fn memory_bytes(&self) -> usize {
         allocated_for::<Deadlines>(1)
             + tree_bytes::<Due, u32>(self.fields.len())
-            + tree_bytes::<i64, usize>(self.crowds.len())
+            + tree_bytes::<i64, usize>(self.shared_deadlines.len())
     }
 }
 

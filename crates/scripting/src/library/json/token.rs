@@ -43,7 +43,7 @@ impl Token {
 }
 
 /// Where the text of the last string token lies.
-enum Place {
+enum TextSource {
     /// In the source: it has no escapes.
     Source(Range<usize>),
     Unescaped,
@@ -54,7 +54,7 @@ pub struct Lexer<'a> {
     at: usize,
     /// Where the last token begins, or where it went wrong.
     token_start: usize,
-    text: Place,
+    text: TextSource,
     unescaped: Vec<u8>,
     /// Whether Infinity, NaN, hexadecimal numbers and leading zeros are read.
     takes_odd_numbers: bool,
@@ -66,7 +66,7 @@ impl<'a> Lexer<'a> {
             source,
             at: 0,
             token_start: 0,
-            text: Place::Unescaped,
+            text: TextSource::Unescaped,
             unescaped: Vec::new(),
             takes_odd_numbers,
         }
@@ -85,8 +85,8 @@ impl<'a> Lexer<'a> {
     /// What the last token, a text, says.
     pub fn text(&self) -> &[u8] {
         match &self.text {
-            Place::Source(range) => &self.source[range.clone()],
-            Place::Unescaped => &self.unescaped,
+            TextSource::Source(range) => &self.source[range.clone()],
+            TextSource::Unescaped => &self.unescaped,
         }
     }
 
@@ -168,14 +168,14 @@ impl<'a> Lexer<'a> {
     fn string(&mut self) -> Token {
         self.at += 1;
         let start = self.at;
-        self.text = Place::Unescaped;
+        self.text = TextSource::Unescaped;
         self.unescaped.clear();
         let mut plain = start;
         loop {
             match self.byte(0) {
                 0 => return self.wrong("unexpected end of string"),
                 b'"' if plain == start && self.unescaped.is_empty() => {
-                    self.text = Place::Source(start..self.at);
+                    self.text = TextSource::Source(start..self.at);
                     break;
                 }
                 b'"' => {

@@ -1,4 +1,4 @@
-//! Attempts at one place, and what a wrong pattern is told.
+//! Attempts at one position, and the error of a wrong pattern.
 
 use super::*;
 

@@ -8,7 +8,7 @@ use russet_catalog::{Command, Spec, lookup_full};
 use russet_protocol::Sink;
 
 pub fn docs(ctx: &mut Ctx, args: Args) -> Outcome {
-    // COMPAT: a name that is asked for twice is told twice, an unknown one not at all
+    // COMPAT: a name that is asked for twice is listed twice, an unknown one not at all
     // (tests/wire/connection/command.wire).
     let commands: Vec<Command> = if args.len() == 2 {
         Command::top_level().collect()

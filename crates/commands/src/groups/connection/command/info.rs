@@ -27,7 +27,7 @@ pub fn info(ctx: &mut Ctx, args: Args) -> Outcome {
     DONE
 }
 
-/// In the order of the alphabet, as other servers tell them.
+/// In the order of the alphabet, as other servers list them.
 pub(super) fn sorted_subcommands(command: Command) -> Vec<Command> {
     let mut subcommands = command.subcommands().to_vec();
     subcommands.sort_by_key(|sub| sub.spec().name);

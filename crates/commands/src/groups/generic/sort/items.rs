@@ -263,11 +263,11 @@ mod tests {
             for text in ["a", "b", "c", "d", "e"] {
                 items.push(Element::parse(text.as_bytes()));
             }
-            let weigh = |text: &[u8], tell: &mut dyn FnMut(Option<Text<'_>>)| match text {
-                b"a" | b"d" => tell(Some(Text::Bytes(b"same"))),
-                b"b" => tell(None),
-                b"c" => tell(Some(Text::Int(7))),
-                _ => tell(Some(Text::Bytes(b"same and longer than that"))),
+            let weigh = |text: &[u8], found_text: &mut dyn FnMut(Option<Text<'_>>)| match text {
+                b"a" | b"d" => found_text(Some(Text::Bytes(b"same"))),
+                b"b" => found_text(None),
+                b"c" => found_text(Some(Text::Int(7))),
+                _ => found_text(Some(Text::Bytes(b"same and longer than that"))),
             };
             items.weigh(weigh).unwrap();
             let order: Vec<u8> = items.in_order(0..5).map(|text| text[0]).collect();

@@ -1,44 +1,44 @@
-//! Words and text of a wire file: quoting as in redis-cli, and `${...}` values.
+//! Arguments and text of a wire file: quoting as in redis-cli, and `${...}` values.
 
-/// Splits a line into words. Double quotes take `\n \r \t \b \a \xHH`, single quotes only `\'`.
+/// Splits a line into args. Double quotes take `\n \r \t \b \a \xHH`, single quotes only `\'`.
 pub fn split(line: &str) -> Result<Vec<Vec<u8>>, String> {
     let bytes = line.as_bytes();
-    let mut words = Vec::new();
+    let mut args = Vec::new();
     let mut at = 0;
     loop {
         while at < bytes.len() && bytes[at].is_ascii_whitespace() {
             at += 1;
         }
         if at == bytes.len() {
-            return Ok(words);
+            return Ok(args);
         }
-        let mut word = Vec::new();
+        let mut arg = Vec::new();
         while at < bytes.len() && !bytes[at].is_ascii_whitespace() {
             match bytes[at] {
                 b'"' => {
                     let (text, used) = quoted(&bytes[at..])?;
-                    word.extend(text);
+                    arg.extend(text);
                     at += used;
                 }
                 b'\'' => {
                     let (text, used) = single_quoted(&bytes[at..])?;
-                    word.extend(text);
+                    arg.extend(text);
                     at += used;
                 }
                 // A value's name may hold blanks: `${repeat:3:a b}`.
                 b'$' if bytes[at..].starts_with(b"${") => {
                     let end =
                         bytes[at..].iter().position(|&b| b == b'}').ok_or("`${` without `}`")?;
-                    word.extend(&bytes[at..=at + end]);
+                    arg.extend(&bytes[at..=at + end]);
                     at += end + 1;
                 }
                 byte => {
-                    word.push(byte);
+                    arg.push(byte);
                     at += 1;
                 }
             }
         }
-        words.push(word);
+        args.push(arg);
     }
 }
 
@@ -149,10 +149,10 @@ mod tests {
 
     #[test]
     fn splits_as_redis_cli_does() {
-        let words = split(r#"SET "a b\x00\n" 'it\'s' plain${repeat:2:x y}"#).unwrap();
-        assert_eq!(words[1], b"a b\0\n");
-        assert_eq!(words[2], b"it's");
-        assert_eq!(words[3], b"plain${repeat:2:x y}");
+        let args = split(r#"SET "a b\x00\n" 'it\'s' plain${repeat:2:x y}"#).unwrap();
+        assert_eq!(args[1], b"a b\0\n");
+        assert_eq!(args[2], b"it's");
+        assert_eq!(args[3], b"plain${repeat:2:x y}");
         assert!(split("\"open").is_err());
     }
 
