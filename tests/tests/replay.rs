@@ -115,19 +115,21 @@ fn what_clients_do_at_the_same_time_can_be_done_again() {
 const NEEDED: &[&str] = &[
     "SET s a",
     "APPEND s b",
-    "SET s c GET",
-    "PEXPIRE s 600000",
+    "APPEND s c",
+    "SET e 1",
+    "PEXPIRE e 600000",
     "RPUSH l a",
     "RPUSH l b",
     "RPUSH l c d",
-    "LPOP l",
+    "RPOP l",
     "HSET h f 1",
-    "HSET h f 2",
-    "HPEXPIRE h 600000 FIELDS 1 f",
+    "HINCRBY h f 2",
+    "HSET i f 1",
+    "HPEXPIRE i 600000 FIELDS 1 f",
     "SADD m a b c",
     "SPOP m",
     "ZADD z 1 a",
-    "ZADD z 2 a",
+    "ZINCRBY z 2 a",
     "XADD x * f 1",
     "XADD x * f 2",
     "XGROUP CREATE x g $",
@@ -139,6 +141,9 @@ const NEEDED: &[&str] = &[
     "SELECT 3",
     "SET s elsewhere",
 ];
+
+/// The one record that could be left out: what follows it makes the consumer, too.
+const CONSUMER: &str = "0 XGROUP CREATECONSUMER x g c";
 
 /// The records of [`NEEDED`] and of a function, and what the recorder held then.
 fn needed(pair: &mut Pair) -> Look {
@@ -169,11 +174,8 @@ fn a_record_that_is_missing_is_noticed() {
     for at in 0..look.records.len() {
         let mut records = look.records.clone();
         let missing = show(&records.remove(at));
-        // What is overwritten later without having been read is not needed.
-        let is_overwritten = ["0 SET s a", "0 APPEND s b", "0 HSET h f 1", "0 ZADD z 1 a"];
-        if !is_overwritten.contains(&missing.as_str()) {
-            assert!(!is_same(&mut pair, &look, records), "without {missing}");
-        }
+        let is_noticed = !is_same(&mut pair, &look, records);
+        assert!(is_noticed || missing == CONSUMER, "without {missing}");
     }
 }
 
@@ -194,7 +196,7 @@ fn a_record_in_the_wrong_place_is_noticed() {
         swaps += 1;
         assert!(!is_same(&mut pair, &look, records), "{first} before {second}");
     }
-    assert!(swaps > 10, "only {swaps}");
+    assert!(swaps >= 8, "only {swaps}");
 }
 
 /// Deadlines that are over when the records are replayed are still those that they were, and what
