@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 /// Tables: data in the shape of source. They may be as long as what they list.
 const TABLES: &[&str] = &[
     "crates/catalog/src/groups/",
-    "crates/commands/src/config/table/",
-    "crates/commands/src/config/tests/",
+    "crates/commands/src/node/config/table/",
+    "crates/commands/src/node/config/tests/",
 ];
 
 /// Functions that are tables.
@@ -20,7 +20,7 @@ const TABLE_FUNCTIONS: &[(&str, &str)] = &[
 /// Offences of today, to be mended and taken off this list: a file, and a part of the message.
 const KNOWN: &[(&str, &str)] = &[];
 
-const PAGE_LINES_MAX: &[(&str, usize)] = &[("ARCHITECTURE.md", 300)];
+const PAGE_LINES_MAX: &[(&str, usize)] = &[("ARCHITECTURE.md", 330)];
 
 fn tree() -> Tree {
     Tree::read().unwrap()

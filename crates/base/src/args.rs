@@ -1,4 +1,4 @@
-//! A command's words as slices of the buffer that they arrived in.
+//! A command's arguments as slices of the buffer that they arrived in.
 
 use crate::limits::ARGUMENTS_MAX;
 use crate::shared::{SharedBytes, shrink_beyond};
@@ -49,7 +49,7 @@ impl SharedArgs {
     }
 }
 
-/// The words of one command: the name first. Copying an `Args` copies no bytes.
+/// The arguments of one command: the name first. Copying an `Args` copies no bytes.
 #[derive(Clone, Copy)]
 pub struct Args<'a> {
     buffer: &'a [u8],
@@ -113,17 +113,17 @@ impl<'a> Args<'a> {
         self.spans.iter().map(move |span| self.unescape(*span))
     }
 
-    /// The words from `start` on.
+    /// The arguments from `start` on.
     pub fn from(self, start: usize) -> Args<'a> {
         Args { spans: self.spans.get(start..).unwrap_or(&[]), ..self }
     }
 
-    /// At most `count` words, the first ones.
+    /// At most `count` arguments, the first ones.
     pub fn first(self, count: usize) -> Args<'a> {
         Args { spans: &self.spans[..count.min(self.spans.len())], ..self }
     }
 
-    /// Bytes from the first word to the end of the last, what stands between them included.
+    /// Bytes from the first argument to the end of the last, what stands between them included.
     #[inline]
     pub fn extent_bytes(self) -> usize {
         if self.shared.is_some() {
@@ -137,7 +137,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// All the bytes of all the words, for accounting.
+    /// All the bytes of all the arguments, for accounting.
     pub fn bytes_total(self) -> usize {
         self.spans.iter().map(|span| span.len as usize).sum()
     }
@@ -157,7 +157,7 @@ impl std::fmt::Debug for Args<'_> {
     }
 }
 
-/// A command's words with a buffer of their own: queued by MULTI, kept by a blocked client, or
+/// A command's arguments with a buffer of their own: queued by MULTI, kept by a blocked client, or
 /// built by a caller inside the process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnedArgs {
@@ -184,9 +184,9 @@ impl OwnedArgs {
         }
     }
 
-    pub fn push(&mut self, word: &[u8]) {
-        self.spans.push(Span { start: self.buffer.len() as u32, len: word.len() as u32 });
-        self.buffer.extend_from_slice(word);
+    pub fn push(&mut self, arg: &[u8]) {
+        self.spans.push(Span { start: self.buffer.len() as u32, len: arg.len() as u32 });
+        self.buffer.extend_from_slice(arg);
     }
 
     /// Adds a long argument without copying it.
@@ -198,7 +198,7 @@ impl OwnedArgs {
         self.spans.is_empty()
     }
 
-    /// Forgets all words and keeps the room.
+    /// Forgets all arguments and keeps the room.
     pub fn clear(&mut self) {
         self.buffer.clear();
         self.spans.clear();
@@ -233,9 +233,9 @@ impl From<Args<'_>> for OwnedArgs {
 }
 
 impl<W: AsRef<[u8]>> FromIterator<W> for OwnedArgs {
-    fn from_iter<I: IntoIterator<Item = W>>(words: I) -> Self {
+    fn from_iter<I: IntoIterator<Item = W>>(args: I) -> Self {
         let mut owned = OwnedArgs::default();
-        words.into_iter().for_each(|word| owned.push(word.as_ref()));
+        args.into_iter().for_each(|arg| owned.push(arg.as_ref()));
         owned
     }
 }
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_come_back_as_they_went_in() {
+    fn args_come_back_as_they_went_in() {
         let owned: OwnedArgs = ["SET", "key", ""].into_iter().collect();
         let args = owned.as_args();
         assert_eq!(args.len(), 3);

@@ -1,7 +1,7 @@
-//! Words and names: splitting a line by Redis's quoting rules, printing bytes in the same form,
+//! Text: splitting a line by Redis's quoting rules, printing bytes in the same form,
 //! comparing names and guessing what a misspelt one meant.
 
-/// A quote that is never closed, or closed in the middle of a word.
+/// A quote that is never closed, or closed in the middle of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnbalancedQuotes;
 
@@ -19,35 +19,35 @@ pub fn eq_ignore_case(a: &[u8], b: &[u8]) -> bool {
     a.eq_ignore_ascii_case(b)
 }
 
-/// Splits a line of a configuration file or an inline request into words. `"..."` knows the
+/// Splits a line of a configuration file or an inline request into arguments. `"..."` knows the
 /// escapes `\n \r \t \b \a \xHH` (any other escaped byte stands for itself), `'...'` only `\'`.
-/// COMPAT: the line ends at a NUL byte; vertical tab and form feed are skipped between words but
-/// don't end one. Valkey 9.1 goes on with a word behind its closing quote; Redis refuses it.
-pub fn split_words(line: &[u8]) -> Result<Vec<Vec<u8>>, UnbalancedQuotes> {
+/// COMPAT: the line ends at a NUL byte; vertical tab and form feed are skipped between args but
+/// don't end one. Valkey 9.1 goes on with an argument behind its closing quote; Redis refuses it.
+pub fn split_args(line: &[u8]) -> Result<Vec<Vec<u8>>, UnbalancedQuotes> {
     let end = memchr::memchr(0, line).unwrap_or(line.len());
     let mut rest = &line[..end];
-    let mut words = Vec::new();
+    let mut args = Vec::new();
     loop {
         let blanks = rest.iter().take_while(|byte| is_space(**byte)).count();
         rest = &rest[blanks..];
         if rest.is_empty() {
-            return Ok(words);
+            return Ok(args);
         }
-        let mut word = Vec::new();
-        rest = take_word(rest, &mut word)?;
-        words.push(word);
+        let mut arg = Vec::new();
+        rest = take_arg(rest, &mut arg)?;
+        args.push(arg);
     }
 }
 
-/// Moves one word from the front of `rest` into `word` and gives what follows.
-fn take_word<'a>(mut rest: &'a [u8], word: &mut Vec<u8>) -> Result<&'a [u8], UnbalancedQuotes> {
+/// Moves one argument from the front of `rest` into `arg` and gives what follows.
+fn take_arg<'a>(mut rest: &'a [u8], arg: &mut Vec<u8>) -> Result<&'a [u8], UnbalancedQuotes> {
     loop {
         match rest {
             [] | [b' ' | b'\n' | b'\r' | b'\t', ..] => return Ok(rest),
-            [b'"', quoted @ ..] => return take_double_quoted(quoted, word),
-            [b'\'', quoted @ ..] => return take_single_quoted(quoted, word),
+            [b'"', quoted @ ..] => return take_double_quoted(quoted, arg),
+            [b'\'', quoted @ ..] => return take_single_quoted(quoted, arg),
             [byte, after @ ..] => {
-                word.push(*byte);
+                arg.push(*byte);
                 rest = after;
             }
         }
@@ -56,7 +56,7 @@ fn take_word<'a>(mut rest: &'a [u8], word: &mut Vec<u8>) -> Result<&'a [u8], Unb
 
 fn take_double_quoted<'a>(
     mut rest: &'a [u8],
-    word: &mut Vec<u8>,
+    arg: &mut Vec<u8>,
 ) -> Result<&'a [u8], UnbalancedQuotes> {
     loop {
         let (byte, after) = match rest {
@@ -70,14 +70,14 @@ fn take_double_quoted<'a>(
             [b'\\', escaped, after @ ..] => (unescaped(*escaped), after),
             [byte, after @ ..] => (*byte, after),
         };
-        word.push(byte);
+        arg.push(byte);
         rest = after;
     }
 }
 
 fn take_single_quoted<'a>(
     mut rest: &'a [u8],
-    word: &mut Vec<u8>,
+    arg: &mut Vec<u8>,
 ) -> Result<&'a [u8], UnbalancedQuotes> {
     loop {
         let (byte, after) = match rest {
@@ -86,12 +86,12 @@ fn take_single_quoted<'a>(
             [b'\\', b'\'', after @ ..] => (b'\'', after),
             [byte, after @ ..] => (*byte, after),
         };
-        word.push(byte);
+        arg.push(byte);
         rest = after;
     }
 }
 
-/// A closing quote must end its word.
+/// A closing quote must end its argument.
 fn closed(after: &[u8]) -> Result<&[u8], UnbalancedQuotes> {
     match after {
         [byte, ..] if !is_space(*byte) => Err(UnbalancedQuotes),
@@ -123,7 +123,7 @@ fn unescaped(byte: u8) -> u8 {
     }
 }
 
-/// Appends bytes in the quoted form of logs and MONITOR, which `split_words` reads back.
+/// Appends bytes in the quoted form of logs and MONITOR, which `split_args` reads back.
 pub fn write_quoted(out: &mut Vec<u8>, bytes: &[u8]) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     out.reserve(bytes.len() + 2);
@@ -201,13 +201,13 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    fn words(line: &[u8]) -> Option<Vec<String>> {
-        let words = split_words(line).ok()?;
-        Some(words.iter().map(|word| word.escape_ascii().to_string()).collect())
+    fn args(line: &[u8]) -> Option<Vec<String>> {
+        let args = split_args(line).ok()?;
+        Some(args.iter().map(|arg| arg.escape_ascii().to_string()).collect())
     }
 
     /// The ECHO lines were asked of Redis 7 as inline requests, save the NUL (which an inline
-    /// request cannot carry there), `'a'b`, the five escapes and the pair of empty words.
+    /// request cannot carry there), `'a'b`, the five escapes and the pair of empty arguments.
     #[test]
     fn lines_split_as_redis_splits_them() {
         let cases: &[(&[u8], Option<&[&str]>)] = &[
@@ -235,8 +235,8 @@ mod tests {
         ];
         for (line, expected) in cases {
             let expected =
-                expected.map(|words| words.iter().map(ToString::to_string).collect::<Vec<_>>());
-            assert_eq!(words(line), expected, "{}", line.escape_ascii());
+                expected.map(|args| args.iter().map(ToString::to_string).collect::<Vec<_>>());
+            assert_eq!(args(line), expected, "{}", line.escape_ascii());
         }
     }
 
@@ -248,7 +248,7 @@ mod tests {
         for _ in 0..500 {
             let mut bytes = vec![0u8; random.index(40)];
             random.fill(&mut bytes);
-            assert_eq!(split_words(quoted(&bytes).as_bytes()), Ok(vec![bytes]));
+            assert_eq!(split_args(quoted(&bytes).as_bytes()), Ok(vec![bytes]));
         }
     }
 
@@ -259,7 +259,7 @@ mod tests {
         for _ in 0..20_000 {
             let len = random.index(12);
             let line: Vec<u8> = (0..len).map(|_| alphabet[random.index(alphabet.len())]).collect();
-            let _ = split_words(&line);
+            let _ = split_args(&line);
         }
     }
 

@@ -112,7 +112,7 @@ pub const fn unix_time(name: &'static str) -> Arg {
     leaf(name, ArgKind::UnixTime)
 }
 
-/// A bare word of the grammar: `flag("nx").token("NX")`.
+/// A bare token of the grammar: `flag("nx").token("NX")`.
 pub const fn flag(name: &'static str) -> Arg {
     leaf(name, ArgKind::PureToken)
 }
@@ -126,7 +126,7 @@ pub const fn block(name: &'static str, parts: &'static [Arg]) -> Arg {
 }
 
 impl Arg {
-    /// The word that announces it.
+    /// The token that announces it.
     pub const fn token(mut self, token: &'static str) -> Self {
         self.token = Some(token);
         self
@@ -169,29 +169,29 @@ impl Arg {
         self
     }
 
-    /// The fewest words that it takes up in a call.
-    pub fn words_min(&self) -> usize {
+    /// The fewest arguments that it takes up in a call.
+    pub fn args_min(&self) -> usize {
         if self.optional {
             return 0;
         }
         let own = match self.kind {
             ArgKind::PureToken => 0,
-            ArgKind::OneOf => self.parts.iter().map(Arg::words_min).min().unwrap_or(0),
-            ArgKind::Block => self.parts.iter().map(Arg::words_min).sum(),
+            ArgKind::OneOf => self.parts.iter().map(Arg::args_min).min().unwrap_or(0),
+            ArgKind::Block => self.parts.iter().map(Arg::args_min).sum(),
             _ => 1,
         };
         own + usize::from(self.token.is_some())
     }
 
-    /// Whether every call gives it the same number of words.
+    /// Whether every call gives it the same number of arguments.
     pub fn is_fixed(&self) -> bool {
         if self.optional || self.multiple {
             return false;
         }
         match self.kind {
             ArgKind::OneOf => {
-                let words = self.words_min() - usize::from(self.token.is_some());
-                self.parts.iter().all(|part| part.is_fixed() && part.words_min() == words)
+                let args_len = self.args_min() - usize::from(self.token.is_some());
+                self.parts.iter().all(|part| part.is_fixed() && part.args_min() == args_len)
             }
             ArgKind::Block => self.parts.iter().all(Arg::is_fixed),
             _ => true,

@@ -8,13 +8,13 @@ use crate::command::{Command, SPECS};
 use crate::lookup::resolve;
 use crate::spec::{Access, Begin, Find, KeySpec, Spec};
 
-/// `ONCE id PX ttl`: the words before the command that it runs.
+/// `ONCE id PX ttl`: the arguments before the command that it runs.
 pub const ONCE_ARGS: usize = 4;
 
 /// One key of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyAt {
-    /// Which word; 0 is the command's name.
+    /// Which argument; 0 is the command's name.
     pub index: usize,
     pub access: Access,
 }
@@ -24,7 +24,7 @@ pub struct KeyAt {
 pub enum KeysError {
     /// The command takes none.
     NoKeys,
-    /// It takes some, but this call doesn't say where: a bad count, or too few words.
+    /// It takes some, but this call doesn't say where: a bad count, or too few arguments.
     Invalid,
 }
 
@@ -32,9 +32,9 @@ pub enum KeysError {
 #[derive(Clone, Copy)]
 enum Plan {
     None,
-    /// Word 1 and no other, always with the same access.
+    /// Argument 1 and no other, always with the same access.
     First(Access),
-    /// Word 1 and no other; the access depends on the options.
+    /// Argument 1 and no other; the access depends on the options.
     FirstVarying,
     Specs,
     /// Only a parser can tell.
@@ -84,7 +84,7 @@ pub struct LegacyRange {
     /// Negative counts back from the end of the call.
     pub last: i64,
     pub step: i64,
-    /// The range doesn't tell all: some keys lie outside it, or some words inside are none.
+    /// The range is incomplete: some keys lie outside it, or some arguments inside are none.
     pub is_partial: bool,
 }
 
@@ -99,7 +99,7 @@ impl Spec {
             };
             let (begin, last) = (i64::from(begin), i64::from(last));
             let last = if last < 0 { last } else { begin + last };
-            // A gap between two specs holds words that are no keys.
+            // A gap between two specs holds arguments that are no keys.
             range.is_partial |= limit > 1 || (range.last != 0 && range.last != begin - 1);
             range.first = if range.first == 0 { begin } else { range.first.min(begin) };
             range.last = if last < 0 || range.last < 0 {
@@ -119,7 +119,7 @@ pub fn has_keys(command: Command) -> bool {
     !matches!(PLANS[command as usize], Plan::None)
 }
 
-/// Whether word 1 is the only key of any call of this command.
+/// Whether argument 1 is the only key of any call of this command.
 #[inline]
 pub fn is_first_arg_only_key(command: Command) -> bool {
     matches!(PLANS[command as usize], Plan::First(_) | Plan::FirstVarying)
@@ -148,7 +148,7 @@ pub fn keys<'a>(
     Ok(())
 }
 
-/// The keys of XREAD and XREADGROUP. The keyword alone does not tell: a group, or a consumer, may
+/// The keys of XREAD and XREADGROUP. The keyword alone is ambiguous: a group, or a consumer, may
 /// be called STREAMS.
 fn stream_keys(
     command: Command,
@@ -156,8 +156,8 @@ fn stream_keys(
     out: &mut impl FnMut(KeyAt),
 ) -> Result<(), KeysError> {
     let mut at = 1;
-    while let Some(word) = args.get(at) {
-        let named = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+    while let Some(arg) = args.get(at) {
+        let named = |name: &str| arg.eq_ignore_ascii_case(name.as_bytes());
         if named("streams") {
             break;
         }
@@ -169,8 +169,8 @@ fn stream_keys(
             () => return Err(KeysError::Invalid),
         };
     }
-    let words = args.len().checked_sub(at + 1).filter(|words| words % 2 == 0 && *words > 0);
-    let streams = words.ok_or(KeysError::Invalid)? / 2;
+    let len = args.len().checked_sub(at + 1).filter(|len| len % 2 == 0 && *len > 0);
+    let streams = len.ok_or(KeysError::Invalid)? / 2;
     let access = command.spec().key_specs[0].access;
     (at + 1..=at + streams).for_each(|index| out(KeyAt { index, access }));
     Ok(())
@@ -184,7 +184,7 @@ fn keys_by_spec(
     for spec in specs.iter().filter(|spec| !spec.access.has(Access::NOT_KEY)) {
         let begin = match spec.begin {
             Begin::Index(index) => usize::from(index),
-            Begin::Keyword { word, from } => match after_keyword(args, word, from) {
+            Begin::Keyword { token, from } => match after_keyword(args, token, from) {
                 Some(index) => index,
                 None => continue,
             },
@@ -249,11 +249,11 @@ fn wrapped_keys(args: Args<'_>, out: &mut dyn FnMut(KeyAt)) -> Result<(), KeysEr
     }
 }
 
-/// The last word that follows STORE where that is an option.
+/// The last argument that follows STORE where that is an option.
 fn sort_target(args: Args<'_>) -> Option<usize> {
     let (mut at, mut target) = (2, None);
-    while let Some(word) = args.get(at) {
-        let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+    while let Some(arg) = args.get(at) {
+        let is = |name: &str| arg.eq_ignore_ascii_case(name.as_bytes());
         at += match () {
             () if is("limit") => 3,
             () if is("get") || is("by") => 2,
@@ -267,11 +267,11 @@ fn sort_target(args: Args<'_>) -> Option<usize> {
     target
 }
 
-/// The word after the keyword. The last word of a call can't be one with a key after it, nor can
+/// The arg after the keyword. The last arg of a call can't be one with a key after it, nor can
 /// the name be one, so neither is looked at.
-fn after_keyword(args: Args<'_>, word: &str, from: i16) -> Option<usize> {
+fn after_keyword(args: Args<'_>, token: &str, from: i16) -> Option<usize> {
     let len = args.len();
-    let is_keyword = |at: &usize| args[*at].eq_ignore_ascii_case(word.as_bytes());
+    let is_keyword = |at: &usize| args[*at].eq_ignore_ascii_case(token.as_bytes());
     let offset = usize::from(from.unsigned_abs());
     let found = if from > 0 {
         (offset..len.saturating_sub(1)).find(is_keyword)
@@ -308,11 +308,11 @@ fn span(find: Find, args: Args<'_>, begin: usize) -> Option<(usize, usize, usize
 }
 
 /// A count of keys in plain decimal: no sign, no leading zero, nothing around it.
-fn count(word: &[u8]) -> Option<usize> {
-    if word.is_empty() || (word.len() > 1 && word[0] == b'0') {
+fn count(arg: &[u8]) -> Option<usize> {
+    if arg.is_empty() || (arg.len() > 1 && arg[0] == b'0') {
         return None;
     }
-    word.iter().try_fold(0usize, |sum, byte| {
+    arg.iter().try_fold(0usize, |sum, byte| {
         let digit = byte.is_ascii_digit().then(|| usize::from(byte - b'0'))?;
         sum.checked_mul(10)?.checked_add(digit)
     })
@@ -331,17 +331,17 @@ fn varying_access(command: Command, args: Args<'_>) -> Access {
 
 #[inline]
 fn has_set_get(args: Args<'_>) -> bool {
-    args.len() > 3 && args.from(3).iter().any(|word| word.eq_ignore_ascii_case(b"get"))
+    args.len() > 3 && args.from(3).iter().any(|arg| arg.eq_ignore_ascii_case(b"get"))
 }
 
 /// False for a call that won't parse: the safe guess.
 fn bitfield_only_reads(args: Args<'_>) -> bool {
     let mut at = 2;
-    while let Some(word) = args.get(at) {
+    while let Some(arg) = args.get(at) {
         let left = args.len() - at - 1;
         at += match () {
-            () if word.eq_ignore_ascii_case(b"get") && left >= 2 => 3,
-            () if word.eq_ignore_ascii_case(b"overflow") && left >= 1 => 2,
+            () if arg.eq_ignore_ascii_case(b"get") && left >= 2 => 3,
+            () if arg.eq_ignore_ascii_case(b"overflow") && left >= 1 => 2,
             () => return false,
         };
     }
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_are_told_from_their_readers() {
+    fn streams_are_distinct_from_their_readers() {
         finds("xread count 1 streams a b 0 0", &[(4, READ), (5, READ)]);
         finds("xreadgroup noack noack group streams c streams k >", &[(7, READ)]);
         for broken in ["xread count streams a 0", "xread streams a 0 1", "xread foo streams a 0"] {
@@ -464,14 +464,18 @@ mod tests {
         let call: OwnedArgs = "xread count 1 streams a b 0 0".split(' ').collect();
         let spec = KeySpec {
             access: READ,
-            begin: Begin::Keyword { word: "STREAMS", from: 1 },
+            begin: Begin::Keyword { token: "STREAMS", from: 1 },
             find: Find::Range { last: -1, step: 1, limit: 2 },
             notes: "",
         };
         let mut indexes = Vec::new();
         let answer = keys_by_spec(&[spec], call.as_args(), &mut |key| indexes.push(key.index));
         assert_eq!((answer, indexes), (Ok(()), vec![4, 5]));
-        assert_eq!(after_keyword(call.as_args(), "count", -2), None, "word 1 is never looked at");
+        assert_eq!(
+            after_keyword(call.as_args(), "count", -2),
+            None,
+            "argument 1 is never looked at"
+        );
         assert_eq!(after_keyword(call.as_args(), "streams", -2), Some(4));
     }
 }

@@ -1,6 +1,6 @@
 #![forbid(unsafe_code)]
 //! The command catalog: what every command is, as const data, and what follows from that data
-//! alone: which command a name means and which of its words are keys. It doesn't know how a
+//! alone: which command a name means and which of its arguments are keys. It doesn't know how a
 //! command runs.
 
 pub mod arg;

@@ -220,11 +220,11 @@ pub fn lookup_full(full_name: &[u8]) -> Option<Command> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknown {
     Command,
-    /// The container is known; its second word is not.
+    /// The container is known; its second argument is not.
     Subcommand(Command),
 }
 
-/// The command that a call means: the subcommand if its first word names a container. A container
+/// The command that a call means: the subcommand if its first arg names a container. A container
 /// called alone is itself; its arity says whether that is allowed.
 #[inline]
 pub fn resolve(args: Args<'_>) -> Result<Command, Unknown> {
@@ -243,8 +243,8 @@ mod tests {
     use super::*;
     use russet_base::OwnedArgs;
 
-    fn resolved(words: &[&str]) -> Result<Command, Unknown> {
-        resolve(words.iter().collect::<OwnedArgs>().as_args())
+    fn resolved(args: &[&str]) -> Result<Command, Unknown> {
+        resolve(args.iter().collect::<OwnedArgs>().as_args())
     }
 
     #[test]

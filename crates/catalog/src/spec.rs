@@ -136,7 +136,7 @@ bits! {
     }
 }
 
-/// How many words a call has, the name included.
+/// How many arguments a call has, the name included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arity {
     Exactly(u16),
@@ -144,10 +144,10 @@ pub enum Arity {
 }
 
 impl Arity {
-    pub const fn allows(self, words: usize) -> bool {
+    pub const fn allows(self, args_len: usize) -> bool {
         match self {
-            Arity::Exactly(n) => words == n as usize,
-            Arity::AtLeast(n) => words >= n as usize,
+            Arity::Exactly(n) => args_len == n as usize,
+            Arity::AtLeast(n) => args_len >= n as usize,
         }
     }
 
@@ -163,25 +163,25 @@ impl Arity {
 /// Where the search for keys begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
-    /// At this word; 1 is the first after the name.
+    /// At this argument; 1 is the first after the name.
     Index(u16),
-    /// After this keyword, looked for from word `from` on (backwards from the end if negative).
-    Keyword { word: &'static str, from: i16 },
+    /// After this keyword, looked for from argument `from` on (backwards from the end if negative).
+    Keyword { token: &'static str, from: i16 },
     /// Only a handler can tell.
     Unknown,
 }
 
-/// Which of the words from there on are keys.
+/// Which of the arguments from there on are keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Find {
-    /// Up to `last` words after the first (negative counts back from the end of the command),
+    /// Up to `last` arguments after the first (negative counts back from the end of the command),
     /// every `step`th. `limit` n > 1: only the first 1/n of what is left.
     Range {
         last: i16,
         step: u16,
         limit: u16,
     },
-    /// A word holds the number of keys; the first key is `first` words after it.
+    /// An argument holds the number of keys; the first key is `first` arguments after it.
     Count {
         at: u16,
         first: u16,
@@ -190,7 +190,7 @@ pub enum Find {
     Unknown,
 }
 
-/// Which words are keys, and what becomes of them.
+/// Which arguments are keys, and what becomes of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeySpec {
     pub access: Access,
@@ -200,7 +200,7 @@ pub struct KeySpec {
 }
 
 impl KeySpec {
-    /// The one word at `index`.
+    /// The one argument at `index`.
     pub const fn at(index: u16, access: Access) -> Self {
         KeySpec {
             access,
@@ -210,27 +210,27 @@ impl KeySpec {
         }
     }
 
-    /// Every word from `index` to the end.
+    /// Every argument from `index` to the end.
     pub const fn from(index: u16, access: Access) -> Self {
         Self::at(index, access).until(-1)
     }
 
-    /// The word at `index` says how many keys follow it.
+    /// The argument at `index` says how many keys follow it.
     pub const fn counted(index: u16, access: Access) -> Self {
         let find = Find::Count { at: 0, first: 1, step: 1 };
         KeySpec { access, begin: Begin::Index(index), find, notes: "" }
     }
 
-    /// Ends the range so many words after its first; a negative number counts back from the end.
-    pub const fn until(mut self, word: i16) -> Self {
+    /// Ends the range so many args after its first; a negative number counts back from the end.
+    pub const fn until(mut self, last: i16) -> Self {
         self.find = match self.find {
-            Find::Range { step, limit, .. } => Find::Range { last: word, step, limit },
+            Find::Range { step, limit, .. } => Find::Range { last, step, limit },
             other => other,
         };
         self
     }
 
-    /// Other words lie between the keys: take each `step`th.
+    /// Other arguments lie between the keys: take each `step`th.
     pub const fn every(mut self, step: u16) -> Self {
         self.find = match self.find {
             Find::Range { last, limit, .. } => Find::Range { last, step, limit },
@@ -240,7 +240,7 @@ impl KeySpec {
         self
     }
 
-    /// Words that only a parser of the whole call can find.
+    /// Arguments that only a parser of the whole call can find.
     pub const fn elsewhere(access: Access) -> Self {
         KeySpec { access, begin: Begin::Unknown, find: Find::Unknown, notes: "" }
     }

@@ -96,9 +96,9 @@ fn every_name_leads_back_in_any_letter_case() {
 
 #[test]
 fn arity_agrees_with_the_arguments() {
-    // COMPAT: QUIT never looks at further words. The options of CLIENT KILL and XCFGSET are each
-    // optional, but not all of them together. DEBUG's words are its handler's affair. A search for
-    // places names its middle unless its shape is a polygon, which has more words.
+    // COMPAT: QUIT never looks at further args. The options of CLIENT KILL and XCFGSET are each
+    // optional, but not all of them together. DEBUG's args are its handler's affair. A search for
+    // places names its middle unless its shape is a polygon, which has more arguments.
     let is_odd = |command| {
         matches!(
             command,
@@ -116,12 +116,12 @@ fn arity_agrees_with_the_arguments() {
             assert!(matches!(spec.arity, Arity::AtLeast(_)));
             continue;
         }
-        let name_words = 1 + usize::from(command.parent().is_some());
-        let words_min = name_words + spec.args.iter().map(Arg::words_min).sum::<usize>();
+        let name_len = 1 + usize::from(command.parent().is_some());
+        let args_min = name_len + spec.args.iter().map(Arg::args_min).sum::<usize>();
         let is_fixed = spec.args.iter().all(Arg::is_fixed);
         let expected = match is_fixed {
-            true => Arity::Exactly(words_min as u16),
-            false => Arity::AtLeast(words_min as u16),
+            true => Arity::Exactly(args_min as u16),
+            false => Arity::AtLeast(args_min as u16),
         };
         assert_eq!(spec.arity, expected, "{}", spec.full_name);
     }
@@ -252,16 +252,16 @@ fn only_containers_and_the_like_reply_anything() {
     }
 }
 
-/// Key positions stay inside the call and never panic, whatever the words and however few.
+/// Key positions stay inside the call and never panic, whatever the arguments and however few.
 #[test]
 fn keys_lie_inside_the_call() {
     let fillers = ["0", "1", "2", "3", "get", "9223372036854775807", "18446744073709551616", ""];
     for (command, spec) in specs() {
         for len in 0..8 {
             for filler in fillers {
-                let mut words = vec![spec.name; len.min(1)];
-                words.resize(len, filler);
-                let call: OwnedArgs = words.into_iter().collect();
+                let mut args = vec![spec.name; len.min(1)];
+                args.resize(len, filler);
+                let call: OwnedArgs = args.into_iter().collect();
                 let mut count = 0;
                 let answer = crate::keys(command, call.as_args(), &mut |key| {
                     assert!(key.index < len);

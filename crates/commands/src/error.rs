@@ -1,4 +1,4 @@
-//! What a user did wrong, and the one place where each such thing has its arguments on the wire.
+//! What a user did wrong, and the common texts that say so on the wire.
 
 use russet_engine::value::WrongType;
 use std::borrow::Cow;
@@ -50,7 +50,7 @@ impl Refusal {
         Refusal::Text(text.into())
     }
 
-    /// The arguments after `-` on the wire.
+    /// The text after `-` on the wire.
     pub fn wire(&self) -> Cow<'static, str> {
         let text: &'static str = match self {
             Refusal::Syntax => "ERR syntax error",

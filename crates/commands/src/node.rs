@@ -242,9 +242,6 @@ impl Node {
     }
 
     fn note_memory(&self) {
-        if self.stats.memory_startup_bytes.load(Ordering::Relaxed) == 0 {
-            self.note_startup_memory();
-        }
         let used = self.used_memory_bytes();
         if self.stats.memory_peak_bytes.fetch_max(used, Ordering::Relaxed) < used {
             let now = self.clock.now().seconds();
@@ -252,13 +249,11 @@ impl Node {
         }
     }
 
-    /// What the process takes before anything is stored. The first note comes before much can have
-    /// been.
-    #[cold]
-    fn note_startup_memory(&self) {
+    /// Notes what the process takes before anything is stored. For its host, once, before it serves
+    /// anyone: what a request takes must not be taken for it.
+    pub fn note_startup_memory(&self) {
         let allocated_bytes = self.host.allocator().allocated_bytes;
-        let startup_bytes = allocated_bytes.saturating_sub(self.counted_bytes()).max(1);
-        self.stats.memory_startup_bytes.store(startup_bytes, Ordering::Relaxed);
+        self.stats.memory_startup_bytes.store(allocated_bytes, Ordering::Relaxed);
     }
 
     /// Keys that expired since the start or the last CONFIG RESETSTAT.

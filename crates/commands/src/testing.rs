@@ -63,8 +63,8 @@ impl TestServer {
     }
 
     /// The reply to one command, or None if the client is blocked now.
-    pub fn try_run<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Option<Value> {
-        let args: OwnedArgs = words.iter().collect();
+    pub fn try_run<W: AsRef<[u8]>>(&mut self, call: &[W]) -> Option<Value> {
+        let args: OwnedArgs = call.iter().collect();
         let mut sink = ValueSink::new(self.session.resp);
         self.worker.read_clock();
         self.worker.begin_batch();
@@ -75,14 +75,14 @@ impl TestServer {
         }
     }
 
-    pub fn run<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Value {
-        self.try_run(words).expect("the command does not block")
+    pub fn run<W: AsRef<[u8]>>(&mut self, call: &[W]) -> Value {
+        self.try_run(call).expect("the command does not block")
     }
 
     /// The reply as one line: `OK`, `(integer)`, arrays in brackets.
     pub fn say(&mut self, line: &str) -> String {
-        let words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
-        self.run(&words).to_string()
+        let args: Vec<&str> = line.split(' ').filter(|arg| !arg.is_empty()).collect();
+        self.run(&args).to_string()
     }
 }
 

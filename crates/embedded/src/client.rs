@@ -233,7 +233,7 @@ impl Client {
     /// Forgets the call before it, of which a future may have been lost.
     #[inline]
     pub(crate) fn begin(&mut self) {
-        if !self.link.requests.is_empty() {
+        if !self.link.requests.is_untouched() {
             self.end_call();
         }
     }
@@ -310,7 +310,7 @@ impl Client {
         if deadline != self.timer {
             self.remove_timer();
         }
-        // One that has due_alarms is set again: the wall clock may have been set back since.
+        // A timer that has fired is set again: the wall clock may have been set back since.
         if let Some(at) = deadline {
             self.core.timers.add(at, self.id(), &self.link.inbox);
             self.timer = deadline;
@@ -425,7 +425,7 @@ impl Link {
         }
         while *done < requests.len() {
             if !client.may_run() {
-                return Some(client.session.is_closing);
+                return Some(client.session.is_closing && !client.is_waiting());
             }
             if *done + 1 < requests.len() {
                 let commands = requests.commands(*done);

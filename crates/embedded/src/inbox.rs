@@ -223,6 +223,9 @@ fn without_receipt(letter: Letter) -> (Letter, Option<russet_commands::call::mai
     match letter {
         Letter::Kill(receipt) => (Letter::Kill(None), receipt),
         Letter::Resume(receipt) => (Letter::Resume(None), receipt),
+        Letter::Unblock { waiter, with_error, receipt } => {
+            (Letter::Unblock { waiter, with_error, receipt: None }, receipt)
+        }
         other => (other, None),
     }
 }

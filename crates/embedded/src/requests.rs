@@ -22,6 +22,12 @@ pub(crate) struct Requests {
     fault: Option<Error>,
 }
 
+/// SUBSCRIBE and its kin answer once for each channel, not once for each command.
+fn is_subscription(name: &[u8]) -> bool {
+    const NAME: &[u8] = b"subscribe";
+    name.len().checked_sub(NAME.len()).is_some_and(|at| name[at..].eq_ignore_ascii_case(NAME))
+}
+
 impl Requests {
     /// Commands that are complete.
     #[inline]
@@ -31,6 +37,12 @@ impl Requests {
 
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
+    }
+
+    /// Nothing is left of an earlier call, nor of one whose arguments broke off.
+    #[inline]
+    pub fn is_untouched(&self) -> bool {
+        self.count == 0 && self.fault.is_none()
     }
 
     #[inline]
@@ -75,6 +87,9 @@ impl Requests {
         self.fault = self.fault.take().or_else(|| other.fault.clone());
         if self.bytes + other.bytes > ARGS_BYTES_MAX {
             self.fault = Some(Error::Request("the arguments are too large"));
+        }
+        if other.commands(0).any(|args| args.get(0).is_some_and(is_subscription)) {
+            self.fault = Some(Error::Request("subscriptions have a call of their own"));
         }
         if self.fault.is_some() {
             return;

@@ -36,6 +36,16 @@ impl Transaction<'_> {
     }
 }
 
+/// Ends the watch, however a try ends: with nothing queued there is no EXEC to do it, and the
+/// caller's function may fail or panic.
+struct Watching<'c>(&'c mut Client);
+
+impl Drop for Watching<'_> {
+    fn drop(&mut self) {
+        self.0.discard();
+    }
+}
+
 pub(crate) fn run<T>(
     client: &mut Client,
     watched: impl IntoIterator<Item: AsRef<[u8]>>,
@@ -49,22 +59,15 @@ pub(crate) fn run<T>(
         }
         let mut queued = Commands::default();
         queued.set_atomic();
-        let mut transaction = Transaction { client: &mut *client, queued };
-        let outcome = body(&mut transaction);
+        let watching = Watching(&mut *client);
+        let mut transaction = Transaction { client: &mut *watching.0, queued };
+        let value = body(&mut transaction)?;
         let queued = transaction.queued;
-        let tried = outcome.and_then(|value| Ok((value, queued.run(client)?)));
-        match tried {
-            Ok(done) => {
-                // With nothing queued there was no EXEC to end the watch.
-                client.discard();
-                return Ok(done);
-            }
+        match queued.run(&mut *watching.0) {
+            Ok(replies) => return Ok((value, replies)),
             // Whoever changed the key has come a step further, so this can't go on in vain.
             Err(Error::Aborted) => {}
-            Err(error) => {
-                client.discard();
-                return Err(error);
-            }
+            Err(error) => return Err(error),
         }
     }
 }

@@ -250,3 +250,45 @@ fn what_a_program_holds_can_go_to_another_thread() {
     is_shared::<Engine>();
     is_shared::<Error>();
 }
+
+/// Arguments of a call whose iterator panicked were taken for the beginning of the next call.
+#[test]
+fn a_call_that_broke_off_leaves_nothing_behind() {
+    let (_engine, mut client) = open();
+    client.call(["SET", "b", "1"]).unwrap();
+    let args = ["DEL", "b", "-"].iter().map(|arg| if *arg == "-" { panic!("cut") } else { *arg });
+    let broken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| client.call(args)));
+    assert!(broken.is_err());
+    assert_eq!(client.call(["PING"]).unwrap(), Value::status("PONG"));
+    assert_eq!(client.call(["EXISTS", "b"]).unwrap(), Value::Integer(1));
+}
+
+/// SUBSCRIBE answers once for each channel: in a pipeline the replies behind it were out of step.
+#[test]
+fn a_pipeline_takes_no_subscriptions() {
+    let (_engine, mut client) = open();
+    let refused = client.pipeline().cmd("SUBSCRIBE").arg("a").arg("b").cmd("PING").run();
+    assert!(matches!(refused, Err(Error::Request(_))), "{refused:?}");
+    assert_eq!(client.call(["PING"]).unwrap(), Value::status("PONG"));
+}
+
+/// A function that gave up with the error of a lost race was called again and again; one that
+/// panicked left its keys watched, and the next transaction failed.
+#[test]
+fn a_transaction_ends_as_its_function_does() {
+    let (engine, mut client) = open();
+    let mut calls = 0;
+    let given_up = client.transaction(["k"], |_| {
+        calls += 1;
+        Err::<(), _>(Error::Aborted)
+    });
+    assert!(matches!(given_up, Err(Error::Aborted)));
+    assert_eq!(calls, 1);
+    let broken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        client.transaction(["k"], |_| -> Result<(), Error> { panic!("cut") })
+    }));
+    assert!(broken.is_err());
+    engine.client().call(["SET", "k", "other"]).unwrap();
+    let replies = client.pipeline().atomic().cmd("INCR").arg("n").run().unwrap();
+    assert_eq!(replies, [Value::Integer(1)]);
+}

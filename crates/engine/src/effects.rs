@@ -18,7 +18,7 @@ pub struct ReadyKey {
 }
 
 /// What a command did, for those who must hear of it before the shards are unlocked. One is used
-/// for many commands: the counters add up, the rest is empty again once it is settled.
+/// for many commands: the counters add up, the rest is empty again once it is published.
 #[derive(Debug, Default)]
 pub struct Effects {
     /// Changes to the data, as `rdb_changes_since_last_save` counts them.

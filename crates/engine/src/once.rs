@@ -238,9 +238,10 @@ impl OnceRecords {
         (slot.expires > now.0).then(|| slot.record())
     }
 
-    /// Shows every record: its database, its id, and what is kept.
+    /// Shows every request: its database, its id, and what is kept. Marks are left out: whether a
+    /// request has one depends on where its id and its key lie.
     pub fn for_each(&self, mut visit: impl FnMut(usize, &[u8], OnceRecord<'_>)) {
-        for slot in &self.slots {
+        for slot in self.slots.iter().filter(|slot| !slot.record().reply.is_empty()) {
             if let Some(bytes) = &slot.bytes {
                 visit(slot.db as usize, &bytes[..slot.id_len as usize], slot.record());
             }

@@ -1,7 +1,7 @@
 //! Blocked clients: who waits for a key to be fed, first come first served. One per shard, under
 //! the shard's lock. What a waiter wants with the key is its own business (`call`).
 //!
-//! A waiter that was settled elsewhere stays in its queues until they are next looked at or swept:
+//! A waiter that was claimed elsewhere stays in its queues until they are next looked at or swept:
 //! leaving needs no lock.
 
 use crate::by_key::{ByKey, Swept};
@@ -21,22 +21,22 @@ pub struct Waiter {
     pub db: usize,
     /// Only a key of this type can feed it.
     pub wants: Type,
-    settled: AtomicBool,
+    claimed: AtomicBool,
     pub call: Box<dyn Any + Send + Sync>,
 }
 
 impl Waiter {
     pub fn new(client_id: u64, db: usize, wants: Type, call: Box<dyn Any + Send + Sync>) -> Self {
-        Waiter { client_id, db, wants, settled: AtomicBool::new(false), call }
+        Waiter { client_id, db, wants, claimed: AtomicBool::new(false), call }
     }
 
     /// True for exactly one caller, who must then answer the client.
     pub fn claim(&self) -> bool {
-        !self.settled.swap(true, Ordering::AcqRel)
+        !self.claimed.swap(true, Ordering::AcqRel)
     }
 
     pub fn is_claimed(&self) -> bool {
-        self.settled.load(Ordering::Acquire)
+        self.claimed.load(Ordering::Acquire)
     }
 }
 
@@ -60,12 +60,12 @@ impl Queue {
         let steps = self.0.range(start..).position(|(_, waiter)| !waiter.is_claimed());
         let found = steps.map(|steps| self.0[start + steps].clone());
         if steps.is_none_or(|steps| steps > STEPS_MAX) {
-            self.forget_settled();
+            self.forget_claimed();
         }
         found
     }
 
-    fn forget_settled(&mut self) {
+    fn forget_claimed(&mut self) {
         self.0.retain(|(_, waiter)| !waiter.is_claimed());
     }
 }
@@ -212,7 +212,7 @@ impl Waiting {
         let len = |queues: &Queues| queues.iter().map(|(_, queue)| queue.0.len()).sum::<usize>();
         let is_worth_more = self.by_key.sweep(budget, |queues| {
             let steps = len(queues);
-            queues.iter_mut().for_each(|(_, queue)| queue.forget_settled());
+            queues.iter_mut().for_each(|(_, queue)| queue.forget_claimed());
             queues.retain(|(_, queue)| !queue.0.is_empty());
             Swept { steps, gone: steps - len(queues), is_empty: queues.is_empty() }
         });
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_settled_between_others_is_stepped_over_and_then_forgotten() {
+    fn who_was_claimed_between_others_is_stepped_over_and_then_forgotten() {
         let mut waiting = Waiting::default();
         let waiters: Vec<_> =
             (1..=100).map(|id| Arc::new(Waiter::new(id, 0, Type::Stream, Box::new(())))).collect();

@@ -1,5 +1,5 @@
 //! Requests: a parser that survives partial reads, and one that looks ahead over a pipeline.
-//! Words stay where they arrived; nothing is scanned twice. Running them is the caller's business.
+//! Args stay where they arrived; nothing is scanned twice. Running them is the caller's business.
 
 mod error;
 mod inline;
@@ -23,7 +23,7 @@ pub const UNAUTHENTICATED_ARGUMENTS_MAX: usize = 10;
 pub const UNAUTHENTICATED_BULK_BYTES_MAX: usize = 16 * 1024;
 /// Spans kept between requests; a longer table, left by a huge command, is given back.
 const SPANS_KEPT_MAX: usize = 512;
-/// Scratch for unquoted inline words kept between requests.
+/// Scratch for unquoted inline arguments kept between requests.
 const SCRATCH_KEPT_BYTES_MAX: usize = 1024;
 
 /// What a client may send. A request is also kept under 4 GiB, since spans are 32 bits wide.
@@ -51,7 +51,7 @@ impl Default for RequestLimits {
 /// What one call of [`RequestParser::parse`] came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A whole command: its words are [`RequestParser::args`].
+    /// A whole command: its arguments are [`RequestParser::args`].
     Command { consumed: usize },
     /// A blank line or an empty multibulk: it gets no reply.
     Empty { consumed: usize },
@@ -91,7 +91,7 @@ impl RequestParser {
         }
     }
 
-    /// The words of the command that [`RequestParser::parse`] has just found in this `buffer`.
+    /// The arguments of the command that [`RequestParser::parse`] has just found in this `buffer`.
     pub fn args<'a>(&'a self, buffer: &'a [u8]) -> Args<'a> {
         Args::new(if self.in_scratch { &self.scratch } else { buffer }, &self.spans)
     }
@@ -186,14 +186,14 @@ impl Batch {
         self.found.is_empty()
     }
 
-    /// The words of a command; `buffer` is the one that was parsed.
+    /// The arguments of a command; `buffer` is the one that was parsed.
     #[inline]
     pub fn command<'a>(&'a self, index: usize, buffer: &'a [u8]) -> Args<'a> {
         let mut rest = self.commands(index, buffer);
         rest.next().expect("the caller counts to what `len` says")
     }
 
-    /// The words of the commands from one on, in order; `buffer` is the one that was parsed.
+    /// The arguments of the commands from one on, in order; `buffer` is the one that was parsed.
     #[inline]
     pub fn commands<'a>(
         &'a self,
@@ -346,21 +346,21 @@ fn reset<T>(list: &mut Vec<T>, kept_max: usize) {
     shrink_beyond(list, kept_max);
 }
 
-/// A request as a client sends it: a multibulk of `words`.
-pub fn encode<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
-    let bytes: usize = words.iter().map(|word| word.as_ref().len() + 16).sum();
+/// A request as a client sends it: a multibulk of `args`.
+pub fn encode<W: AsRef<[u8]>>(args: &[W]) -> Vec<u8> {
+    let bytes: usize = args.iter().map(|arg| arg.as_ref().len() + 16).sum();
     let mut out = Vec::with_capacity(bytes + 16);
-    encode_into(words, &mut out);
+    encode_into(args, &mut out);
     out
 }
 
 /// As [`encode`], added to what a pipeline holds already.
-pub fn encode_into<W: AsRef<[u8]>>(words: &[W], out: &mut Vec<u8>) {
-    crate::decimal::header(out, b'*', words.len());
-    for word in words {
-        let word = word.as_ref();
-        crate::decimal::header(out, b'$', word.len());
-        out.extend_from_slice(word);
+pub fn encode_into<W: AsRef<[u8]>>(args: &[W], out: &mut Vec<u8>) {
+    crate::decimal::header(out, b'*', args.len());
+    for arg in args {
+        let arg = arg.as_ref();
+        crate::decimal::header(out, b'$', arg.len());
+        out.extend_from_slice(arg);
         out.extend_from_slice(b"\r\n");
     }
 }

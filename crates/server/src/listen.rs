@@ -68,7 +68,7 @@ fn wanted(config: &Config) -> Result<Vec<(Location, bool)>, String> {
     let mut places = Vec::new();
     let port = u16::try_from(config.int(Directive::Port)).unwrap_or(0);
     if port != 0 {
-        for word in config.words(Directive::Bind) {
+        for word in config.list(Directive::Bind) {
             let (is_optional, address) = parse_address(&word)?;
             places.push((Location::Tcp(SocketAddr::new(address, port)), is_optional));
         }

@@ -106,6 +106,7 @@ fn serve(config: Config, log: &Arc<Log>) -> Result<(), String> {
 
     announce(log, &node, threads, &dir);
     let pid_file = PidFile::write(&node.config, log);
+    node.note_startup_memory();
     fleet.listen(listeners);
     log.say(Level::Notice, "Ready to accept connections tcp");
 

@@ -60,7 +60,7 @@ impl RussetService {
     }
 
     fn is_within_hard_limit(&self, connected: &Connected, output_bytes: usize) -> bool {
-        // Who has not logged in is deferred no more than a few refusals.
+        // Who has not logged in gets no more than a few refusals.
         if !connected.client.session.is_authenticated() {
             return false;
         }

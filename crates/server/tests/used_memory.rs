@@ -165,89 +165,172 @@ fn value(random: &mut Random) -> String {
     }
 }
 
-/// A random call, each type having its own few keys, small ones and large ones.
+/// What a call is made of.
+struct Draw {
+    key: String,
+    other: String,
+    m: String,
+    n: String,
+    v: String,
+    i: usize,
+    j: usize,
+    members: usize,
+    /// Chooses the verb.
+    verb: usize,
+}
+
+impl Draw {
+    /// Each kind of value has its own few keys, small ones and large ones.
+    fn new(random: &mut Random, kind: usize) -> Draw {
+        let size = random.index(3);
+        let members = [8, 200, 4000][size];
+        let letter = "slhzxbpok".as_bytes()[kind] as char;
+        let mut key = || format!("{letter}:{size}:{}", random.index(3));
+        let (key, other) = (key(), key());
+        let (m, n) = (name(random, members), name(random, members));
+        let (v, i, j) = (value(random), random.index(members), random.index(members) + 2);
+        Draw { key, other, m, n, v, i, j, members, verb: random.index(14) }
+    }
+
+    fn many(&self, verb: &str, random: &mut Random) -> String {
+        let count = random.index(self.members / 4 + 2) + 1;
+        let names: Vec<String> = (0..count).map(|_| name(random, self.members)).collect();
+        format!("{verb} {} {}", self.key, names.join(" "))
+    }
+}
+
 fn call(random: &mut Random) -> Vec<String> {
-    let (kind, size) = (random.index(9), random.index(3));
-    let members = [8, 200, 4000][size];
-    let key = format!("{}:{size}:{}", "slhzxbpok".as_bytes()[kind] as char, random.index(3));
-    let other = format!("{}:{size}:{}", "slhzxbpok".as_bytes()[kind] as char, random.index(3));
-    let (m, n, v) = (name(random, members), name(random, members), value(random));
-    let (i, j) = (random.index(members), random.index(members) + 2);
-    let many = |verb: &str, random: &mut Random| {
-        let names: Vec<String> = (0..random.index(members / 4 + 2) + 1)
-            .map(|_| name(random, members).replace(' ', "_"))
-            .collect();
-        format!("{verb} {key} {}", names.join(" "))
+    let kind = random.index(9);
+    let draw = Draw::new(random, kind);
+    let calls: [fn(&Draw, &mut Random) -> String; 9] =
+        [strings, lists, hashes, zsets, streams, blooms, hyperloglogs, sets, others];
+    let line = match draw.verb {
+        0 => any_type(&draw, random),
+        _ => calls[kind](&draw, random),
     };
-    let line = match (kind, random.index(14)) {
-        (_, 0) => match random.index(30) {
-            0 => "FLUSHDB".to_owned(),
-            1 => format!("SWAPDB 0 {}", random.index(DATABASES)),
-            2..5 => format!("SELECT {}", random.index(DATABASES)),
-            5..9 => format!("RENAME {key} {other}"),
-            9..13 => format!("COPY {key} {other} REPLACE"),
-            13..16 => format!("MOVE {key} {}", random.index(DATABASES)),
-            16..24 => format!("PEXPIRE {key} {}", random.index(3000)),
-            24 => format!("PERSIST {key}"),
-            25 => format!(
-                "EVAL for+i=1,300+do+redis.call('set',KEYS[1]..i,('y'):rep(i*9))+end 1 {key}"
-            ),
-            26 => format!("SORT {key} ALPHA STORE {other}"),
-            _ => format!("DEL {key}"),
-        },
-        (0, 1..4) => format!("SET {key} {v}"),
-        (0, 4) => format!("APPEND {key} {v}"),
-        (0, 5) => format!("SETRANGE {key} {i} {v}"),
-        (0, 6) => format!("GETDEL {key}"),
-        (0, 7) => format!("SETBIT {key} {} 1", i * 100),
-        (0, 8) => format!("SET {key} {v} PX 500"),
-        (0, _) => format!("INCRBY {key} {i}"),
-        (1, 1..4) => many("RPUSH", random),
-        (1, 4..6) => many("LPUSH", random),
-        (1, 6) => format!("LPOP {key} {i}"),
-        (1, 7) => format!("LSET {key} {i} {v}"),
-        (1, 8) => format!("LINSERT {key} BEFORE {m} {v}"),
-        (1, 9) => format!("LREM {key} 0 {m}"),
-        (1, 10) => format!("LTRIM {key} {} {}", i / 2, i + j),
-        (1, _) => format!("RPOPLPUSH {key} {other}"),
-        (2, 1..4) => format!("HSET {key} {m} {v} {n} {i}"),
-        (2, 4) => format!("HDEL {key} {m} {n}"),
-        (2, 5) => format!("HPEXPIRE {key} {} FIELDS 2 {m} {n}", random.index(2000) + 1),
-        (2, 6) => format!("HPERSIST {key} FIELDS 1 {m}"),
-        (2, 7) => format!("HINCRBY {key} {n} 5"),
-        (2, _) => many("HSET", random) + if random.index(2) == 0 { "" } else { " x" },
-        (3, 1..5) => format!("ZADD {key} {i} {m} {j} {n}"),
-        (3, 5) => format!("ZREM {key} {m} {n}"),
-        (3, 6) => format!("ZREMRANGEBYRANK {key} {} {}", i / 2, i / 2 + j / 3),
-        (3, 7) => format!("ZPOPMIN {key} {}", i / 8),
-        (3, 8) => format!("ZUNIONSTORE {other} 2 {key} {other}"),
-        (3, 9) => {
+    line.split(' ').map(|arg| arg.replace('+', " ")).collect()
+}
+
+fn any_type(draw: &Draw, random: &mut Random) -> String {
+    let Draw { key, other, .. } = draw;
+    match random.index(30) {
+        0 => "FLUSHDB".to_owned(),
+        1 => format!("SWAPDB 0 {}", random.index(DATABASES)),
+        2..5 => format!("SELECT {}", random.index(DATABASES)),
+        5..9 => format!("RENAME {key} {other}"),
+        9..13 => format!("COPY {key} {other} REPLACE"),
+        13..16 => format!("MOVE {key} {}", random.index(DATABASES)),
+        16..24 => format!("PEXPIRE {key} {}", random.index(3000)),
+        24 => format!("PERSIST {key}"),
+        25 => {
+            format!("EVAL for+i=1,300+do+redis.call('set',KEYS[1]..i,('y'):rep(i*9))+end 1 {key}")
+        }
+        26 => format!("SORT {key} ALPHA STORE {other}"),
+        _ => format!("DEL {key}"),
+    }
+}
+
+fn strings(draw: &Draw, _random: &mut Random) -> String {
+    let Draw { key, v, i, verb, .. } = draw;
+    match *verb {
+        1..4 => format!("SET {key} {v}"),
+        4 => format!("APPEND {key} {v}"),
+        5 => format!("SETRANGE {key} {i} {v}"),
+        6 => format!("GETDEL {key}"),
+        7 => format!("SETBIT {key} {} 1", i * 100),
+        8 => format!("SET {key} {v} PX 500"),
+        _ => format!("INCRBY {key} {i}"),
+    }
+}
+
+fn lists(draw: &Draw, random: &mut Random) -> String {
+    let Draw { key, other, m, v, i, j, verb, .. } = draw;
+    match *verb {
+        1..4 => draw.many("RPUSH", random),
+        4..6 => draw.many("LPUSH", random),
+        6 => format!("LPOP {key} {i}"),
+        7 => format!("LSET {key} {i} {v}"),
+        8 => format!("LINSERT {key} BEFORE {m} {v}"),
+        9 => format!("LREM {key} 0 {m}"),
+        10 => format!("LTRIM {key} {} {}", i / 2, i + j),
+        _ => format!("RPOPLPUSH {key} {other}"),
+    }
+}
+
+fn hashes(draw: &Draw, random: &mut Random) -> String {
+    let Draw { key, m, n, v, i, verb, .. } = draw;
+    match *verb {
+        1..4 => format!("HSET {key} {m} {v} {n} {i}"),
+        4 => format!("HDEL {key} {m} {n}"),
+        5 => format!("HPEXPIRE {key} {} FIELDS 2 {m} {n}", random.index(2000) + 1),
+        6 => format!("HPERSIST {key} FIELDS 1 {m}"),
+        7 => format!("HINCRBY {key} {n} 5"),
+        _ => draw.many("HSET", random) + if random.index(2) == 0 { "" } else { " x" },
+    }
+}
+
+fn zsets(draw: &Draw, _random: &mut Random) -> String {
+    let Draw { key, other, m, n, i, j, members, verb, .. } = draw;
+    match *verb {
+        1..5 => format!("ZADD {key} {i} {m} {j} {n}"),
+        5 => format!("ZREM {key} {m} {n}"),
+        6 => format!("ZREMRANGEBYRANK {key} {} {}", i / 2, i / 2 + j / 3),
+        7 => format!("ZPOPMIN {key} {}", i / 8),
+        8 => format!("ZUNIONSTORE {other} 2 {key} {other}"),
+        9 => {
             format!("EVAL for+i=1,{members}+do+redis.call('zadd',KEYS[1],i,i..'z')+end 1 {key}")
         }
-        (3, _) => format!("ZINCRBY {key} {i} {n}"),
-        (4, 1..5) => format!("XADD {key} * {m} {v} f {i}"),
-        (4, 5) => format!("XTRIM {key} MAXLEN {i}"),
-        (4, 6) => format!("XGROUP CREATE {key} g{} 0 MKSTREAM", random.index(3)),
-        (4, 7) => format!("XGROUP DESTROY {key} g{}", random.index(9)),
-        (4, 8) => format!("XACK {key} g0 {i}-0"),
-        (4, 9) => format!("XAUTOCLAIM {key} g1 c{} 0 0 COUNT {j}", random.index(9)),
-        (4, 10) => format!("XGROUP DELCONSUMER {key} g0 c{}", random.index(5)),
-        (4, _) => {
+        _ => format!("ZINCRBY {key} {i} {n}"),
+    }
+}
+
+fn streams(draw: &Draw, random: &mut Random) -> String {
+    let Draw { key, m, v, i, j, verb, .. } = draw;
+    match *verb {
+        1..5 => format!("XADD {key} * {m} {v} f {i}"),
+        5 => format!("XTRIM {key} MAXLEN {i}"),
+        6 => format!("XGROUP CREATE {key} g{} 0 MKSTREAM", random.index(3)),
+        7 => format!("XGROUP DESTROY {key} g{}", random.index(9)),
+        8 => format!("XACK {key} g0 {i}-0"),
+        9 => format!("XAUTOCLAIM {key} g1 c{} 0 0 COUNT {j}", random.index(9)),
+        10 => format!("XGROUP DELCONSUMER {key} g0 c{}", random.index(5)),
+        _ => {
             format!("XREADGROUP GROUP g{} c{} COUNT {j} STREAMS {key} >", random.index(3), i % 9)
         }
-        (5, 1..12) => format!("BF.ADD {key} {m}"),
-        (5, _) => format!("BF.RESERVE {key} 0.01 {}", j * 10),
-        (6, 1..9) => many("PFADD", random),
-        (6, _) => format!("PFMERGE {key} {other}"),
-        (7, 1..6) => many("SADD", random),
-        (7, 6..8) => many("SREM", random),
-        (7, 8) => format!("SPOP {key} {}", i / 4),
-        (7, 9) => format!("SMOVE {key} {other} {m}"),
-        (7, 10) => format!("SUNIONSTORE {other} {key} {other}"),
-        (7, _) => format!("SINTERSTORE {key} {key} {other}"),
-        _ => format!("MSET {key}{i} {v} {key}{j} {i}"),
-    };
-    line.split(' ').map(|word| word.replace('+', " ")).collect()
+    }
+}
+
+fn blooms(draw: &Draw, _random: &mut Random) -> String {
+    let Draw { key, m, j, verb, .. } = draw;
+    match *verb {
+        1..12 => format!("BF.ADD {key} {m}"),
+        _ => format!("BF.RESERVE {key} 0.01 {}", j * 10),
+    }
+}
+
+fn hyperloglogs(draw: &Draw, random: &mut Random) -> String {
+    let Draw { key, other, verb, .. } = draw;
+    match *verb {
+        1..9 => draw.many("PFADD", random),
+        _ => format!("PFMERGE {key} {other}"),
+    }
+}
+
+fn sets(draw: &Draw, random: &mut Random) -> String {
+    let Draw { key, other, m, i, verb, .. } = draw;
+    match *verb {
+        1..6 => draw.many("SADD", random),
+        6..8 => draw.many("SREM", random),
+        8 => format!("SPOP {key} {}", i / 4),
+        9 => format!("SMOVE {key} {other} {m}"),
+        10 => format!("SUNIONSTORE {other} {key} {other}"),
+        _ => format!("SINTERSTORE {key} {key} {other}"),
+    }
+}
+
+fn others(draw: &Draw, _random: &mut Random) -> String {
+    let Draw { key, v, i, j, .. } = draw;
+    format!("MSET {key}{i} {v} {key}{j} {i}")
 }
 
 /// Nothing told how much was in use but the allocator: each change must reach the number, and be
@@ -297,81 +380,81 @@ fn compare(kind: &str, bytes: usize, fill: impl Fn(&mut Engine, usize)) {
     assert!(off.abs() < 0.01, "{kind}: {counted} counted, {taken} taken");
 }
 
+type Fill = fn(&mut Engine, usize);
+
+/// What is stored, and one round of storing it.
+const KINDS: [(&str, Fill); 12] = [
+    ("short strings", |engine, round| {
+        (0..1000).for_each(|at| engine.say(&format!("SET key:{round}:{at} value:{at}")));
+    }),
+    ("strings of all sizes", |engine, round| {
+        for at in 0..100 {
+            let value = "v".repeat((round * 100 + at) * 37 % 30_000);
+            engine.run(&["SET".to_owned(), format!("key:{round}:{at}"), value]);
+        }
+    }),
+    ("small collections", |engine, round| {
+        for at in 0..100 {
+            engine.say(&format!("RPUSH l:{round}:{at} a b c d e f"));
+            engine.say(&format!("HSET h:{round}:{at} name Anna age 7 town Bern"));
+            engine.say(&format!("SADD s:{round}:{at} one two three"));
+            engine.say(&format!("SADD i:{round}:{at} 1 2 3 400000"));
+            engine.say(&format!("ZADD z:{round}:{at} 1 one 2 two 3 three"));
+            engine.say(&format!("XADD x:{round}:{at} * field value"));
+        }
+    }),
+    ("long lists", |engine, round| {
+        (0..1000).for_each(|at| engine.say(&format!("RPUSH l:{} element:{at} {at}", round % 50)));
+    }),
+    ("large sets", |engine, round| {
+        (0..1000).for_each(|at| {
+            engine.say(&format!("SADD s:{} member:{round}:{at} {round}0{at}", round % 20));
+        });
+    }),
+    ("large hashes", |engine, round| {
+        (0..1000).for_each(|at| {
+            engine.say(&format!("HSET h:{} field:{round}:{at} value:{at}", round % 20));
+        });
+    }),
+    ("fields that expire", |engine, round| {
+        (0..1000).for_each(|at| {
+            let name = format!("field:{round}:{at}");
+            let key = format!("h:{}", round % 20);
+            let ttl = 100_000 + round * 1000 + at;
+            engine.say(&format!("HSETEX {key} PX {ttl} FIELDS 1 {name} value:{at}"));
+        });
+    }),
+    ("large sorted sets", |engine, round| {
+        (0..1000).for_each(|at| {
+            let score = (round * 1000 + at) * 7919 % 1_000_003;
+            engine.say(&format!("ZADD z:{} {score} member:{round}:{at}", round % 20));
+        });
+    }),
+    ("streams", |engine, round| {
+        (0..1000).for_each(|at| engine.say(&format!("XADD x:{} * field value:{at}", round % 20)));
+    }),
+    ("Bloom filters", |engine, round| {
+        (0..100).for_each(|at| engine.say(&format!("BF.ADD b:{} item:{round}:{at}", round % 5000)));
+    }),
+    ("HyperLogLogs", |engine, round| {
+        (0..100).for_each(|at| engine.say(&format!("PFADD p:{} item:{at}", round)));
+    }),
+    ("pending entries", |engine, round| {
+        let key = format!("x:{}", round % 5);
+        (0..1000).for_each(|at| engine.say(&format!("XADD {key} * f {at}")));
+        engine.say(&format!("XGROUP CREATE {key} g 0"));
+        engine.say(&format!("XREADGROUP GROUP g c COUNT 1000 STREAMS {key} >"));
+    }),
+];
+
 #[test]
 fn the_number_is_what_the_allocator_says_within_one_percent() {
     const MIB: usize = 1 << 20;
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    type Fill = fn(&mut Engine, usize);
-    let kinds: [(&str, Fill); 12] = [
-        ("short strings", |engine, round| {
-            (0..1000).for_each(|at| engine.say(&format!("SET key:{round}:{at} value:{at}")));
-        }),
-        ("strings of all sizes", |engine, round| {
-            for at in 0..100 {
-                let value = "v".repeat((round * 100 + at) * 37 % 30_000);
-                engine.run(&["SET".to_owned(), format!("key:{round}:{at}"), value]);
-            }
-        }),
-        ("small collections", |engine, round| {
-            for at in 0..100 {
-                engine.say(&format!("RPUSH l:{round}:{at} a b c d e f"));
-                engine.say(&format!("HSET h:{round}:{at} name Anna age 7 town Bern"));
-                engine.say(&format!("SADD s:{round}:{at} one two three"));
-                engine.say(&format!("SADD i:{round}:{at} 1 2 3 400000"));
-                engine.say(&format!("ZADD z:{round}:{at} 1 one 2 two 3 three"));
-                engine.say(&format!("XADD x:{round}:{at} * field value"));
-            }
-        }),
-        ("long lists", |engine, round| {
-            (0..1000)
-                .for_each(|at| engine.say(&format!("RPUSH l:{} element:{at} {at}", round % 50)));
-        }),
-        ("large sets", |engine, round| {
-            (0..1000).for_each(|at| {
-                engine.say(&format!("SADD s:{} member:{round}:{at} {round}0{at}", round % 20));
-            });
-        }),
-        ("large hashes", |engine, round| {
-            (0..1000).for_each(|at| {
-                engine.say(&format!("HSET h:{} field:{round}:{at} value:{at}", round % 20));
-            });
-        }),
-        ("fields that expire", |engine, round| {
-            (0..1000).for_each(|at| {
-                let name = format!("field:{round}:{at}");
-                let key = format!("h:{}", round % 20);
-                let ttl = 100_000 + round * 1000 + at;
-                engine.say(&format!("HSETEX {key} PX {ttl} FIELDS 1 {name} value:{at}"));
-            });
-        }),
-        ("large sorted sets", |engine, round| {
-            (0..1000).for_each(|at| {
-                let score = (round * 1000 + at) * 7919 % 1_000_003;
-                engine.say(&format!("ZADD z:{} {score} member:{round}:{at}", round % 20));
-            });
-        }),
-        ("streams", |engine, round| {
-            (0..1000)
-                .for_each(|at| engine.say(&format!("XADD x:{} * field value:{at}", round % 20)));
-        }),
-        ("Bloom filters", |engine, round| {
-            (0..100)
-                .for_each(|at| engine.say(&format!("BF.ADD b:{} item:{round}:{at}", round % 5000)));
-        }),
-        ("HyperLogLogs", |engine, round| {
-            (0..100).for_each(|at| engine.say(&format!("PFADD p:{} item:{at}", round)));
-        }),
-        ("pending entries", |engine, round| {
-            let key = format!("x:{}", round % 5);
-            (0..1000).for_each(|at| engine.say(&format!("XADD {key} * f {at}")));
-            engine.say(&format!("XGROUP CREATE {key} g 0"));
-            engine.say(&format!("XREADGROUP GROUP g c COUNT 1000 STREAMS {key} >"));
-        }),
-    ];
-    for (kind, fill) in kinds {
+    for (kind, fill) in KINDS {
         compare(kind, 16 * MIB, fill);
     }
     compare("all together", 128 * MIB, |engine, round| {
-        kinds.iter().for_each(|(_, fill)| fill(engine, round));
+        KINDS.iter().for_each(|(_, fill)| fill(engine, round));
     });
 }

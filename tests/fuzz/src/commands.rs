@@ -3,7 +3,7 @@
 //! was, and what the commands say about the data agrees.
 
 use crate::source::Source;
-use crate::stage::BatchExecutor;
+use crate::stage::FuzzServer;
 use crate::words;
 use russet_catalog::Command;
 use russet_catalog::spec::Flags;
@@ -34,7 +34,7 @@ pub fn check(bytes: &[u8]) {
         .filter(|command| command.spec().flags.has_any(Flags::WRITE.or(Flags::READONLY)))
         .collect();
     let mut source = Source::new(bytes);
-    let mut stage = BatchExecutor::new(GUESTS);
+    let mut stage = FuzzServer::new(GUESTS);
     let (mut calls_made, mut next_look) = (0, CALLS_PER_LOOK);
     while !source.is_empty() && calls_made < CALLS_MAX {
         let who = source.below(GUESTS);
@@ -77,7 +77,7 @@ fn pipelined(source: &mut Source, all: &[Command], with_keys: &[Command]) -> Vec
 }
 
 /// The clock stands still while this asks, so no key expires between two questions.
-fn look(stage: &mut BatchExecutor) {
+fn look(stage: &mut FuzzServer) {
     for db in 0..DATABASES {
         stage.select(db);
         let keys = strings(stage.ask(&[b"KEYS", b"*"]));
@@ -96,7 +96,7 @@ fn look(stage: &mut BatchExecutor) {
     stage.select(0);
 }
 
-fn scan(stage: &mut BatchExecutor) -> BTreeSet<Vec<u8>> {
+fn scan(stage: &mut FuzzServer) -> BTreeSet<Vec<u8>> {
     let mut found = BTreeSet::new();
     let mut cursor = b"0".to_vec();
     loop {
@@ -115,7 +115,7 @@ fn scan(stage: &mut BatchExecutor) -> BTreeSet<Vec<u8>> {
 }
 
 /// One key: its type, length and elements agree, and no collection is empty.
-fn look_at(stage: &mut BatchExecutor, key: &[u8]) {
+fn look_at(stage: &mut FuzzServer, key: &[u8]) {
     assert_eq!(integer(stage.ask(&[b"EXISTS", key])), 1);
     assert_ne!(stage.ask(&[b"OBJECT", b"ENCODING", key]), Value::Null);
     let ttl_ms = integer(stage.ask(&[b"PTTL", key]));
@@ -167,7 +167,7 @@ fn look_at(stage: &mut BatchExecutor, key: &[u8]) {
     }
 }
 
-fn look_at_hash(stage: &mut BatchExecutor, key: &[u8]) {
+fn look_at_hash(stage: &mut FuzzServer, key: &[u8]) {
     let length = integer(stage.ask(&[b"HLEN", key]));
     let names = strings(stage.ask(&[b"HKEYS", key]));
     let values = strings(stage.ask(&[b"HVALS", key]));
@@ -186,7 +186,7 @@ fn look_at_hash(stage: &mut BatchExecutor, key: &[u8]) {
 }
 
 /// A stream may be empty. Its entries are in the order of their IDs, and XINFO agrees.
-fn look_at_stream(stage: &mut BatchExecutor, key: &[u8]) {
+fn look_at_stream(stage: &mut FuzzServer, key: &[u8]) {
     let length = integer(stage.ask(&[b"XLEN", key]));
     let ids = entry_ids(stage.ask(&[b"XRANGE", key, b"-", b"+"]));
     assert_eq!(usize::try_from(length).ok(), Some(ids.len()), "XLEN against XRANGE");

@@ -1,6 +1,6 @@
 //! Pipelines: calls as the bytes of one write, parsed and run in batches as the event loop does.
 
-use crate::stage::{BatchExecutor, check_count, whole_replies};
+use crate::stage::{FuzzServer, check_count, whole_replies};
 use russet_base::limits::{ARGUMENTS_MAX, INLINE_BYTES_MAX};
 use russet_commands::call::batch::BATCH_MAX;
 use russet_commands::call::dispatch::Progress;
@@ -10,7 +10,7 @@ use russet_protocol::{Batch, Output, RequestLimits, request};
 /// No word of a made-up call is nearly as long.
 const BULK_BYTES_MAX: usize = 1 << 20;
 
-impl BatchExecutor {
+impl FuzzServer {
     /// Runs these calls of a client until one must wait; what stands behind that is dropped.
     pub fn pipeline(&mut self, who: usize, calls: &[Vec<Vec<u8>>]) {
         if !self.clients[who].client.may_run() {

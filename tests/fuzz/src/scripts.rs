@@ -7,7 +7,7 @@
 //! libraries or to basic types is seen by the next; the data stays what it is.
 
 use crate::source::Source;
-use crate::stage::BatchExecutor;
+use crate::stage::FuzzServer;
 use russet_protocol::Value;
 
 /// Scripts for one input.
@@ -149,7 +149,7 @@ const COMMANDS: &[&str] = &[
 
 pub fn check(bytes: &[u8]) {
     let mut source = Source::new(bytes);
-    let mut stage = BatchExecutor::new(1);
+    let mut stage = FuzzServer::new(1);
     let clean = stage.ask(&[b"EVAL", WITNESS, b"0"]);
     assert!(matches!(clean, Value::Array(_)), "the witness: {clean}");
     for _ in 0..SCRIPTS_MAX {

@@ -57,15 +57,15 @@ pub(crate) struct Connected {
     queues_channels: bool,
 }
 
-pub struct BatchExecutor {
+pub struct FuzzServer {
     pub clock: Arc<ManualClock>,
     pub(crate) worker: Worker,
     pub(crate) clients: Vec<Connected>,
 }
 
-impl BatchExecutor {
+impl FuzzServer {
     /// `guests` clients, and one more of the stage's own that asks about the outcome.
-    pub fn new(guests: usize) -> BatchExecutor {
+    pub fn new(guests: usize) -> FuzzServer {
         let clock = Arc::new(ManualClock::at(UnixMillis(1_700_000_000_000)));
         // The smallest limit, so that no string of half a gigabyte is made.
         let words = ["--proto-max-bulk-len", "1mb"].map(OsString::from);
@@ -76,7 +76,7 @@ impl BatchExecutor {
         let keyspace = Keyspace::new(8, 16, KeyHasher::with_seed(11));
         let node = Arc::new(Node::new(config, keyspace, clock.clone(), Box::new(NoHost)));
         let worker = Worker::new(node);
-        let mut stage = BatchExecutor { clock, worker, clients: Vec::new() };
+        let mut stage = FuzzServer { clock, worker, clients: Vec::new() };
         for _ in 0..=guests {
             let newcomer = stage.newcomer();
             stage.clients.push(newcomer);

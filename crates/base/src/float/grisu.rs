@@ -136,7 +136,7 @@ impl Binary {
 }
 
 /// Where digits may stop: the distance from the upper bound to the value and to the lower bound.
-struct BatchWindow {
+struct Interval {
     value: u64,
     lower: u64,
 }
@@ -166,7 +166,7 @@ impl Decimal {
         let lower = lower.times(power);
         // The products may be off by one unit: stay inside both bounds.
         let top = Binary { significand: upper.significand - 1, exponent: upper.exponent };
-        let reach = BatchWindow {
+        let reach = Interval {
             value: top.significand - value.significand,
             lower: top.significand - (lower.significand + 1),
         };
@@ -183,7 +183,7 @@ impl Decimal {
     }
 
     /// Digits of `top` from the left until what is left over lies within reach.
-    fn generate(&mut self, top: Binary, reach: &BatchWindow) {
+    fn generate(&mut self, top: Binary, reach: &Interval) {
         let shift = -top.exponent;
         let fraction_mask = (1u64 << shift) - 1;
         let mut whole = top.significand >> shift;
@@ -199,7 +199,7 @@ impl Decimal {
             }
             unit /= 10;
         }
-        let mut scaled = BatchWindow { value: reach.value, lower: reach.lower };
+        let mut scaled = Interval { value: reach.value, lower: reach.lower };
         loop {
             fraction = fraction.wrapping_mul(10);
             scaled.lower = scaled.lower.wrapping_mul(10);
@@ -216,7 +216,7 @@ impl Decimal {
 
     /// Lowers the last digit while that brings the text nearer to the value. `rest` is how far the
     /// digits are below the top, `unit` what one step of the last digit is worth.
-    fn approach(&mut self, reach: &BatchWindow, rest: u64, unit: u64) {
+    fn approach(&mut self, reach: &Interval, rest: u64, unit: u64) {
         let mut rest = rest;
         while rest < reach.value
             && reach.lower.saturating_sub(rest) >= unit

@@ -69,9 +69,9 @@ const fn instead(command: &'static str) -> Deprecation {
 }
 
 /// The key that a keyword announces.
-const fn stored_after(word: &'static str, from: i16) -> KeySpec {
+const fn stored_after(token: &'static str, from: i16) -> KeySpec {
     let mut spec = KeySpec::at(0, OVERWRITES.or(Access::VARIABLE_FLAGS));
-    spec.begin = Begin::Keyword { word, from };
+    spec.begin = Begin::Keyword { token, from };
     spec
 }
 

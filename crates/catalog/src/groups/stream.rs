@@ -6,7 +6,7 @@ use crate::spec::{Begin, Find};
 const fn after_streams(from: i16) -> KeySpec {
     KeySpec {
         access: READS,
-        begin: Begin::Keyword { word: "STREAMS", from },
+        begin: Begin::Keyword { token: "STREAMS", from },
         find: Find::Range { last: -1, step: 1, limit: 2 },
         notes: "",
     }

@@ -2,7 +2,7 @@
 //!
 //! Most commands are small and name a key or two. To lock for each alone, and to wait for memory
 //! key by key, costs more than the commands themselves. So as many of the next commands as are
-//! small are planned, their shards locked and their keys fetched batch; then they run one after
+//! small are planned, their shards locked and their keys fetched at once; then they run one after
 //! the other, each with its own effects. Nothing else changes: to everyone else they are commands
 //! that came one after the other, quickly.
 //!

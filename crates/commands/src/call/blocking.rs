@@ -5,6 +5,7 @@ use crate::call::client::Hold;
 use crate::call::ctx::Ctx;
 use crate::call::invoke::{Origin, publish_effects, serve};
 use crate::call::mail::{Letter, Mailbox};
+use crate::call::session::Session;
 use crate::error::Refusal;
 use crate::node::Node;
 use crate::node::clients::{ClientCard, ClientFlags};
@@ -342,6 +343,8 @@ pub(crate) fn sweep(node: &Node, effects: &mut Effects, now: UnixMillis) {
         keys.effects.ready = deferred;
         publish_effects(&mut keys, node);
         due_alarms.iter().for_each(|target| set_alarms_again(&mut keys, target));
+        // To look at the keys again may have expired some.
+        publish_effects(&mut keys, node);
     }
 }
 
@@ -359,9 +362,9 @@ fn set_alarms_again(keys: &mut Keys, target: &ReadyKey) {
 }
 
 /// Reads a timeout in seconds: when it is over, or None for never.
-pub fn deadline(word: &[u8], now: UnixMillis) -> Result<Option<UnixMillis>, Refusal> {
+pub fn deadline(arg: &[u8], now: UnixMillis) -> Result<Option<UnixMillis>, Refusal> {
     const OUT_OF_RANGE: Refusal = Refusal::Text(Cow::Borrowed("ERR timeout is out of range"));
-    let ms = (timeout_seconds(word)? * 1000.0).ceil();
+    let ms = (timeout_seconds(arg)? * 1000.0).ceil();
     // 2^63 is the first float beyond an `i64`.
     if ms >= i64::MAX as f64 {
         return Err(OUT_OF_RANGE);
@@ -373,12 +376,12 @@ pub fn deadline(word: &[u8], now: UnixMillis) -> Result<Option<UnixMillis>, Refu
     }
 }
 
-fn timeout_seconds(word: &[u8]) -> Result<f64, Refusal> {
-    if let Some(seconds) = num::parse_f64(word) {
+fn timeout_seconds(arg: &[u8]) -> Result<f64, Refusal> {
+    if let Some(seconds) = num::parse_f64(arg) {
         return Ok(seconds);
     }
     // Redis reads long doubles here, which go beyond floats at both ends.
-    let value = LongDouble::parse(word).ok_or(Refusal::TimeoutNotFloat)?;
+    let value = LongDouble::parse(arg).ok_or(Refusal::TimeoutNotFloat)?;
     let mut text = Vec::new();
     value.write(&mut text);
     let (sign, digits) = match text.as_slice() {
@@ -396,14 +399,14 @@ pub enum GiveUp {
 }
 
 /// Ends another client's wait: from here on nobody feeds it. False if it does not wait, or no
-/// longer.
-pub(crate) fn unblock(card: &ClientCard, with_error: bool) -> bool {
-    let waiter = card.waiter().upgrade().filter(|waiter| claim(waiter));
-    let is_ended = waiter.is_some();
-    if let Some(waiter) = waiter {
-        card.post(Letter::Unblock { waiter, with_error });
-    }
-    is_ended
+/// longer. `session` is answered when that client has counted its call.
+pub(crate) fn unblock(session: &mut Session, card: &ClientCard, with_error: bool) -> bool {
+    let Some(waiter) = card.waiter().upgrade().filter(|waiter| claim(waiter)) else {
+        return false;
+    };
+    let receipt = Some(session.ask_others());
+    card.post(Letter::Unblock { waiter, with_error, receipt });
+    true
 }
 
 /// The reply to a wait that ends without having been served.

@@ -119,7 +119,7 @@ impl Client {
         }
     }
 
-    /// Runs the first of these commands that can run batch; see [`Worker::run_batch`].
+    /// Runs the first of these commands that can run as a batch; see [`Worker::run_batch`].
     pub fn run_batch<'a>(
         &mut self,
         worker: &mut Worker,
@@ -161,7 +161,8 @@ impl Client {
                 self.end_blocked(worker, Ending::Answered(&reply), out)
             }
             Letter::Retry(waiter) if self.waits_as(&waiter) => self.retry(worker, out),
-            Letter::Unblock { waiter, with_error } if self.waits_as(&waiter) => {
+            Letter::Unblock { waiter, with_error, receipt } if self.waits_as(&waiter) => {
+                self.receipts.extend(receipt);
                 let error = GiveUp::UnblockedWithError;
                 let why = if with_error { error } else { GiveUp::TimedOut };
                 self.answer(worker, why, out)

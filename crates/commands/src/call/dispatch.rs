@@ -13,6 +13,7 @@ use crate::call::tally::{Tally, Timing, note_call};
 use crate::error::Refusal;
 use crate::groups::generic;
 use crate::groups::once;
+use crate::groups::scripting;
 use crate::groups::scripting::code::{self, Code};
 use crate::groups::scripting::{BUSY_FUNCTION, BUSY_SCRIPT};
 use crate::groups::transactions;
@@ -401,6 +402,9 @@ pub(crate) fn plan_keys<'a>(
     if let Some(shard) = code.and_then(Code::own_shard) {
         shards.insert(shard);
     }
+    if scripting::changes_functions(command) {
+        shards.insert(scripting::REGISTRY_SHARD);
+    }
     let _refused_by_the_handler = key_positions(command, args, &mut |key| {
         let key = args.at(key.index);
         let location = keyspace.locate(key);
@@ -461,7 +465,7 @@ impl<'r> Ending<'r> {
 /// COMPAT: the arguments are cut as Redis cuts them (tests/wire/connection/protocol.wire).
 fn unknown_text(unknown: Unknown, args: Args) -> Refusal {
     const NAME_BYTES_MAX: usize = 128;
-    let cut = |word: &[u8], max: usize| escape(&word[..word.len().min(max)]).into_owned();
+    let cut = |arg: &[u8], max: usize| escape(&arg[..arg.len().min(max)]).into_owned();
     match unknown {
         Unknown::Subcommand(parent) => Refusal::text(format!(
             "ERR unknown subcommand '{}'. Try {} HELP.",
@@ -470,12 +474,12 @@ fn unknown_text(unknown: Unknown, args: Args) -> Refusal {
         )),
         Unknown::Command => {
             let mut beginning = String::new();
-            for word in args.from(1).iter() {
+            for arg in args.from(1).iter() {
                 if beginning.len() >= NAME_BYTES_MAX {
                     break;
                 }
                 let room = NAME_BYTES_MAX - beginning.len();
-                beginning.push_str(&format!("'{}' ", cut(word, room)));
+                beginning.push_str(&format!("'{}' ", cut(arg, room)));
             }
             let name = cut(args.at(0), NAME_BYTES_MAX);
             Refusal::text(format!(

@@ -375,7 +375,8 @@ pub(crate) const fn of(call: Command) -> Handler {
         Command::Wait => replication::wait,
         Command::Waitaof => replication::waitaof,
         // cluster
-        Command::Readonly | Command::Readwrite => cluster::any_reads,
+        Command::Readonly => cluster::readonly,
+        Command::Readwrite => cluster::readwrite,
         Command::Cluster => help::container,
         Command::ClusterKeyslot => cluster::keyslot,
         Command::Asking

@@ -15,7 +15,7 @@ pub enum Letter {
     /// A blocked call may be served if it is tried again with its own locks.
     Retry(Arc<Waiter>),
     /// CLIENT UNBLOCK has ended this wait: it has been claimed, and only the answer is missing.
-    Unblock { waiter: Arc<Waiter>, with_error: bool },
+    Unblock { waiter: Arc<Waiter>, with_error: bool, receipt: Option<Receipt> },
     /// A shard that a set-aside command waits for may be free.
     ShardFree,
     /// CLIENT PAUSE is over.

@@ -79,7 +79,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 }
 
 pub(crate) fn cat(ctx: &mut Ctx, args: Args) -> Outcome {
-    let Some(word) = args.get(2) else {
+    let Some(arg) = args.get(2) else {
         ctx.reply.array(Categories::NAMES.len());
         Categories::NAMES.iter().for_each(|(_, name)| ctx.reply.bulk(name.as_bytes()));
         return DONE;
@@ -87,9 +87,9 @@ pub(crate) fn cat(ctx: &mut Ctx, args: Args) -> Outcome {
     if args.len() > 3 {
         return Err(too_many(args));
     }
-    let named = |(_, name): &&(Categories, &str)| word.eq_ignore_ascii_case(name.as_bytes());
+    let named = |(_, name): &&(Categories, &str)| arg.eq_ignore_ascii_case(name.as_bytes());
     let Some((category, _)) = Categories::NAMES.iter().find(named) else {
-        return Err(Refusal::text(format!("ERR Unknown category '{}'", escape(word))));
+        return Err(Refusal::text(format!("ERR Unknown category '{}'", escape(arg))));
     };
     let mut commands = Command::ALL.to_vec();
     commands.retain(|command| command.spec().categories.has(*category));
@@ -103,7 +103,7 @@ pub(crate) fn genpass(ctx: &mut Ctx, args: Args) -> Outcome {
         return Err(too_many(args));
     }
     let bits = match args.get(2) {
-        Some(word) => parse_i64(word).ok_or(Refusal::NotInteger)?,
+        Some(arg) => parse_i64(arg).ok_or(Refusal::NotInteger)?,
         None => PASSWORD_BITS,
     };
     if !(1..=PASSWORD_BITS_MAX).contains(&bits) {

@@ -3,6 +3,7 @@
 
 use crate::call::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
+use crate::node::clients::ClientFlags;
 use russet_base::Args;
 use russet_engine::placement::slot;
 
@@ -16,10 +17,20 @@ pub(crate) fn keyslot(ctx: &mut Ctx, args: Args) -> Outcome {
     DONE
 }
 
-/// READONLY and READWRITE say whether a replica may be read. A primary may be, always.
+/// READONLY and READWRITE say whether a replica may be read. A primary may be, always: only CLIENT
+/// LIST shows what was said.
 ///
 /// DIFFERS: Redis refuses them outside a cluster.
-pub(crate) fn any_reads(ctx: &mut Ctx, _args: Args) -> Outcome {
+pub(crate) fn readonly(ctx: &mut Ctx, _args: Args) -> Outcome {
+    set_readonly(ctx, true)
+}
+
+pub(crate) fn readwrite(ctx: &mut Ctx, _args: Args) -> Outcome {
+    set_readonly(ctx, false)
+}
+
+fn set_readonly(ctx: &mut Ctx, on: bool) -> Outcome {
+    ctx.session.card.set_flag(ClientFlags::READONLY, on);
     ctx.reply.ok();
     DONE
 }

@@ -32,12 +32,12 @@ pub fn ping(ctx: &mut Ctx, args: Args) -> Outcome {
     let is_subscribed = ctx.session.resp == Resp::V2 && ctx.session.subscriptions.count_all() > 0;
     match args.get(1) {
         // COMPAT: a subscribed RESP2 client reads arrays only (tests/wire/connection/ping.wire).
-        word if is_subscribed => {
+        arg if is_subscribed => {
             ctx.reply.array(2);
             ctx.reply.bulk(b"pong");
-            ctx.reply.bulk(word.unwrap_or(b""));
+            ctx.reply.bulk(arg.unwrap_or(b""));
         }
-        Some(word) => ctx.reply.bulk(word),
+        Some(arg) => ctx.reply.bulk(arg),
         None => ctx.reply.status("PONG"),
     }
     DONE
@@ -87,7 +87,9 @@ pub fn reset(ctx: &mut Ctx, _args: Args) -> Outcome {
     session.set_reply_mode(ReplyMode::On);
     session.gate.set(Gate::NEEDS_AUTH, needs_auth);
     session.is_silent = false;
-    for flag in [ClientFlags::MONITOR, ClientFlags::NO_EVICT, ClientFlags::NO_TOUCH] {
+    for flag in
+        [ClientFlags::MONITOR, ClientFlags::NO_EVICT, ClientFlags::NO_TOUCH, ClientFlags::READONLY]
+    {
         session.card.set_flag(flag, false);
     }
     let mut names = session.card.names();

@@ -36,15 +36,15 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    pub fn take(&mut self, word: &[u8]) -> Result<(), Refusal> {
-        match word.to_ascii_lowercase().as_slice() {
+    pub fn take(&mut self, arg: &[u8]) -> Result<(), Refusal> {
+        match arg.to_ascii_lowercase().as_slice() {
             b"nx" => self.if_none = true,
             b"xx" => self.if_any = true,
             b"gt" => self.if_later = true,
             b"lt" => self.if_sooner = true,
             _ => {
-                let word = escape(word);
-                return Err(Refusal::text(format!("ERR Unsupported option {word}")));
+                let arg = escape(arg);
+                return Err(Refusal::text(format!("ERR Unsupported option {arg}")));
             }
         }
         Ok(())

@@ -42,8 +42,8 @@ pub(crate) fn shards_of(keyspace: &Keyspace, command: Command, args: Args) -> Sh
 }
 
 /// The index of a database, as COPY and MOVE take it.
-fn database(keyspace: &Keyspace, word: &[u8]) -> Result<usize, Refusal> {
-    let index = num::parse_i64(word).ok_or(Refusal::NotInteger)?;
+fn database(keyspace: &Keyspace, arg: &[u8]) -> Result<usize, Refusal> {
+    let index = num::parse_i64(arg).ok_or(Refusal::NotInteger)?;
     if i32::try_from(index).is_err() {
         return Err(Refusal::text(
             "ERR value is out of range, value must between -2147483648 and 2147483647",

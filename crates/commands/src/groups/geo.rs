@@ -40,7 +40,6 @@ fn point([longitude, latitude]: [&[u8]; 2]) -> Result<Point, Refusal> {
     Err(Refusal::text(format!("ERR invalid longitude,latitude pair {longitude:.6},{latitude:.6}")))
 }
 
-fn unit(word: &[u8]) -> Result<Unit, Refusal> {
-    Unit::parse(word)
-        .ok_or(Refusal::text("ERR unsupported unit provided. please use M, KM, FT, MI"))
+fn unit(arg: &[u8]) -> Result<Unit, Refusal> {
+    Unit::parse(arg).ok_or(Refusal::text("ERR unsupported unit provided. please use M, KM, FT, MI"))
 }

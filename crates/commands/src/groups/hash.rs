@@ -73,10 +73,10 @@ fn reply_nulls(reply: &mut dyn Sink, count: usize) {
     (0..count).for_each(|_| reply.null());
 }
 
-/// Words taken two by two.
+/// Arguments taken two by two.
 #[inline]
-fn pairs(words: Args<'_>) -> impl ExactSizeIterator<Item = Pair<'_>> + Clone {
-    (0..words.len() / 2).map(move |at| (words.at(2 * at), words.at(2 * at + 1)))
+fn pairs(args: Args<'_>) -> impl ExactSizeIterator<Item = Pair<'_>> + Clone {
+    (0..args.len() / 2).map(move |at| (args.at(2 * at), args.at(2 * at + 1)))
 }
 
 /// Tells of a change to several fields, which count one by one.

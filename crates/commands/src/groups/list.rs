@@ -31,18 +31,18 @@ pub(crate) fn limits(ctx: &Ctx) -> ListLimits {
     ListLimits { listpack_size: ctx.node.config.int(Directive::ListMaxListpackSize) }
 }
 
-fn integer(word: &[u8]) -> Result<i64, Refusal> {
-    num::parse_i64(word).ok_or(Refusal::NotInteger)
+fn integer(arg: &[u8]) -> Result<i64, Refusal> {
+    num::parse_i64(arg).ok_or(Refusal::NotInteger)
 }
 
 /// A count of zero or more, or else `refusal`.
-fn natural(word: &[u8], refusal: Refusal) -> Result<usize, Refusal> {
-    num::parse_i64(word).and_then(|value| usize::try_from(value).ok()).ok_or(refusal)
+fn natural(arg: &[u8], refusal: Refusal) -> Result<usize, Refusal> {
+    num::parse_i64(arg).and_then(|value| usize::try_from(value).ok()).ok_or(refusal)
 }
 
 /// An integer whose negation is one, too.
-fn symmetric(word: &[u8]) -> Result<i64, Refusal> {
-    match integer(word)? {
+fn symmetric(arg: &[u8]) -> Result<i64, Refusal> {
+    match integer(arg)? {
         i64::MIN => Err(Refusal::text(
             "ERR value is out of range, \
              value must between -9223372036854775807 and 9223372036854775807",
@@ -52,10 +52,10 @@ fn symmetric(word: &[u8]) -> Result<i64, Refusal> {
 }
 
 /// LEFT or RIGHT.
-fn end(word: &[u8]) -> Result<End, Refusal> {
-    if eq_ignore_case(word, b"left") {
+fn end(arg: &[u8]) -> Result<End, Refusal> {
+    if eq_ignore_case(arg, b"left") {
         Ok(End::Front)
-    } else if eq_ignore_case(word, b"right") {
+    } else if eq_ignore_case(arg, b"right") {
         Ok(End::Back)
     } else {
         Err(Refusal::Syntax)

@@ -5,8 +5,8 @@ use russet_base::text::eq_ignore_case;
 use russet_base::{Args, num};
 
 /// A count of one or more, or else this text.
-pub fn positive(word: &[u8], refusal: &'static str) -> Result<usize, Refusal> {
-    let value = num::parse_i64(word).and_then(|value| usize::try_from(value).ok());
+pub fn positive(arg: &[u8], refusal: &'static str) -> Result<usize, Refusal> {
+    let value = num::parse_i64(arg).and_then(|value| usize::try_from(value).ok());
     value.filter(|value| *value > 0).ok_or(Refusal::text(refusal))
 }
 
@@ -25,19 +25,19 @@ impl<'a, Side> ManyKeys<'a, Side> {
         side: impl FnOnce(&[u8]) -> Result<Side, Refusal>,
     ) -> Result<Self, Refusal> {
         let keys_len = positive(args.at(0), "ERR numkeys should be greater than 0")?;
-        let Some(word) = args.get(keys_len.saturating_add(1)) else {
+        let Some(arg) = args.get(keys_len.saturating_add(1)) else {
             return Err(Refusal::Syntax);
         };
-        let side = side(word)?;
+        let side = side(arg)?;
         let mut options = args.from(keys_len + 2).iter();
         let mut count = None;
         // COMPAT: a bad count is refused before a second one; test `refusals_come_in_order`.
         while let Some(name) = options.next() {
-            let Some(word) = options.next() else { return Err(Refusal::Syntax) };
+            let Some(arg) = options.next() else { return Err(Refusal::Syntax) };
             if count.is_some() || !eq_ignore_case(name, b"count") {
                 return Err(Refusal::Syntax);
             }
-            count = Some(positive(word, "ERR count should be greater than 0")?);
+            count = Some(positive(arg, "ERR count should be greater than 0")?);
         }
         Ok(ManyKeys { keys: args.from(1).first(keys_len), side, count: count.unwrap_or(1) })
     }

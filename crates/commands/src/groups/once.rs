@@ -96,14 +96,14 @@ impl<'a> Request<'a> {
     fn first_key<'s>(&'s self, session: &'s Session) -> Option<&'s [u8]> {
         match self.command {
             Command::Exec => {
-                transactions::queued(session).find_map(|(command, words)| first_of(command, words))
+                transactions::queued(session).find_map(|(command, args)| first_of(command, args))
             }
             command => first_of(command, self.args),
         }
     }
 }
 
-/// Two hashes over calls, one after the other: how many arguments each has, and each word.
+/// Two hashes over calls, one after the other: how many arguments each has, and each argument.
 #[derive(Default)]
 struct Digest([u64; 2]);
 
@@ -111,8 +111,8 @@ impl Digest {
     fn add(&mut self, args: Args) {
         // Without it, two commands and one that has the arguments of both would be the same.
         self.mix([args.len() as u64; 2]);
-        for word in args.iter() {
-            let hash = |seed| KeyHasher::with_seed(seed).hash(word) ^ word.len() as u64;
+        for arg in args.iter() {
+            let hash = |seed| KeyHasher::with_seed(seed).hash(arg) ^ arg.len() as u64;
             self.mix([hash(1), hash(2)]);
         }
     }
@@ -149,12 +149,12 @@ fn may_wrap(command: Command, args: Args) -> bool {
 /// Whether BLOCK is among the options of XREADGROUP; a group or consumer may have that name.
 fn asks_to_block(args: Args) -> bool {
     let mut at = 1;
-    while let Some(word) = args.get(at) {
+    while let Some(arg) = args.get(at) {
         at += match () {
-            () if eq_ignore_case(word, b"block") => return true,
-            () if eq_ignore_case(word, b"streams") => return false,
-            () if eq_ignore_case(word, b"group") => 3,
-            () if eq_ignore_case(word, b"noack") => 1,
+            () if eq_ignore_case(arg, b"block") => return true,
+            () if eq_ignore_case(arg, b"streams") => return false,
+            () if eq_ignore_case(arg, b"group") => 3,
+            () if eq_ignore_case(arg, b"noack") => 1,
             () => 2,
         };
     }

@@ -27,21 +27,21 @@ pub struct ScanOptions<'a> {
 }
 
 /// The cursor of a walk over one collection.
-pub fn parse_cursor(word: &[u8]) -> Result<u64, Refusal> {
-    num::parse_u64_loose(word).ok_or(Refusal::text(INVALID_CURSOR))
+pub fn parse_cursor(arg: &[u8]) -> Result<u64, Refusal> {
+    num::parse_u64_loose(arg).ok_or(Refusal::text(INVALID_CURSOR))
 }
 
 impl<'a> ScanOptions<'a> {
-    /// `words` are those behind the cursor.
+    /// `args` are those behind the cursor.
     ///
     /// COMPAT: a collection is looked up before these arguments are read, so that a missing key
     /// answers an empty walk whatever they are; test `scan_words_are_read_after_the_key`.
-    pub fn parse(words: Args<'a>, scanned: Scanned) -> Result<Self, Refusal> {
+    pub fn parse(args: Args<'a>, scanned: Scanned) -> Result<Self, Refusal> {
         let mut options =
             ScanOptions { count: COUNT_DEFAULT, pattern: None, type_name: None, is_bare: false };
-        let mut words = words.iter();
-        while let Some(word) = words.next() {
-            let option = word.to_ascii_lowercase();
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            let option = arg.to_ascii_lowercase();
             match (option.as_slice(), scanned) {
                 (b"novalues", Scanned::Hash) | (b"noscores", Scanned::Zset) => {
                     options.is_bare = true;
@@ -55,7 +55,7 @@ impl<'a> ScanOptions<'a> {
                 }
                 _ => {}
             }
-            let value = words.next().ok_or(Refusal::Syntax)?;
+            let value = args.next().ok_or(Refusal::Syntax)?;
             match (option.as_slice(), scanned) {
                 (b"count", _) => options.count = parse_count(value)?,
                 (b"match", _) => options.pattern = Some(value),
@@ -67,14 +67,14 @@ impl<'a> ScanOptions<'a> {
     }
 }
 
-fn parse_count(word: &[u8]) -> Result<u64, Refusal> {
-    let count = num::parse_i64(word).ok_or(Refusal::NotInteger)?;
+fn parse_count(arg: &[u8]) -> Result<u64, Refusal> {
+    let count = num::parse_i64(arg).ok_or(Refusal::NotInteger)?;
     u64::try_from(count).ok().filter(|&count| count > 0).ok_or(Refusal::Syntax)
 }
 
-fn parse_type(word: &[u8]) -> Result<&'static str, Refusal> {
+fn parse_type(arg: &[u8]) -> Result<&'static str, Refusal> {
     let mut names = Type::ALL.iter().map(|kind| kind.name());
     names
-        .find(|name| name.as_bytes().eq_ignore_ascii_case(word))
-        .ok_or_else(|| Refusal::text(format!("ERR unknown type name '{}'", escape(word))))
+        .find(|name| name.as_bytes().eq_ignore_ascii_case(arg))
+        .ok_or_else(|| Refusal::text(format!("ERR unknown type name '{}'", escape(arg))))
 }

@@ -118,6 +118,10 @@ pub struct ScriptMemory {
     pub libraries: usize,
 }
 
+/// The shard that whoever changes functions holds: so changes are recorded in their order, and a
+/// transaction that changes functions, which holds all shards, is alone with them.
+pub(crate) const REGISTRY_SHARD: usize = 0;
+
 /// Machines that are kept for the next script.
 const MACHINES_KEPT_MAX: usize = 64;
 
@@ -209,7 +213,11 @@ impl Scripts {
     /// From now on INFO tells what this machine holds.
     fn count_memory_of(&self, lua: &Lua, is_for_functions: bool) {
         let bytes = Arc::downgrade(&lua.state.gauge());
-        self.gauges().push(Gauge { bytes, is_for_functions });
+        let mut gauges = self.gauges();
+        if gauges.len() == gauges.capacity() {
+            gauges.retain(|gauge| gauge.bytes.strong_count() > 0);
+        }
+        gauges.push(Gauge { bytes, is_for_functions });
     }
 
     fn gauges(&self) -> MutexGuard<'_, Vec<Gauge>> {

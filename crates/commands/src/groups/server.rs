@@ -58,8 +58,8 @@ pub(crate) fn lastsave(ctx: &mut Ctx, _args: Args) -> Outcome {
 
 pub(crate) fn shutdown(ctx: &mut Ctx, args: Args) -> Outcome {
     let (mut saves, mut is_not_saving, mut is_aborted) = (false, false, false);
-    for word in args.from(1).iter() {
-        match word.to_ascii_lowercase().as_slice() {
+    for arg in args.from(1).iter() {
+        match arg.to_ascii_lowercase().as_slice() {
             b"nosave" => is_not_saving = true,
             b"save" => saves = true,
             b"abort" => is_aborted = true,

@@ -39,7 +39,7 @@ use russet_base::num;
 use russet_engine::types::stream::{BlockLimits, IdRange, StreamId};
 
 /// Longest ID that is looked at.
-const ID_WORD_BYTES_MAX: usize = 127;
+const ID_ARG_BYTES_MAX: usize = 127;
 
 /// What `stream-node-max-bytes` and `stream-node-max-entries` say now.
 fn limits(ctx: &Ctx) -> BlockLimits {
@@ -50,13 +50,13 @@ fn limits(ctx: &Ctx) -> BlockLimits {
     }
 }
 
-fn integer(word: &[u8]) -> Result<i64, Refusal> {
-    num::parse_i64(word).ok_or(Refusal::NotInteger)
+fn integer(arg: &[u8]) -> Result<i64, Refusal> {
+    num::parse_i64(arg).ok_or(Refusal::NotInteger)
 }
 
 /// An integer, or else this text.
-fn integer_or(word: &[u8], refusal: &'static str) -> Result<i64, Refusal> {
-    num::parse_i64(word).ok_or(Refusal::text(refusal))
+fn integer_or(arg: &[u8], refusal: &'static str) -> Result<i64, Refusal> {
+    num::parse_i64(arg).ok_or(Refusal::text(refusal))
 }
 
 /// An ID in which the number may be left to the server: `5-*`.
@@ -67,18 +67,18 @@ enum GivenId {
 }
 
 /// `missing_seq` is the number of an ID that is milliseconds alone.
-fn given_id(word: &[u8], missing_seq: u64) -> Result<GivenId, Refusal> {
-    if word.len() > ID_WORD_BYTES_MAX {
+fn given_id(arg: &[u8], missing_seq: u64) -> Result<GivenId, Refusal> {
+    if arg.len() > ID_ARG_BYTES_MAX {
         return Err(Refusal::InvalidStreamId);
     }
     // COMPAT: what stands behind a NUL byte is not seen; tests/wire/stream/xadd.wire.
-    let word = word.split(|byte| *byte == 0).next().unwrap_or(word);
-    let number = |word| num::parse_u64_loose(word).ok_or(Refusal::InvalidStreamId);
-    match word.iter().position(|byte| *byte == b'-') {
-        None => Ok(GivenId::Whole(StreamId::new(number(word)?, missing_seq))),
+    let arg = arg.split(|byte| *byte == 0).next().unwrap_or(arg);
+    let number = |arg| num::parse_u64_loose(arg).ok_or(Refusal::InvalidStreamId);
+    match arg.iter().position(|byte| *byte == b'-') {
+        None => Ok(GivenId::Whole(StreamId::new(number(arg)?, missing_seq))),
         Some(dash) => {
-            let ms = number(&word[..dash])?;
-            match &word[dash + 1..] {
+            let ms = number(&arg[..dash])?;
+            match &arg[dash + 1..] {
                 b"*" => Ok(GivenId::Open(ms)),
                 seq => Ok(GivenId::Whole(StreamId::new(ms, number(seq)?))),
             }
@@ -87,39 +87,39 @@ fn given_id(word: &[u8], missing_seq: u64) -> Result<GivenId, Refusal> {
 }
 
 /// An ID that names one entry: `-` and `+` do not.
-fn strict_id(word: &[u8], missing_seq: u64) -> Result<StreamId, Refusal> {
-    match given_id(word, missing_seq)? {
+fn strict_id(arg: &[u8], missing_seq: u64) -> Result<StreamId, Refusal> {
+    match given_id(arg, missing_seq)? {
         GivenId::Whole(id) => Ok(id),
         GivenId::Open(_) => Err(Refusal::InvalidStreamId),
     }
 }
 
 /// An ID, or `-` or `+` for the least and the greatest.
-fn any_id(word: &[u8], missing_seq: u64) -> Result<StreamId, Refusal> {
-    match word {
+fn any_id(arg: &[u8], missing_seq: u64) -> Result<StreamId, Refusal> {
+    match arg {
         b"-" => Ok(StreamId::MIN),
         b"+" => Ok(StreamId::MAX),
-        _ => strict_id(word, missing_seq),
+        _ => strict_id(arg, missing_seq),
     }
 }
 
 /// The start of a range; `(` in front leaves that ID itself out.
-fn range_start(word: &[u8]) -> Result<StreamId, Refusal> {
-    match word {
+fn range_start(arg: &[u8]) -> Result<StreamId, Refusal> {
+    match arg {
         [b'(', id @ ..] if !id.is_empty() => {
             strict_id(id, 0)?.next().ok_or(Refusal::text("ERR invalid start ID for the interval"))
         }
-        _ => any_id(word, 0),
+        _ => any_id(arg, 0),
     }
 }
 
 /// The end of a range; see [`range_start`].
-fn range_end(word: &[u8]) -> Result<StreamId, Refusal> {
-    match word {
+fn range_end(arg: &[u8]) -> Result<StreamId, Refusal> {
+    match arg {
         [b'(', id @ ..] if !id.is_empty() => strict_id(id, u64::MAX)?
             .previous()
             .ok_or(Refusal::text("ERR invalid end ID for the interval")),
-        _ => any_id(word, u64::MAX),
+        _ => any_id(arg, u64::MAX),
     }
 }
 
@@ -128,9 +128,9 @@ fn id_range(start: &[u8], end: &[u8]) -> Result<IdRange, Refusal> {
 }
 
 /// Bytes as a C string prints them in an error: nothing behind a NUL byte.
-fn shown(word: &[u8]) -> String {
-    let word = word.split(|byte| *byte == 0).next().unwrap_or(word);
-    escape(word).into_owned()
+fn shown(arg: &[u8]) -> String {
+    let arg = arg.split(|byte| *byte == 0).next().unwrap_or(arg);
+    escape(arg).into_owned()
 }
 
 /// Neither the key nor the group: which of the two is not told.

@@ -21,8 +21,8 @@ use russet_engine::keys::Keys;
 use russet_engine::types::element::IntText;
 
 /// An integer argument.
-pub(crate) fn integer(word: &[u8]) -> Result<i64, Refusal> {
-    num::parse_i64(word).ok_or(Refusal::NotInteger)
+pub(crate) fn integer(arg: &[u8]) -> Result<i64, Refusal> {
+    num::parse_i64(arg).ok_or(Refusal::NotInteger)
 }
 
 /// The most bytes that a string may have. What was done once is done again, whatever the limit is

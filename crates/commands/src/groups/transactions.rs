@@ -31,7 +31,7 @@ const KEPT_BYTES_MAX: usize = 4096;
 pub struct Transaction {
     queued: Vec<Queued>,
     /// The arguments of all queued commands, one after the other, in one buffer if they are few.
-    words: Vec<OwnedArgs>,
+    buffers: Vec<OwnedArgs>,
     queued_bytes: usize,
     /// A command was refused while queueing: EXEC will be, too.
     pub is_doomed: bool,
@@ -61,15 +61,15 @@ fn args_of<'t>(buffers: &'t [OwnedArgs], queued: &Queued) -> Args<'t> {
 
 impl Transaction {
     fn push(&mut self, command: Command, args: Args) {
-        let is_full = |words: &OwnedArgs| words.memory_bytes() > SHARED_BYTES_MAX;
-        if self.words.last().is_none_or(is_full) {
-            self.words.push(OwnedArgs::default());
+        let is_full = |buffer: &OwnedArgs| buffer.memory_bytes() > SHARED_BYTES_MAX;
+        if self.buffers.last().is_none_or(is_full) {
+            self.buffers.push(OwnedArgs::default());
         }
-        let buffer = self.words.len() as u32 - 1;
-        let Some(words) = self.words.last_mut() else { return };
-        let (first, len) = (words.as_args().len() as u32, args.len() as u32);
-        words.extend(args);
-        self.queued.push(Queued { command, code: None, buffer, first, len });
+        let buffer_at = self.buffers.len() as u32 - 1;
+        let Some(buffer) = self.buffers.last_mut() else { return };
+        let (first, len) = (buffer.as_args().len() as u32, args.len() as u32);
+        buffer.extend(args);
+        self.queued.push(Queued { command, code: None, buffer: buffer_at, first, len });
         self.has_slow |= !is_timed_with_batch(command);
         self.runs_code |= code::runs_code(command);
         self.changes_functions |= scripting::changes_functions(command);
@@ -77,7 +77,7 @@ impl Transaction {
     }
 
     fn commands(&self) -> impl ExactSizeIterator<Item = (Command, Args<'_>)> {
-        self.queued.iter().map(|queued| (queued.command, args_of(&self.words, queued)))
+        self.queued.iter().map(|queued| (queued.command, args_of(&self.buffers, queued)))
     }
 
     /// Finds the code that its commands run, as it is now: another client may replace it while
@@ -93,7 +93,7 @@ impl Transaction {
         let libraries = Arc::clone(&node.scripts.libraries());
         let mut is_known = true;
         for queued in self.queued.iter_mut().filter(|queued| code::runs_code(queued.command)) {
-            let args = args_of(&self.words, queued);
+            let args = args_of(&self.buffers, queued);
             queued.code = code::find_in(&libraries, (node, worker), queued.command, args);
             is_known &= queued.code.is_some();
         }
@@ -102,14 +102,15 @@ impl Transaction {
 
     /// Forgets everything, and keeps its room if that is not too much.
     fn emptied(mut self: Box<Self>) -> Option<Box<Self>> {
-        let room: usize = self.words.iter().map(OwnedArgs::memory_bytes).sum();
+        let room: usize = self.buffers.iter().map(OwnedArgs::memory_bytes).sum();
         if room + self.queued.capacity() * size_of::<Queued>() > KEPT_BYTES_MAX {
             return None;
         }
         self.queued.clear();
-        self.words.iter_mut().for_each(OwnedArgs::clear);
-        let (queued, words) = (std::mem::take(&mut self.queued), std::mem::take(&mut self.words));
-        *self = Transaction { queued, words, ..Transaction::default() };
+        self.buffers.iter_mut().for_each(OwnedArgs::clear);
+        let queued = std::mem::take(&mut self.queued);
+        let buffers = std::mem::take(&mut self.buffers);
+        *self = Transaction { queued, buffers, ..Transaction::default() };
         Some(self)
     }
 }
@@ -147,7 +148,7 @@ pub(crate) fn plan(asker: (&Node, usize), session: &mut Session) -> ShardSet {
         shards.insert(keyspace.locate(key).shard as usize);
     }
     for queued in &transaction.queued {
-        let call = (queued.command, args_of(&transaction.words, queued));
+        let call = (queued.command, args_of(&transaction.buffers, queued));
         plan_keys(keyspace, call, queued.code.as_ref(), (&mut shards, &mut KnownKeys::new()));
     }
     shards
@@ -244,10 +245,9 @@ pub fn exec(ctx: &mut Ctx, _args: Args) -> Outcome {
     // To others, and to CLIENT INFO among its commands, it is a transaction until it has ended.
     let queued = &ctx.session.card.queued;
     queued.store(transaction.queued.len() as i64, Ordering::Relaxed);
-    let calls = transaction
-        .queued
-        .iter()
-        .map(|queued| (queued.command, args_of(&transaction.words, queued), queued.code.as_ref()));
+    let calls = transaction.queued.iter().map(|queued| {
+        (queued.command, args_of(&transaction.buffers, queued), queued.code.as_ref())
+    });
     run_queued(ctx, calls);
     ctx.session.card.queued.store(-1, Ordering::Relaxed);
     ctx.session.spare_transaction = transaction.emptied();
@@ -315,9 +315,9 @@ mod tests {
     fn many_keys_can_be_watched_by_one_call() {
         const KEYS: usize = 300_000;
         let mut server = TestServer::new();
-        let words: Vec<String> = (0..KEYS).map(|at| format!("k{at}")).collect();
-        let words = || std::iter::once("WATCH").chain(words.iter().map(String::as_str));
-        let call: Vec<&str> = words().chain(words().skip(1)).collect();
+        let keys: Vec<String> = (0..KEYS).map(|at| format!("k{at}")).collect();
+        let args = || std::iter::once("WATCH").chain(keys.iter().map(String::as_str));
+        let call: Vec<&str> = args().chain(args().skip(1)).collect();
         assert_eq!(server.run(&call).to_string(), "+OK");
         assert_eq!(server.session.card.watching.load(Ordering::Relaxed), KEYS as u32);
         server.say("MULTI");

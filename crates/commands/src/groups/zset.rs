@@ -43,22 +43,22 @@ pub(crate) fn limits(ctx: &Ctx) -> ZsetLimits {
     }
 }
 
-fn integer(word: &[u8]) -> Result<i64, Refusal> {
-    num::parse_i64(word).ok_or(Refusal::NotInteger)
+fn integer(arg: &[u8]) -> Result<i64, Refusal> {
+    num::parse_i64(arg).ok_or(Refusal::NotInteger)
 }
 
 /// A score or an increment, or else `refusal`.
 #[inline]
-pub(crate) fn float(word: &[u8], refusal: Refusal) -> Result<f64, Refusal> {
+pub(crate) fn float(arg: &[u8], refusal: Refusal) -> Result<f64, Refusal> {
     // Whole numbers are most of what comes, and are read faster.
-    match num::parse_i64(word) {
+    match num::parse_i64(arg) {
         Some(value) => Ok(value as f64),
-        None => decimal(word).ok_or(refusal),
+        None => decimal(arg).ok_or(refusal),
     }
 }
 
 /// COMPAT: no hexadecimal digits here, as in Redis 8 and Valkey 9; tests/wire/zset/zadd.wire.
-fn decimal(word: &[u8]) -> Option<f64> {
-    let is_hexadecimal = word.iter().any(|byte| matches!(byte, b'x' | b'X'));
-    num::parse_f64(word).filter(|_| !is_hexadecimal)
+fn decimal(arg: &[u8]) -> Option<f64> {
+    let is_hexadecimal = arg.iter().any(|byte| matches!(byte, b'x' | b'X'));
+    num::parse_f64(arg).filter(|_| !is_hexadecimal)
 }

@@ -15,7 +15,7 @@ const CLIENT_BYTES: u64 = 2048;
 /// listeners.
 const SUBSCRIPTION_BYTES: u64 = 480;
 /// The same for a key that is watched.
-const WATCHED_KEY_BYTES: u64 = 192;
+const WATCHED_KEY_BYTES: u64 = 216;
 /// The client has a copy of the name, and so has the list of those who listen or watch.
 const NAME_COPIES: u64 = 2;
 /// The args of a blocked call, and the keys that it waits for.
@@ -93,6 +93,8 @@ impl ClientFlags {
     pub const PAUSED: u16 = 1 << 12;
     /// It has said by CLIENT CAPA that it follows redirections.
     pub const FOLLOWS_REDIRECTIONS: u16 = 1 << 13;
+    /// It has said READONLY: it would read from a replica, too.
+    pub const READONLY: u16 = 1 << 14;
 }
 
 impl ClientCard {
@@ -191,6 +193,10 @@ impl ClientCard {
             self.flags.fetch_or(flag, Ordering::Relaxed);
         } else {
             self.flags.fetch_and(!flag, Ordering::Relaxed);
+        }
+        if flag & ClientFlags::BLOCKED != 0 {
+            // A blocked client holds the args of its call.
+            self.mark_uncounted();
         }
     }
 

@@ -54,9 +54,9 @@ impl Monitors {
             if session.is_in_script { "lua" } else { &session.card.address }
         )
         .into_bytes();
-        for (at, word) in args.iter().enumerate() {
+        for (at, arg) in args.iter().enumerate() {
             line.push(b' ');
-            text::write_quoted(&mut line, if is_secret(args, at) { REDACTED } else { word });
+            text::write_quoted(&mut line, if is_secret(args, at) { REDACTED } else { arg });
         }
         line.extend_from_slice(b"\r\n");
         let line = SharedBytes::new(line);

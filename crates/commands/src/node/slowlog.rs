@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// Most arguments of a command that are kept, and most bytes of each.
 const ARGS_MAX: usize = 32;
-const WORD_BYTES_MAX: usize = 128;
+const ARG_BYTES_MAX: usize = 128;
 /// Below this threshold every command is timed by itself, not with its batch.
 const PRECISE_BELOW_MICROS: i64 = 1000;
 
@@ -19,7 +19,7 @@ const PRECISE_BELOW_MICROS: i64 = 1000;
 pub enum LogKind {
     /// Microseconds.
     Slow,
-    /// Bytes of a command's words.
+    /// Bytes of a command's arguments.
     LargeRequest,
     /// Bytes of a command's reply.
     LargeReply,
@@ -43,7 +43,7 @@ pub struct CostEntry {
     pub unix_seconds: i64,
     /// Microseconds or bytes.
     pub cost: u64,
-    pub words: Vec<Vec<u8>>,
+    pub args: Vec<Vec<u8>>,
     pub client_address: String,
     pub client_name: Vec<u8>,
 }
@@ -103,7 +103,7 @@ impl CostLog {
             id: self.next_id.fetch_add(1, Ordering::Relaxed),
             unix_seconds: node.clock.now().seconds(),
             cost,
-            words: shortened(args),
+            args: shortened(args),
             client_address: session.card.address.clone(),
             client_name: session.card.names().name.clone(),
         };
@@ -135,13 +135,13 @@ impl CostLog {
     }
 }
 
-/// What is shown in the place of a word that nobody else may see.
+/// What is shown instead of an argument that nobody else may see.
 pub(crate) const REDACTED: &[u8] = b"(redacted)";
 
-/// Whether a word is a secret: a name or password of AUTH and HELLO, or the new value of a setting
+/// Whether an arg is a secret: a name or password of AUTH and HELLO, or the new value of a setting
 /// that must not be shown.
 pub(crate) fn is_secret(args: Args, at: usize) -> bool {
-    let is = |index: usize, word: &[u8]| args.at(index).eq_ignore_ascii_case(word);
+    let is = |index: usize, name: &[u8]| args.at(index).eq_ignore_ascii_case(name);
     if is(0, b"auth") {
         return at >= 1;
     }
@@ -155,27 +155,27 @@ pub(crate) fn is_secret(args: Args, at: usize) -> bool {
         && Directive::named(args.at(at - 1)).is_some_and(|directive| directive.spec().is_secret)
 }
 
-/// COMPAT: what is left out is counted in the last word kept (tests/wire/server/slowlog.wire).
+/// COMPAT: what is left out is counted in the last arg kept (tests/wire/server/slowlog.wire).
 fn shortened(args: Args) -> Vec<Vec<u8>> {
-    let mut words: Vec<Vec<u8>> = Vec::new();
-    for (at, word) in args.iter().enumerate() {
+    let mut shown: Vec<Vec<u8>> = Vec::new();
+    for (at, arg) in args.iter().enumerate() {
         if at == ARGS_MAX - 1 && args.len() > ARGS_MAX {
             let left_out = args.len() - ARGS_MAX + 1;
-            words.push(format!("... ({left_out} more arguments)").into_bytes());
+            shown.push(format!("... ({left_out} more arguments)").into_bytes());
             break;
         }
         if is_secret(args, at) {
-            words.push(REDACTED.to_vec());
-        } else if word.len() <= WORD_BYTES_MAX {
-            words.push(word.to_vec());
+            shown.push(REDACTED.to_vec());
+        } else if arg.len() <= ARG_BYTES_MAX {
+            shown.push(arg.to_vec());
         } else {
-            let mut cut = word[..WORD_BYTES_MAX].to_vec();
-            let left_out = word.len() - WORD_BYTES_MAX;
+            let mut cut = arg[..ARG_BYTES_MAX].to_vec();
+            let left_out = arg.len() - ARG_BYTES_MAX;
             cut.extend_from_slice(format!("... ({left_out} more bytes)").as_bytes());
-            words.push(cut);
+            shown.push(cut);
         }
     }
-    words
+    shown
 }
 
 #[cfg(test)]
@@ -183,10 +183,10 @@ mod tests {
     use super::*;
     use russet_base::OwnedArgs;
 
-    fn shown(words: &[&str]) -> Vec<String> {
-        let args: OwnedArgs = words.iter().collect();
+    fn shown(call: &[&str]) -> Vec<String> {
+        let args: OwnedArgs = call.iter().collect();
         let kept = shortened(args.as_args());
-        kept.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+        kept.iter().map(|arg| String::from_utf8_lossy(arg).into_owned()).collect()
     }
 
     #[test]

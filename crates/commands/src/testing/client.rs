@@ -24,7 +24,7 @@ impl Mailbox for Mail {
 }
 
 impl TestClient {
-    /// Opens a connection to the server's server.
+    /// Opens a connection to the test server.
     pub fn of(server: &TestServer) -> Self {
         let node = &server.worker.node;
         let id = node.clients.len() as u64 + 1;
@@ -39,7 +39,7 @@ impl TestClient {
 
     /// All replies to one command, as [`TestServer::say`] shows them; none if it has to wait.
     pub fn says(&mut self, server: &mut TestServer, line: &str) -> Vec<String> {
-        let args: OwnedArgs = line.split(' ').filter(|word| !word.is_empty()).collect();
+        let args: OwnedArgs = line.split(' ').filter(|arg| !arg.is_empty()).collect();
         let mut sink = ValueSink::new(self.session.resp);
         server.worker.read_clock();
         server.worker.begin_batch();

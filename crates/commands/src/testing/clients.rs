@@ -50,7 +50,7 @@ impl TestClients {
 
     /// One client's replies as one line, `(blocked)`, or `(busy)` if it is to be said again.
     pub fn say(&mut self, who: usize, line: &str) -> String {
-        let args: OwnedArgs = line.split(' ').filter(|word| !word.is_empty()).collect();
+        let args: OwnedArgs = line.split(' ').filter(|arg| !arg.is_empty()).collect();
         let mut out = Output::default();
         self.server.worker.read_clock();
         self.server.worker.begin_batch();

@@ -1,10 +1,10 @@
-//! An inline request's line split into words, as a shell would: quotes and backslashes.
+//! An inline request's line split into arguments, as a shell would: quotes and backslashes.
 
 use super::ProtocolError;
 use russet_base::Span;
 
-/// Splits `line` and adds the words to `spans`. Without quotes they are slices of the line; with
-/// them the words are unescaped into `scratch`, and the result is true.
+/// Splits `line` and adds the args to `spans`. Without quotes they are slices of the line; with
+/// them the arguments are unescaped into `scratch`, and the result is true.
 pub(super) fn split(
     line: &[u8],
     spans: &mut Vec<Span>,
@@ -21,7 +21,7 @@ pub(super) fn split(
             return Ok(true);
         }
         let start = scratch.len();
-        rest = word(rest, scratch)?;
+        rest = arg(rest, scratch)?;
         spans.push(Span { start: start as u32, len: (scratch.len() - start) as u32 });
     }
 }
@@ -34,7 +34,7 @@ fn split_plain(line: &[u8], spans: &mut Vec<Span>) {
             return;
         }
         let rest = &line[position..];
-        let len = rest.iter().position(|&byte| ends_word(byte)).unwrap_or(rest.len());
+        let len = rest.iter().position(|&byte| ends_arg(byte)).unwrap_or(rest.len());
         spans.push(Span { start: position as u32, len: len as u32 });
         position += len;
     }
@@ -45,29 +45,29 @@ fn skip_blanks(text: &[u8]) -> &[u8] {
     &text[blanks..]
 }
 
-/// What may stand between words.
+/// What may stand between arguments.
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
 }
 
-/// COMPAT: vertical tab and form feed are blank before a word but don't end one;
+/// COMPAT: vertical tab and form feed are blank before an argument but don't end one;
 /// `every_oddity_of_the_peer`.
-fn ends_word(byte: u8) -> bool {
+fn ends_arg(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
-/// Unescapes one word into `scratch` and returns what follows it. Quotes may open and close
-/// anywhere in a word.
+/// Unescapes one argument into `scratch` and returns what follows it. Quotes may open and close
+/// anywhere in an argument.
 ///
 /// DIFFERS: Redis wants a blank after a closing quote; what it refuses is taken as Valkey takes it.
-fn word<'a>(text: &'a [u8], scratch: &mut Vec<u8>) -> Result<&'a [u8], ProtocolError> {
+fn arg<'a>(text: &'a [u8], scratch: &mut Vec<u8>) -> Result<&'a [u8], ProtocolError> {
     let mut rest = text;
     loop {
         match rest {
             [] => return Ok(rest),
             [b'"', after @ ..] => rest = double_quoted(after, scratch)?,
             [b'\'', after @ ..] => rest = single_quoted(after, scratch)?,
-            [byte, ..] if ends_word(*byte) => return Ok(rest),
+            [byte, ..] if ends_arg(*byte) => return Ok(rest),
             [byte, after @ ..] => {
                 scratch.push(*byte);
                 rest = after;

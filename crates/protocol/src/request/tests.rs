@@ -1,15 +1,15 @@
 //! Requests whole, in pieces, malformed and random. What is accepted and refused, and in which
-//! words, was asked of a real Valkey 9.1 over a socket.
+//! arguments, was asked of a real Valkey 9.1 over a socket.
 
 use super::*;
 
-type Words = Vec<Vec<u8>>;
+type Call = Vec<Vec<u8>>;
 
-fn owned(args: Args<'_>) -> Words {
+fn owned(args: Args<'_>) -> Call {
     args.iter().map(<[u8]>::to_vec).collect()
 }
 
-fn words(texts: &[&str]) -> Words {
+fn args(texts: &[&str]) -> Call {
     texts.iter().map(|text| text.as_bytes().to_vec()).collect()
 }
 
@@ -45,7 +45,7 @@ fn one_by_one(stream: &[u8], piece: usize, limits: &RequestLimits) -> Outcomes {
 
 #[derive(Debug, Default, PartialEq)]
 struct Outcomes {
-    commands: Vec<Words>,
+    commands: Vec<Call>,
     error: Option<ProtocolError>,
     left: usize,
 }
@@ -81,29 +81,29 @@ fn batched(stream: &[u8], piece: usize, commands_max: usize) -> Outcomes {
     outcomes
 }
 
-fn corpus() -> Vec<(Vec<u8>, Vec<Words>)> {
+fn corpus() -> Vec<(Vec<u8>, Vec<Call>)> {
     let long = vec![b'x'; 1234];
     let mut big = encode(&[&b"SET"[..], b"k", &long]);
     encode_into(&["GET", ""], &mut big);
     let many: Vec<String> = (0..150).map(|index| index.to_string()).collect();
-    let many_words = many.iter().map(|text| text.as_bytes().to_vec()).collect();
+    let many_args = many.iter().map(|text| text.as_bytes().to_vec()).collect();
     vec![
-        (encode(&["PING"]), vec![words(&["PING"])]),
+        (encode(&["PING"]), vec![args(&["PING"])]),
         (
             b"*3\r\n$3\r\nSET\r\n$14\r\nkey:0000000001\r\n\
               $2\r\n\r\n\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\n"
                 .to_vec(),
-            vec![words(&["SET", "key:0000000001", "\r\n"]), words(&["GET", "a"])],
+            vec![args(&["SET", "key:0000000001", "\r\n"]), args(&["GET", "a"])],
         ),
         (
             b"PING\r\n\r\n*0\r\n*-1\r\n  GET  a \n*1\r\n$0\r\n\r\n\
               set k \"a b\\x41\\n\" 'c'\r\n"
                 .to_vec(),
             vec![
-                words(&["PING"]),
-                words(&["GET", "a"]),
-                words(&[""]),
-                words(&["set", "k", "a bA\n", "c"]),
+                args(&["PING"]),
+                args(&["GET", "a"]),
+                args(&[""]),
+                args(&["set", "k", "a bA\n", "c"]),
             ],
         ),
         (
@@ -111,15 +111,15 @@ fn corpus() -> Vec<(Vec<u8>, Vec<Words>)> {
               *1\r\n$4\r\nPING\r\necho \"5\"\r\n*1\r\n$4"
                 .to_vec(),
             vec![
-                words(&["echo", "1"]),
-                words(&["echo", "2"]),
-                words(&["echo", "3", "4"]),
-                words(&["PING"]),
-                words(&["echo", "5"]),
+                args(&["echo", "1"]),
+                args(&["echo", "2"]),
+                args(&["echo", "3", "4"]),
+                args(&["PING"]),
+                args(&["echo", "5"]),
             ],
         ),
-        (big, vec![vec![b"SET".to_vec(), b"k".to_vec(), long], words(&["GET", ""])]),
-        (encode(&many), vec![many_words]),
+        (big, vec![vec![b"SET".to_vec(), b"k".to_vec(), long], args(&["GET", ""])]),
+        (encode(&many), vec![many_args]),
     ]
 }
 
@@ -313,29 +313,29 @@ fn strangers_are_held_short_until_they_authenticate() {
 fn every_oddity_of_the_peer() {
     let whole = |line: &[u8]| one_by_one(line, line.len(), &RequestLimits::default()).commands;
     let echoed = |text: &str| whole(format!("ECHO {text}\r\n").as_bytes());
-    let word = |text: &str| vec![words(&["ECHO", text])];
-    assert_eq!(echoed(r#""a\x41\n\q\"b""#), word("aA\nq\"b"));
-    assert_eq!(echoed(r"'a\'b\n'"), word(r"a'b\n"));
-    assert_eq!(echoed(r#""abc"d"#), word("abcd"));
-    assert_eq!(echoed(r#"a"b"'c'"d""#), word("abcd"));
-    assert_eq!(echoed(r#""a""b""#), word("ab"));
-    assert_eq!(echoed(r#""abc\""#), word(r"abc\"));
-    assert_eq!(echoed(r#""abc\\\""#), word(r"abc\\"));
-    assert_eq!(echoed(r"'\\'"), word(r"\\"));
-    assert_eq!(echoed(r"'\\' b'"), word(r"\' b"));
-    assert_eq!(echoed(r#"abc\"def""#), word(r"abc\def"));
-    assert_eq!(echoed(r#""\x4""#), word("x4"));
-    assert_eq!(echoed(r#""\b\a\t\r\n\f\v\0\e\$""#), word("\x08\x07\t\r\nfv0e$"));
-    assert_eq!(echoed(r"\x41"), word(r"\x41"));
-    assert_eq!(echoed("\x0c\x0bb"), word("b"));
-    assert_eq!(echoed("a\x0bb"), word("a\x0bb"));
-    assert_eq!(echoed("\"a\"\x0b\"b\""), word("a\x0bb"));
-    assert_eq!(echoed("a\rb"), vec![words(&["ECHO", "a", "b"])]);
-    assert_eq!(whole(b"\"\"\r\n"), vec![words(&[""])]);
-    assert_eq!(whole(b"PING\r\r\n"), vec![words(&["PING"])]);
-    assert_eq!(whole(b"\n\n   \r\n\rPING\n"), vec![words(&["PING"])]);
-    assert_eq!(whole(b"$4\r\nPING\r\n"), vec![words(&["$4"]), words(&["PING"])]);
-    assert_eq!(whole(b"*-99\r\nPING\r\n"), vec![words(&["PING"])]);
+    let echo = |text: &str| vec![args(&["ECHO", text])];
+    assert_eq!(echoed(r#""a\x41\n\q\"b""#), echo("aA\nq\"b"));
+    assert_eq!(echoed(r"'a\'b\n'"), echo(r"a'b\n"));
+    assert_eq!(echoed(r#""abc"d"#), echo("abcd"));
+    assert_eq!(echoed(r#"a"b"'c'"d""#), echo("abcd"));
+    assert_eq!(echoed(r#""a""b""#), echo("ab"));
+    assert_eq!(echoed(r#""abc\""#), echo(r"abc\"));
+    assert_eq!(echoed(r#""abc\\\""#), echo(r"abc\\"));
+    assert_eq!(echoed(r"'\\'"), echo(r"\\"));
+    assert_eq!(echoed(r"'\\' b'"), echo(r"\' b"));
+    assert_eq!(echoed(r#"abc\"def""#), echo(r"abc\def"));
+    assert_eq!(echoed(r#""\x4""#), echo("x4"));
+    assert_eq!(echoed(r#""\b\a\t\r\n\f\v\0\e\$""#), echo("\x08\x07\t\r\nfv0e$"));
+    assert_eq!(echoed(r"\x41"), echo(r"\x41"));
+    assert_eq!(echoed("\x0c\x0bb"), echo("b"));
+    assert_eq!(echoed("a\x0bb"), echo("a\x0bb"));
+    assert_eq!(echoed("\"a\"\x0b\"b\""), echo("a\x0bb"));
+    assert_eq!(echoed("a\rb"), vec![args(&["ECHO", "a", "b"])]);
+    assert_eq!(whole(b"\"\"\r\n"), vec![args(&[""])]);
+    assert_eq!(whole(b"PING\r\r\n"), vec![args(&["PING"])]);
+    assert_eq!(whole(b"\n\n   \r\n\rPING\n"), vec![args(&["PING"])]);
+    assert_eq!(whole(b"$4\r\nPING\r\n"), vec![args(&["$4"]), args(&["PING"])]);
+    assert_eq!(whole(b"*-99\r\nPING\r\n"), vec![args(&["PING"])]);
     // A NUL hides the line end, so the line can only grow too big.
     assert!(whole(b"PING\0\r\nPING\r\n").is_empty());
 }
@@ -430,7 +430,7 @@ fn random_bytes_never_panic_and_pieces_never_matter() {
     }
 }
 
-/// The short way takes nothing that the careful one would refuse, and finds the same words.
+/// The short way takes nothing that the careful one would refuse, and finds the same arguments.
 #[test]
 fn the_short_way_agrees_with_the_careful_one() {
     let agree = |stream: &[u8]| {
@@ -452,7 +452,7 @@ fn the_short_way_agrees_with_the_careful_one() {
     for count in 1..=99 {
         for len in [0, 1, 9, 10, 99, 100, 999] {
             let mut stream = encode(&vec!["x".repeat(len); count]);
-            assert!(agree(&stream), "{count} words of {len} bytes");
+            assert!(agree(&stream), "{count} arguments of {len} bytes");
             let line_end = stream.len() - 1;
             for cut in [line_end, line_end - 1, stream.len() / 2, 4, 3, 2, 1, 0] {
                 assert!(!agree(&stream[..cut]));
@@ -462,8 +462,8 @@ fn the_short_way_agrees_with_the_careful_one() {
         }
     }
     // Every byte that can stand at every place of a small request.
-    for words in [&["GET", "key:00000001"][..], &["SET", "k", ""], &["PING"], &["a"; 12]] {
-        let sound = encode(words);
+    for args in [&["GET", "key:00000001"][..], &["SET", "k", ""], &["PING"], &["a"; 12]] {
+        let sound = encode(args);
         for (at, byte) in (0..sound.len()).flat_map(|at| (0..=u8::MAX).map(move |b| (at, b))) {
             let mut stream = sound.clone();
             stream[at] = byte;

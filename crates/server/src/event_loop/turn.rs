@@ -88,10 +88,10 @@ impl<S: Service> Thread<S> {
 
     /// Whether nothing more is to be done for a connection than to send what was not sent yet.
     fn is_finished(&self, connection: &Connection<S>, verdict: Verdict) -> bool {
-        let is_done = connection.is_at_end
-            && verdict == Verdict::Keep
-            && !self.service.is_under_way(&connection.client);
-        is_done || self.service.is_closing(&connection.client)
+        let is_done = connection.is_at_end && verdict == Verdict::Keep;
+        // The reply of CLIENT KILL waits for those it has closed, even if its own is among them.
+        (is_done || self.service.is_closing(&connection.client))
+            && !self.service.is_under_way(&connection.client)
     }
 
     fn act(&mut self, connection: &mut Connection<S>, ownership: &Ownership) -> Verdict {

@@ -166,8 +166,8 @@ impl<'a> Plan<'_, '_, 'a> {
 
 #[inline]
 fn is_plain(command: Command, args: Args) -> bool {
-    let (words_min, words_max) = BATCH_ARGS[command as usize];
-    (usize::from(words_min)..=usize::from(words_max)).contains(&args.len())
+    let (args_min, args_max) = BATCH_ARGS[command as usize];
+    (usize::from(args_min)..=usize::from(args_max)).contains(&args.len())
         && args.extent_bytes() <= ARGS_BYTES_MAX
         && is_moderate(command, args)
 }
@@ -193,9 +193,11 @@ static BATCH_ARGS: [(u8, u8); Command::COUNT] = {
         let spec = Command::ALL[at].spec();
         if !spec.flags.has_any(ALONE) {
             table[at] = match spec.arity {
-                Arity::Exactly(words) if words as usize <= ARGS_MAX => (words as u8, words as u8),
-                Arity::AtLeast(words) if words as usize <= ARGS_MAX => {
-                    (words as u8, ARGS_MAX as u8)
+                Arity::Exactly(args_len) if args_len as usize <= ARGS_MAX => {
+                    (args_len as u8, args_len as u8)
+                }
+                Arity::AtLeast(args_len) if args_len as usize <= ARGS_MAX => {
+                    (args_len as u8, ARGS_MAX as u8)
                 }
                 _ => (1, 0),
             };
@@ -232,23 +234,23 @@ mod tests {
     use super::*;
     use russet_base::args::Span;
 
-    fn is_taken(words: &str) -> bool {
+    fn is_taken(line: &str) -> bool {
         let mut spans = Vec::new();
         let mut start = 0;
-        for word in words.split(' ') {
-            spans.push(Span { start: start as u32, len: word.len() as u32 });
-            start += word.len() + 1;
+        for arg in line.split(' ') {
+            spans.push(Span { start: start as u32, len: arg.len() as u32 });
+            start += arg.len() + 1;
         }
-        let args = Args::new(words.as_bytes(), &spans);
+        let args = Args::new(line.as_bytes(), &spans);
         is_plain(resolve(args).unwrap(), args)
     }
 
     #[test]
     fn what_asks_for_much_by_a_number_runs_alone() {
-        for words in ["SRANDMEMBER k", "SRANDMEMBER k -99", "LPOP k 100", "SETBIT k 99999 1"] {
-            assert!(is_taken(words), "{words}");
+        for line in ["SRANDMEMBER k", "SRANDMEMBER k -99", "LPOP k 100", "SETBIT k 99999 1"] {
+            assert!(is_taken(line), "{line}");
         }
-        for words in [
+        for line in [
             "SRANDMEMBER k -100",
             "HRANDFIELD k -1000000 WITHVALUES",
             "ZRANDMEMBER k -1000000",
@@ -260,7 +262,7 @@ mod tests {
             "BITFIELD k SET u8 4294967000 1",
             "LCS a b",
         ] {
-            assert!(!is_taken(words), "{words}");
+            assert!(!is_taken(line), "{line}");
         }
     }
 }

@@ -8,8 +8,8 @@ use russet_engine::event::Event;
 use russet_engine::types::blob::Blob;
 use russet_engine::types::{bits, string};
 
-fn offset(ctx: &Ctx, word: &[u8]) -> Result<u64, Refusal> {
-    bits::parse_offset(word, None, bytes_max(ctx)).ok_or(Refusal::BadBitOffset)
+fn offset(ctx: &Ctx, arg: &[u8]) -> Result<u64, Refusal> {
+    bits::parse_offset(arg, None, bytes_max(ctx)).ok_or(Refusal::BadBitOffset)
 }
 
 pub fn setbit(ctx: &mut Ctx, args: Args) -> Outcome {

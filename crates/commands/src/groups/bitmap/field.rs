@@ -35,8 +35,8 @@ fn parse(ctx: &Ctx, args: Args) -> Result<Steps, Refusal> {
     let mut overflow = Overflow::default();
     let mut at = 2;
     while at < args.len() {
-        let word = args.at(at);
-        let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+        let arg = args.at(at);
+        let is = |name: &str| arg.eq_ignore_ascii_case(name.as_bytes());
         let left = args.len() - at - 1;
         if is("OVERFLOW") && left >= 1 {
             overflow = Overflow::parse(args.at(at + 1))
@@ -45,8 +45,8 @@ fn parse(ctx: &Ctx, args: Args) -> Result<Steps, Refusal> {
             continue;
         }
         let is_get = is("GET");
-        let words = if is_get { 3 } else { 4 };
-        if !(is_get || is("SET") || is("INCRBY")) || left + 1 < words {
+        let args_len = if is_get { 3 } else { 4 };
+        if !(is_get || is("SET") || is("INCRBY")) || left + 1 < args_len {
             return Err(Refusal::Syntax);
         }
         let field = Field::parse(args.at(at + 1)).ok_or(Refusal::BadFieldType)?;
@@ -58,7 +58,7 @@ fn parse(ctx: &Ctx, args: Args) -> Result<Steps, Refusal> {
             () => Action::IncrBy(integer(args.at(at + 3))?),
         };
         steps.push(Step { field, offset, action, overflow });
-        at += words;
+        at += args_len;
     }
     Ok(steps)
 }

@@ -9,21 +9,21 @@ use russet_engine::types::string;
 
 /// `[start [end [BYTE|BIT]]]`.
 /// COMPAT: the unit is read before the end, so a bad unit is told first.
-fn span(words: Args) -> Result<Option<BitSpan>, Refusal> {
-    if words.len() > 3 {
+fn span(args: Args) -> Result<Option<BitSpan>, Refusal> {
+    if args.len() > 3 {
         return Err(Refusal::Syntax);
     }
-    let Some(start) = words.get(0) else {
+    let Some(start) = args.get(0) else {
         return Ok(None);
     };
     let start = integer(start)?;
-    let unit = match words.get(2) {
+    let unit = match args.get(2) {
         None => Unit::Byte,
-        Some(word) if word.eq_ignore_ascii_case(b"BYTE") => Unit::Byte,
-        Some(word) if word.eq_ignore_ascii_case(b"BIT") => Unit::Bit,
+        Some(arg) if arg.eq_ignore_ascii_case(b"BYTE") => Unit::Byte,
+        Some(arg) if arg.eq_ignore_ascii_case(b"BIT") => Unit::Bit,
         Some(_) => return Err(Refusal::Syntax),
     };
-    let end = words.get(1).map(integer).transpose()?;
+    let end = args.get(1).map(integer).transpose()?;
     Ok(Some(BitSpan { start, end, unit }))
 }
 

@@ -13,7 +13,7 @@ use russet_engine::value::Object;
 const RESERVED: Event = Event::generic("bloom.reserve");
 const ADDED: Event = Event::generic("bloom.add");
 /// Most arguments of BF.RESERVE.
-const RESERVE_WORDS_MAX: usize = 7;
+const RESERVE_ARGS_MAX: usize = 7;
 
 fn is_rate(rate: f64) -> bool {
     rate > 0.0 && rate < 1.0
@@ -44,13 +44,13 @@ fn reserve_wish(args: Args) -> Result<Wish, Refusal> {
     let mut wish = Wish { error_rate, capacity, ..DEFAULT_WISH };
     let (mut is_fixed, mut factor) = (false, None);
     let mut at = 4;
-    while let Some(word) = args.get(at) {
+    while let Some(arg) = args.get(at) {
         at += 1;
-        if eq_ignore_case(word, b"nonscaling") {
+        if eq_ignore_case(arg, b"nonscaling") {
             is_fixed = true;
-        } else if eq_ignore_case(word, b"expansion") {
-            let word = args.get(at).ok_or(Refusal::text("ERR no expansion"))?;
-            factor = Some(num::parse_i64(word).ok_or(Refusal::text("ERR bad expansion"))?);
+        } else if eq_ignore_case(arg, b"expansion") {
+            let arg = args.get(at).ok_or(Refusal::text("ERR no expansion"))?;
+            factor = Some(num::parse_i64(arg).ok_or(Refusal::text("ERR bad expansion"))?);
             at += 1;
         } else {
             // DIFFERS: Redis looks for the arguments that it knows and lets any other pass.
@@ -80,7 +80,7 @@ fn put(ctx: &mut Ctx, key: &[u8], bloom: Bloom) {
 }
 
 pub fn bf_reserve(ctx: &mut Ctx, args: Args) -> Outcome {
-    if args.len() > RESERVE_WORDS_MAX {
+    if args.len() > RESERVE_ARGS_MAX {
         return Err(Refusal::Arity(ctx.command.full_name()));
     }
     let (key, wish) = (args.at(1), reserve_wish(args)?);
@@ -118,29 +118,29 @@ pub fn bf_insert(ctx: &mut Ctx, args: Args) -> Outcome {
     let (mut wish, mut creates, mut is_fixed) = (DEFAULT_WISH, true, false);
     let mut at = 2;
     loop {
-        let word = args.get(at).ok_or_else(arity)?;
+        let arg = args.get(at).ok_or_else(arity)?;
         at += 1;
-        if eq_ignore_case(word, b"items") {
+        if eq_ignore_case(arg, b"items") {
             break;
-        } else if eq_ignore_case(word, b"nocreate") {
+        } else if eq_ignore_case(arg, b"nocreate") {
             creates = false;
             continue;
-        } else if eq_ignore_case(word, b"nonscaling") {
+        } else if eq_ignore_case(arg, b"nonscaling") {
             is_fixed = true;
             continue;
         }
         let is_option = [b"capacity".as_slice(), b"error", b"expansion"]
             .iter()
-            .any(|option| eq_ignore_case(word, option));
+            .any(|option| eq_ignore_case(arg, option));
         if !is_option {
             return Err(Refusal::text("Unknown argument received"));
         }
         let value = args.get(at).ok_or_else(arity)?;
         at += 1;
-        if eq_ignore_case(word, b"error") {
+        if eq_ignore_case(arg, b"error") {
             let rate = num::parse_f64(value).filter(|rate| is_rate(*rate));
             wish.error_rate = rate.ok_or(Refusal::text("Bad error rate"))?;
-        } else if eq_ignore_case(word, b"capacity") {
+        } else if eq_ignore_case(arg, b"capacity") {
             let items = num::parse_i64(value).and_then(capacity);
             wish.capacity = items.ok_or(Refusal::text("Bad capacity"))?;
         } else {

@@ -50,7 +50,7 @@ impl Fact {
     const ALL: [Fact; 5] =
         [Fact::Capacity, Fact::Size, Fact::Filters, Fact::Items, Fact::Expansion];
 
-    fn word(self) -> &'static [u8] {
+    fn name(self) -> &'static [u8] {
         match self {
             Fact::Capacity => b"capacity",
             Fact::Size => b"size",
@@ -90,7 +90,7 @@ pub fn bf_info(ctx: &mut Ctx, args: Args) -> Outcome {
         return Err(Refusal::Arity(ctx.command.full_name()));
     }
     let bloom = read(ctx.keys, args.at(1))?.ok_or_else(not_found)?;
-    let Some(word) = args.get(2) else {
+    let Some(arg) = args.get(2) else {
         ctx.reply.map(Fact::ALL.len());
         for fact in Fact::ALL {
             ctx.reply.status(fact.title());
@@ -98,7 +98,7 @@ pub fn bf_info(ctx: &mut Ctx, args: Args) -> Outcome {
         }
         return DONE;
     };
-    let fact = Fact::ALL.into_iter().find(|fact| eq_ignore_case(word, fact.word()));
+    let fact = Fact::ALL.into_iter().find(|fact| eq_ignore_case(arg, fact.name()));
     let fact = fact.ok_or(Refusal::text("Invalid information value"))?;
     // RESP2 has the value alone, in an array of one.
     if ctx.reply.resp() == Resp::V3 {

@@ -58,10 +58,10 @@ pub fn setinfo(ctx: &mut Ctx, args: Args) -> Outcome {
     DONE
 }
 
-fn on_or_off(word: &[u8]) -> Result<bool, Refusal> {
-    match word {
-        word if word.eq_ignore_ascii_case(b"on") => Ok(true),
-        word if word.eq_ignore_ascii_case(b"off") => Ok(false),
+fn on_or_off(arg: &[u8]) -> Result<bool, Refusal> {
+    match arg {
+        arg if arg.eq_ignore_ascii_case(b"on") => Ok(true),
+        arg if arg.eq_ignore_ascii_case(b"off") => Ok(false),
         _ => Err(Refusal::Syntax),
     }
 }
@@ -93,7 +93,7 @@ pub fn import_source(ctx: &mut Ctx, args: Args) -> Outcome {
 
 /// What is not known is no error: a client may say more than this server understands.
 pub fn capa(ctx: &mut Ctx, args: Args) -> Outcome {
-    if args.from(2).iter().any(|word| word.eq_ignore_ascii_case(b"redirect")) {
+    if args.from(2).iter().any(|arg| arg.eq_ignore_ascii_case(b"redirect")) {
         ctx.session.card.set_flag(ClientFlags::FOLLOWS_REDIRECTIONS, true);
     }
     ctx.reply.ok();
@@ -102,13 +102,13 @@ pub fn capa(ctx: &mut Ctx, args: Args) -> Outcome {
 
 /// Only ON is answered; the server drops what other commands write while replies are off.
 pub fn reply(ctx: &mut Ctx, args: Args) -> Outcome {
-    let word = args.at(2);
-    if word.eq_ignore_ascii_case(b"on") {
+    let arg = args.at(2);
+    if arg.eq_ignore_ascii_case(b"on") {
         ctx.session.set_reply_mode(ReplyMode::On);
         ctx.reply.ok();
-    } else if word.eq_ignore_ascii_case(b"off") {
+    } else if arg.eq_ignore_ascii_case(b"off") {
         ctx.session.set_reply_mode(ReplyMode::Off);
-    } else if word.eq_ignore_ascii_case(b"skip") {
+    } else if arg.eq_ignore_ascii_case(b"skip") {
         if ctx.session.reply_mode != ReplyMode::Off {
             ctx.session.set_reply_mode(ReplyMode::SkipNext);
         }

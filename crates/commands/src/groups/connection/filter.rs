@@ -66,11 +66,11 @@ impl<'a> Filter<'a> {
         Filter { tests: vec![Entry { option: "ADDR", is_negated: false, test }], skips_own: None }
     }
 
-    pub(super) fn parse(ctx: &Ctx, words: Args<'a>) -> Result<Self, Refusal> {
+    pub(super) fn parse(ctx: &Ctx, args: Args<'a>) -> Result<Self, Refusal> {
         let mut filter = Filter::default();
-        let mut rest = words;
-        while let Some(word) = rest.get(0) {
-            let (option, is_negated) = option_of(word).ok_or(Refusal::Syntax)?;
+        let mut rest = args;
+        while let Some(arg) = rest.get(0) {
+            let (option, is_negated) = option_of(arg).ok_or(Refusal::Syntax)?;
             rest = rest.from(1);
             if option == "ID" {
                 rest = filter.add_ids(rest, is_negated)?;
@@ -96,14 +96,14 @@ impl<'a> Filter<'a> {
     }
 
     /// Takes numbers as long as they come; ID may be said several times.
-    fn add_ids(&mut self, words: Args<'a>, is_negated: bool) -> Result<Args<'a>, Refusal> {
+    fn add_ids(&mut self, args: Args<'a>, is_negated: bool) -> Result<Args<'a>, Refusal> {
         let (mut ids, mut count) = (BTreeSet::new(), 0);
-        for number in words.iter().map_while(parse_i64) {
+        for number in args.iter().map_while(parse_i64) {
             let id = u64::try_from(number).ok().filter(|id| *id > 0);
             ids.insert(id.ok_or(Refusal::text("ERR client-id should be greater than 0"))?);
             count += 1;
         }
-        let rest = words.from(count);
+        let rest = args.from(count);
         let is_same = |known: &&mut Entry| known.is_negated == is_negated;
         let known = self.tests.iter_mut().filter(is_same).find_map(|entry| match &mut entry.test {
             Test::Ids(known) => Some(known),
@@ -121,20 +121,20 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// The option that a word names, and whether it is its NOT- form.
-fn option_of(word: &[u8]) -> Option<(&'static str, bool)> {
+/// The option that an argument names, and whether it is its NOT- form.
+fn option_of(arg: &[u8]) -> Option<(&'static str, bool)> {
     const WITH_NOT: [&str; 12] = [
         "ID", "TYPE", "USER", "ADDR", "LADDR", "NAME", "FLAGS", "LIB-NAME", "LIB-VER", "DB",
         "CAPA", "IP",
     ];
     const WITHOUT_NOT: [&str; 3] = ["SKIPME", "MAXAGE", "IDLE"];
-    let find = |options: &[&'static str], word: &[u8]| {
-        options.iter().copied().find(|option| word.eq_ignore_ascii_case(option.as_bytes()))
+    let find = |options: &[&'static str], arg: &[u8]| {
+        options.iter().copied().find(|option| arg.eq_ignore_ascii_case(option.as_bytes()))
     };
-    if let Some(option) = find(&WITH_NOT, word).or_else(|| find(&WITHOUT_NOT, word)) {
+    if let Some(option) = find(&WITH_NOT, arg).or_else(|| find(&WITHOUT_NOT, arg)) {
         return Some((option, false));
     }
-    let (prefix, option) = word.split_at_checked(4)?;
+    let (prefix, option) = arg.split_at_checked(4)?;
     if !prefix.eq_ignore_ascii_case(b"NOT-") {
         return None;
     }
@@ -213,10 +213,10 @@ fn parse_seconds(option: &'static str, value: &[u8]) -> Result<i64, Refusal> {
     Ok(seconds)
 }
 
-fn yes_or_no(word: &[u8]) -> Result<bool, Refusal> {
-    match word {
-        word if word.eq_ignore_ascii_case(b"yes") => Ok(true),
-        word if word.eq_ignore_ascii_case(b"no") => Ok(false),
+fn yes_or_no(arg: &[u8]) -> Result<bool, Refusal> {
+    match arg {
+        arg if arg.eq_ignore_ascii_case(b"yes") => Ok(true),
+        arg if arg.eq_ignore_ascii_case(b"no") => Ok(false),
         _ => Err(Refusal::Syntax),
     }
 }

@@ -68,7 +68,7 @@ pub fn info(ctx: &mut Ctx, args: Args) -> Outcome {
 }
 
 pub fn list(ctx: &mut Ctx, args: Args) -> Outcome {
-    // COMPAT: one word is never a filter, not even ID, which alone among others may be empty
+    // COMPAT: a single arg is never a filter, not even ID, which alone among others may be empty
     // (tests/wire/connection/client_rest.wire).
     if args.len() == 3 {
         return Err(Refusal::Syntax);
@@ -101,7 +101,7 @@ pub(super) fn seconds_since(now: UnixMillis, then_ms: i64) -> i64 {
 
 /// The letters of CLIENT LIST's `flags`, in its order.
 pub(super) fn flag_letters(card: &ClientCard) -> String {
-    const LETTERS: [(u16, char); 12] = [
+    const LETTERS: [(u16, char); 13] = [
         (ClientFlags::MONITOR, 'O'),
         (ClientFlags::PUBSUB, 'P'),
         (ClientFlags::MULTI, 'x'),
@@ -112,6 +112,7 @@ pub(super) fn flag_letters(card: &ClientCard) -> String {
         (ClientFlags::UNBLOCKED, 'u'),
         (ClientFlags::CLOSE_ASAP, 'A'),
         (ClientFlags::UNIX_SOCKET, 'U'),
+        (ClientFlags::READONLY, 'r'),
         (ClientFlags::NO_EVICT, 'e'),
         (ClientFlags::NO_TOUCH, 'T'),
     ];

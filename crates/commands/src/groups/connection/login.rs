@@ -62,9 +62,9 @@ fn parse_greeting(args: Args) -> Result<Greeting, Refusal> {
             return Err(Refusal::text("ERR Protocol version is not an integer or out of range"));
         }
     });
-    let mut words = args.from(2);
-    while let Some(option) = words.get(0) {
-        let taken = match (words.get(1), words.get(2)) {
+    let mut rest = args.from(2);
+    while let Some(option) = rest.get(0) {
+        let taken = match (rest.get(1), rest.get(2)) {
             (Some(user), Some(password)) if option.eq_ignore_ascii_case(b"AUTH") => {
                 greeting.login = Some(Login { user, password });
                 3
@@ -79,7 +79,7 @@ fn parse_greeting(args: Args) -> Result<Greeting, Refusal> {
                 return Err(Refusal::text(format!("ERR Syntax error in HELLO option '{option}'")));
             }
         };
-        words = words.from(taken);
+        rest = rest.from(taken);
     }
     Ok(greeting)
 }

@@ -7,12 +7,12 @@ use crate::error::Refusal;
 use russet_base::Args;
 use russet_base::num::parse_i64;
 
-/// COMPAT: words after the mode are not looked at (tests/wire/connection/client_pause.wire).
+/// COMPAT: arguments after the mode are not looked at (tests/wire/connection/client_pause.wire).
 pub fn pause(ctx: &mut Ctx, args: Args) -> Outcome {
     let kind = match args.get(3) {
         None => PauseKind::All,
-        Some(word) if word.eq_ignore_ascii_case(b"write") => PauseKind::Write,
-        Some(word) if word.eq_ignore_ascii_case(b"all") => PauseKind::All,
+        Some(arg) if arg.eq_ignore_ascii_case(b"write") => PauseKind::Write,
+        Some(arg) if arg.eq_ignore_ascii_case(b"all") => PauseKind::All,
         Some(_) => return Err(Refusal::text("ERR CLIENT PAUSE mode must be WRITE or ALL")),
     };
     let timeout_ms = parse_i64(args.at(2))
@@ -40,15 +40,15 @@ pub fn unpause(ctx: &mut Ctx, _args: Args) -> Outcome {
 pub fn unblock(ctx: &mut Ctx, args: Args) -> Outcome {
     let with_error = match args.get(3) {
         None => false,
-        Some(word) if word.eq_ignore_ascii_case(b"timeout") => false,
-        Some(word) if word.eq_ignore_ascii_case(b"error") => true,
+        Some(arg) if arg.eq_ignore_ascii_case(b"timeout") => false,
+        Some(arg) if arg.eq_ignore_ascii_case(b"error") => true,
         Some(_) => {
             return Err(Refusal::text("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"));
         }
     };
     let id = parse_i64(args.at(2)).ok_or(Refusal::NotInteger)?;
     let card = u64::try_from(id).ok().and_then(|id| ctx.node.clients.find(id));
-    let is_ended = card.is_some_and(|card| blocking::unblock(&card, with_error));
+    let is_ended = card.is_some_and(|card| blocking::unblock(ctx.session, &card, with_error));
     ctx.reply.int(i64::from(is_ended));
     DONE
 }

@@ -157,7 +157,7 @@ fn reset_brings_back_the_beginning() {
 #[test]
 fn reply_modes_follow_each_other() {
     let mut server = TestServer::new();
-    let args = |word: &'static str| ["CLIENT", "REPLY", word];
+    let args = |arg: &'static str| ["CLIENT", "REPLY", arg];
     assert!(server.try_run(&args("SKIP")).is_none(), "it writes nothing");
     assert_eq!(server.session.reply_mode, ReplyMode::SkipNext);
     assert!(server.try_run(&args("OFF")).is_none());

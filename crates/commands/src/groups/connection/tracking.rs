@@ -33,22 +33,22 @@ pub fn tracking(ctx: &mut Ctx, args: Args) -> Outcome {
 fn parse(ctx: &Ctx, args: Args) -> Result<Options, Refusal> {
     let mut options = Options::default();
     let mut at = 3;
-    while let Some(word) = args.get(at) {
+    while let Some(arg) = args.get(at) {
         let value = args.get(at + 1);
         at += 1;
         match value {
-            Some(value) if word.eq_ignore_ascii_case(b"redirect") => {
+            Some(value) if arg.eq_ignore_ascii_case(b"redirect") => {
                 options.redirect = Some(redirect(ctx, &options, value)?);
                 at += 1;
             }
-            Some(_) if word.eq_ignore_ascii_case(b"prefix") => {
+            Some(_) if arg.eq_ignore_ascii_case(b"prefix") => {
                 options.has_prefix = true;
                 at += 1;
             }
-            _ if word.eq_ignore_ascii_case(b"bcast") => options.is_broadcast = true,
-            _ if word.eq_ignore_ascii_case(b"optin") => options.is_opt_in = true,
-            _ if word.eq_ignore_ascii_case(b"optout") => options.is_opt_out = true,
-            _ if word.eq_ignore_ascii_case(b"noloop") => {}
+            _ if arg.eq_ignore_ascii_case(b"bcast") => options.is_broadcast = true,
+            _ if arg.eq_ignore_ascii_case(b"optin") => options.is_opt_in = true,
+            _ if arg.eq_ignore_ascii_case(b"optout") => options.is_opt_out = true,
+            _ if arg.eq_ignore_ascii_case(b"noloop") => {}
             _ => return Err(Refusal::Syntax),
         }
     }
@@ -111,6 +111,6 @@ pub fn maint_notifications(ctx: &mut Ctx, args: Args) -> Outcome {
         ctx.reply.ok();
         return DONE;
     }
-    let word = escape(args.at(1));
-    Err(Refusal::text(format!("ERR unknown subcommand '{word}'. Try CLIENT HELP.")))
+    let arg = escape(args.at(1));
+    Err(Refusal::text(format!("ERR unknown subcommand '{arg}'. Try CLIENT HELP.")))
 }

@@ -7,9 +7,9 @@ use russet_base::{Args, UnixMillis, num};
 use russet_engine::event::Event;
 
 /// Unlike those of HEXPIRE, all arguments are read before any two are found not to go together.
-fn conditions(words: Args) -> Result<Conditions, Refusal> {
+fn conditions(args: Args) -> Result<Conditions, Refusal> {
     let mut given = Conditions::default();
-    words.iter().try_for_each(|word| given.take(word))?;
+    args.iter().try_for_each(|arg| given.take(arg))?;
     given.check()?;
     Ok(given)
 }

@@ -51,14 +51,14 @@ struct CopyOptions {
 }
 
 impl CopyOptions {
-    fn parse(ctx: &Ctx, words: Args) -> Result<Self, Refusal> {
+    fn parse(ctx: &Ctx, args: Args) -> Result<Self, Refusal> {
         let mut options = CopyOptions { db: ctx.keys.db, is_replacing: false };
-        let mut words = words.iter();
-        while let Some(word) = words.next() {
-            if word.eq_ignore_ascii_case(b"replace") {
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            if arg.eq_ignore_ascii_case(b"replace") {
                 options.is_replacing = true;
-            } else if word.eq_ignore_ascii_case(b"db") {
-                let index = words.next().ok_or(Refusal::Syntax)?;
+            } else if arg.eq_ignore_ascii_case(b"db") {
+                let index = args.next().ok_or(Refusal::Syntax)?;
                 options.db = database(ctx.keys.keyspace(), index)?;
             } else {
                 return Err(Refusal::Syntax);

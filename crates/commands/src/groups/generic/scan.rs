@@ -34,8 +34,8 @@ struct Position {
 }
 
 impl Position {
-    fn parse(word: &[u8]) -> Option<Self> {
-        let number = num::parse_u64_loose(word)?;
+    fn parse(arg: &[u8]) -> Option<Self> {
+        let number = num::parse_u64_loose(arg)?;
         let shard = number as usize % SHARDS_MAX;
         Some(Position { shard, cursor: Cursor::from_bits(number >> SHARD_BITS) })
     }

@@ -174,9 +174,9 @@ fn strings(value: &Value) -> Vec<String> {
 
 /// One step of a walk: the next cursor and the keys.
 fn scan_step(server: &mut TestServer, cursor: &str, options: &[&str]) -> (String, Vec<String>) {
-    let mut words = vec!["SCAN", cursor];
-    words.extend_from_slice(options);
-    let reply = server.run(&words);
+    let mut args = vec!["SCAN", cursor];
+    args.extend_from_slice(options);
+    let reply = server.run(&args);
     let [cursor, keys] = reply.as_elements().expect("an array") else { panic!("{reply}") };
     (String::from_utf8_lossy(cursor.as_bytes().expect("text")).into(), strings(keys))
 }
@@ -228,7 +228,7 @@ fn a_walk_finds_every_key_once_and_filters() {
 }
 
 #[test]
-fn a_walk_is_refused_or_ends_on_odd_words() {
+fn a_walk_is_refused_or_ends_on_odd_args() {
     let mut server = TestServer::new();
     server.say("SET k v");
     check(
@@ -317,8 +317,8 @@ impl Client {
         Client { worker: Worker::new(node.clone()), session: other.session }
     }
 
-    fn run(&mut self, words: &[&str]) -> Value {
-        let args: OwnedArgs = words.iter().collect();
+    fn run(&mut self, call: &[&str]) -> Value {
+        let args: OwnedArgs = call.iter().collect();
         loop {
             let mut sink = ValueSink::new(Resp::V2);
             match self.worker.run(&mut self.session, args.as_args(), &mut sink) {
@@ -513,9 +513,9 @@ fn keys_written_together_are_read_together() {
     // Enough keys for several shards.
     let keys: Vec<String> = (0..6).map(|i| format!("key:{i}")).collect();
     let write = |client: &mut Client, value: &str| {
-        let mut words = vec!["MSET"];
-        keys.iter().for_each(|key| words.extend([key.as_str(), value]));
-        client.run(&words);
+        let mut args = vec!["MSET"];
+        keys.iter().for_each(|key| args.extend([key.as_str(), value]));
+        client.run(&args);
     };
     let node = server.worker.node.clone();
     write(&mut Client::new(&node), "0");

@@ -34,7 +34,7 @@ pub fn flushall(ctx: &mut Ctx, args: Args) -> Outcome {
 /// memory is freed by another thread.
 fn check_mode(args: Args) -> Result<(), Refusal> {
     let is_mode =
-        |word: &[u8]| word.eq_ignore_ascii_case(b"sync") || word.eq_ignore_ascii_case(b"async");
+        |arg: &[u8]| arg.eq_ignore_ascii_case(b"sync") || arg.eq_ignore_ascii_case(b"async");
     match args.len() {
         1 => Ok(()),
         2 if is_mode(args.at(1)) => Ok(()),
@@ -43,7 +43,7 @@ fn check_mode(args: Args) -> Result<(), Refusal> {
 }
 
 pub fn swapdb(ctx: &mut Ctx, args: Args) -> Outcome {
-    let index = |word: &[u8]| num::parse_i64(word).filter(|&index| i32::try_from(index).is_ok());
+    let index = |arg: &[u8]| num::parse_i64(arg).filter(|&index| i32::try_from(index).is_ok());
     let one = index(args.at(1)).ok_or(Refusal::text("ERR invalid first DB index"))?;
     let other = index(args.at(2)).ok_or(Refusal::text("ERR invalid second DB index"))?;
     let keyspace = ctx.keys.keyspace();

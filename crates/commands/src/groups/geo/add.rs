@@ -32,12 +32,12 @@ impl Condition {
 fn parse(args: Args<'_>) -> Result<(Condition, Args<'_>), Refusal> {
     let mut condition = Condition::default();
     let mut at = 2;
-    while let Some(word) = args.get(at) {
-        if eq_ignore_case(word, b"nx") {
+    while let Some(arg) = args.get(at) {
+        if eq_ignore_case(arg, b"nx") {
             condition.only_new = true;
-        } else if eq_ignore_case(word, b"xx") {
+        } else if eq_ignore_case(arg, b"xx") {
             condition.only_old = true;
-        } else if eq_ignore_case(word, b"ch") {
+        } else if eq_ignore_case(arg, b"ch") {
             condition.counts_changes = true;
         } else {
             break;
@@ -52,11 +52,11 @@ fn parse(args: Args<'_>) -> Result<(Condition, Args<'_>), Refusal> {
 }
 
 pub fn geoadd(ctx: &mut Ctx, args: Args) -> Outcome {
-    let (condition, words) = parse(args)?;
+    let (condition, rest) = parse(args)?;
     let mut places: SmallVec<[(f64, &[u8]); 8]> = SmallVec::new();
-    for at in (0..words.len()).step_by(3) {
-        let point = point([words.at(at), words.at(at + 1)])?;
-        places.push((score_of_point(point), words.at(at + 2)));
+    for at in (0..rest.len()).step_by(3) {
+        let point = point([rest.at(at), rest.at(at + 1)])?;
+        places.push((score_of_point(point), rest.at(at + 2)));
     }
     if places.is_empty() {
         // Nothing but options.

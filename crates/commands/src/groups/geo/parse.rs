@@ -1,5 +1,5 @@
 //! The arguments of a search. COMPAT: they are read with the source at hand, as the peers do: a
-//! member that is not there is told before a word that makes no sense, if it stands before it.
+//! member that is not there is told before an argument that makes no sense, if it stands before it.
 
 use super::position::position_of;
 use super::{point, unit};
@@ -106,7 +106,7 @@ pub fn parse<'a>(
     };
     let at = form.options_at();
     let mut parser = Parser { form, args, at, source, query, center: None, extents: None };
-    parser.fixed_words()?;
+    parser.fixed_args()?;
     while parser.at < args.len() {
         parser.option()?;
     }
@@ -115,7 +115,7 @@ pub fn parse<'a>(
 
 impl<'a> Parser<'a, '_> {
     /// What stands before the options.
-    fn fixed_words(&mut self) -> Result<(), Refusal> {
+    fn fixed_args(&mut self) -> Result<(), Refusal> {
         let args = self.args;
         match self.form {
             Form::Search => {}
@@ -145,13 +145,13 @@ impl<'a> Parser<'a, '_> {
     }
 
     /// How many arguments follow the one that is read.
-    fn words_left(&self) -> usize {
+    fn args_left(&self) -> usize {
         self.args.len() - self.at - 1
     }
 
     fn option(&mut self) -> Result<(), Refusal> {
-        let word = self.args.at(self.at);
-        let is = |name: &str| eq_ignore_case(word, name.as_bytes());
+        let arg = self.args.at(self.at);
+        let is = |name: &str| eq_ignore_case(arg, name.as_bytes());
         let taken = if is("withdist") {
             self.query.with_distance = true;
             0
@@ -170,7 +170,7 @@ impl<'a> Parser<'a, '_> {
         } else if is("desc") {
             self.query.order = Order::FurthestFirst;
             0
-        } else if is("count") && self.words_left() >= 1 {
+        } else if is("count") && self.args_left() >= 1 {
             self.query.count_max = Some(count(self.args.at(self.at + 1))?);
             1
         } else if self.form.is_search() {
@@ -184,16 +184,16 @@ impl<'a> Parser<'a, '_> {
 
     /// STORE and STOREDIST of the older commands; how many arguments they take.
     fn store_option(&mut self) -> Result<usize, Refusal> {
-        let word = self.args.at(self.at);
-        let distances = eq_ignore_case(word, b"storedist");
-        let is_store = distances || eq_ignore_case(word, b"store");
-        if !is_store || !self.form.may_store() || self.words_left() < 1 {
+        let arg = self.args.at(self.at);
+        let distances = eq_ignore_case(arg, b"storedist");
+        let is_store = distances || eq_ignore_case(arg, b"store");
+        if !is_store || !self.form.may_store() || self.args_left() < 1 {
             return Err(Refusal::Syntax);
         }
-        // DIFFERS: the same word twice is refused. The key that a command writes to must be known
+        // DIFFERS: the same arg twice is refused. The key that a command writes to must be known
         // before it runs, and it is the one behind the first.
         let before = self.form.options_at()..self.at;
-        if before.into_iter().any(|at| eq_ignore_case(self.args.at(at), word)) {
+        if before.into_iter().any(|at| eq_ignore_case(self.args.at(at), arg)) {
             return Err(Refusal::Syntax);
         }
         self.query.store = Some(Store { key: self.args.at(self.at + 1), distances });
@@ -202,9 +202,9 @@ impl<'a> Parser<'a, '_> {
 
     /// What only GEOSEARCH and GEOSEARCHSTORE have; how many arguments it takes.
     fn search_option(&mut self) -> Result<usize, Refusal> {
-        let (args, at, left) = (self.args, self.at, self.words_left());
-        let word = args.at(at);
-        let is = |name: &str| eq_ignore_case(word, name.as_bytes());
+        let (args, at, left) = (self.args, self.at, self.args_left());
+        let arg = args.at(at);
+        let is = |name: &str| eq_ignore_case(arg, name.as_bytes());
         let is_polygon = matches!(self.extents, Some((Extents::Polygon(_), _)));
         if is("storedist") {
             if let Some(store) = &mut self.query.store {
@@ -241,10 +241,10 @@ impl<'a> Parser<'a, '_> {
     }
 
     fn polygon(&mut self) -> Result<usize, Refusal> {
-        let word = self.args.at(self.at + 1);
-        let corners = num::parse_i64(word).and_then(|count| i32::try_from(count).ok());
+        let arg = self.args.at(self.at + 1);
+        let corners = num::parse_i64(arg).and_then(|count| i32::try_from(count).ok());
         let corners = corners.ok_or(Refusal::text("ERR invalid number of vertices"))?;
-        let possible = (self.words_left() - 1) / 2;
+        let possible = (self.args_left() - 1) / 2;
         let corners = usize::try_from(corners).unwrap_or(0);
         if corners < 3 || possible < corners {
             return Err(Refusal::text("ERR GEOSEARCH BYPOLYGON must have at least 3 vertices"));
@@ -311,27 +311,27 @@ impl<'a> Parser<'a, '_> {
     }
 }
 
-fn count(word: &[u8]) -> Result<usize, Refusal> {
-    let count = num::parse_i64(word).ok_or(Refusal::NotInteger)?;
+fn count(arg: &[u8]) -> Result<usize, Refusal> {
+    let count = num::parse_i64(arg).ok_or(Refusal::NotInteger)?;
     match usize::try_from(count) {
         Ok(0) | Err(_) => Err(Refusal::text("ERR COUNT must be > 0")),
         Ok(count) => Ok(count),
     }
 }
 
-fn radius([radius, unit_word]: [&[u8]; 2]) -> Result<(Extents, Unit), Refusal> {
+fn radius([radius, unit_arg]: [&[u8]; 2]) -> Result<(Extents, Unit), Refusal> {
     let radius = float(radius, Refusal::text("ERR need numeric radius"))?;
     if radius < 0.0 {
         return Err(Refusal::text("ERR radius cannot be negative"));
     }
-    Ok((Extents::Circle { radius }, unit(unit_word)?))
+    Ok((Extents::Circle { radius }, unit(unit_arg)?))
 }
 
-fn bounding_box([width, height, unit_word]: [&[u8]; 3]) -> Result<(Extents, Unit), Refusal> {
+fn bounding_box([width, height, unit_arg]: [&[u8]; 3]) -> Result<(Extents, Unit), Refusal> {
     let width = float(width, Refusal::text("ERR need numeric width"))?;
     let height = float(height, Refusal::text("ERR need numeric height"))?;
     if width < 0.0 || height < 0.0 {
         return Err(Refusal::text("ERR height or width cannot be negative"));
     }
-    Ok((Extents::Box { width, height }, unit(unit_word)?))
+    Ok((Extents::Box { width, height }, unit(unit_arg)?))
 }

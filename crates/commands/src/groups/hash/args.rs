@@ -31,8 +31,8 @@ pub(super) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// Finds the fields, each of `width` words, behind the first `start` words. `take` is shown an
-    /// option and the word behind it, and says how many arguments it has.
+    /// Finds the fields, each of `width` args, behind the first `start` args. `take` is shown an
+    /// option and the argument behind it, and says how many arguments it has.
     ///
     /// DIFFERS: options may stand before the fields, as in Valkey, or behind them, as Redis 8.4
     /// allows, too.
@@ -46,10 +46,11 @@ impl<'a> Call<'a> {
         let from = (start..args.len() - 1).find(is_fields).ok_or_else(mismatch)?;
         options(args, (start, from), take)?;
         let count = num::parse_i64(args.at(from + 1)).ok_or(Refusal::NotInteger)?;
-        let words = usize::try_from(count).ok().and_then(|count| count.checked_mul(width));
+        let args_len = usize::try_from(count).ok().and_then(|count| count.checked_mul(width));
         let given = args.len() - from - 2;
-        let words = words.filter(|words| (1..=given).contains(words)).ok_or_else(mismatch)?;
-        let end = from + 2 + words;
+        let args_len =
+            args_len.filter(|args_len| (1..=given).contains(args_len)).ok_or_else(mismatch)?;
+        let end = from + 2 + args_len;
         options(args, (end, args.len()), take).map_err(|_| mismatch())?;
         Ok(Call { args, from, end })
     }
@@ -73,7 +74,7 @@ fn options<'a>(
     Ok(())
 }
 
-/// How a time was given: its word is read later, for bad syntax is told before a bad number.
+/// How a time was given: its argument is read later, for bad syntax is told before a bad number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moment<'a> {
     pub base: Base,
@@ -107,10 +108,10 @@ impl<'a> Lifetime<'a> {
     /// `None` if it is no such option or goes against one before. The same option may come again.
     pub fn take(
         &mut self,
-        (word, next): (&[u8], Option<&'a [u8]>),
+        (arg, next): (&[u8], Option<&'a [u8]>),
         (name, besides): (&[u8], Lifetime<'a>),
     ) -> Option<usize> {
-        let is = |name: &[u8]| eq_ignore_case(word, name);
+        let is = |name: &[u8]| eq_ignore_case(arg, name);
         if is(name) {
             let is_free = *self == Lifetime::Unsaid || *self == besides;
             *self = besides;

@@ -35,8 +35,8 @@ fn set_deadlines(ctx: &mut Ctx, args: Args, (base, unit): (Base, Unit)) -> Outco
     let (key, limits, now) = (args.at(1), limits(ctx), ctx.keys.now);
     let mut conditions = Conditions::default();
     // DIFFERS: Redis takes one condition only, Valkey XX with GT or LT as well.
-    let call = Call::parse(args, (3, 1), &mut |word, _| {
-        conditions.take(word)?;
+    let call = Call::parse(args, (3, 1), &mut |arg, _| {
+        conditions.take(arg)?;
         conditions.check().map(|()| 1)
     })?;
     let moment = Moment { base, unit, number: args.at(2) };

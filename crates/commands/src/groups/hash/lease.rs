@@ -50,8 +50,8 @@ struct SetOptions<'a> {
 }
 
 impl<'a> SetOptions<'a> {
-    fn take(&mut self, word: &'a [u8], next: Option<&'a [u8]>) -> Result<usize, Refusal> {
-        let is = |name: &[u8]| eq_ignore_case(word, name);
+    fn take(&mut self, arg: &'a [u8], next: Option<&'a [u8]>) -> Result<usize, Refusal> {
+        let is = |name: &[u8]| eq_ignore_case(arg, name);
         if is(b"nx") {
             return self.key.ask(Presence::Absent);
         } else if is(b"xx") {
@@ -61,7 +61,7 @@ impl<'a> SetOptions<'a> {
         } else if is(b"fxx") {
             return self.fields.ask(Presence::Present);
         }
-        let taken = self.lifetime.take((word, next), (b"keepttl", Lifetime::Keep));
+        let taken = self.lifetime.take((arg, next), (b"keepttl", Lifetime::Keep));
         taken.ok_or(Refusal::Syntax)
     }
 }
@@ -70,15 +70,15 @@ pub fn hsetex(ctx: &mut Ctx, args: Args) -> Outcome {
     let key = args.at(1);
     let mut options =
         SetOptions { key: Presence::Any, fields: Presence::Any, lifetime: Lifetime::Unsaid };
-    let call = Call::parse(args, (2, 2), &mut |word, next| options.take(word, next))?;
-    let words = call.fields();
+    let call = Call::parse(args, (2, 2), &mut |arg, next| options.take(arg, next))?;
+    let fields = call.fields();
     let hides_ms = ctx.keys.hides_fields_ms();
     let hash = match ctx.keys.peek(key) {
         None => None,
         Some(entry) => Some(stored::hash(&entry)?.hiding(hides_ms)),
     };
     let is_key_right = options.key.allows(hash.is_some());
-    let are_fields_right = are_allowed(hash, options.fields, words);
+    let are_fields_right = are_allowed(hash, options.fields, fields);
     if !is_key_right {
         ctx.reply.int(0);
         return DONE;
@@ -95,42 +95,42 @@ pub fn hsetex(ctx: &mut Ctx, args: Args) -> Outcome {
         return DONE;
     }
     match lease {
-        Lease::Until(at_ms) if at_ms <= ctx.keys.now.0 => drop_fields(ctx, key, words)?,
-        _ => set_fields(ctx, (key, words), lease)?,
+        Lease::Until(at_ms) if at_ms <= ctx.keys.now.0 => drop_fields(ctx, key, fields)?,
+        _ => set_fields(ctx, (key, fields), lease)?,
     }
     ctx.reply.int(1);
     DONE
 }
 
-fn are_allowed(hash: Option<HashRef>, wish: Presence, words: Args) -> bool {
+fn are_allowed(hash: Option<HashRef>, wish: Presence, fields: Args) -> bool {
     let is_there = |name: &[u8]| hash.is_some_and(|hash| hash.contains(name));
-    wish == Presence::Any || pairs(words).all(|(name, _)| wish.allows(is_there(name)))
+    wish == Presence::Any || pairs(fields).all(|(name, _)| wish.allows(is_there(name)))
 }
 
 fn set_fields(ctx: &mut Ctx, target: (&[u8], Args), lease: Lease) -> Result<(), Refusal> {
-    let ((key, words), limits) = (target, limits(ctx));
+    let ((key, fields), limits) = (target, limits(ctx));
     let edited = ctx.keys.edit_hash(key, limits, |hash| {
-        for pair in pairs(words) {
+        for pair in pairs(fields) {
             hash.set(pair, lease);
         }
     })?;
     if edited.is_none() {
-        ctx.keys.put_hash(key, pairs(words), (lease, limits));
+        ctx.keys.put_hash(key, pairs(fields), (lease, limits));
     }
-    wrote_fields(ctx, key, (Event::hash("hset"), words.len() / 2));
+    wrote_fields(ctx, key, (Event::hash("hset"), fields.len() / 2));
     if let Lease::Until(_) = lease {
         ctx.keys.also(key, Event::hash("hexpire"));
     }
     if ctx.keys.is_recording() {
-        record_set(ctx, (key, words), lease);
+        record_set(ctx, (key, fields), lease);
     }
     Ok(())
 }
 
 /// Fields that were set, and then their deadlines, which HSET takes away.
-fn record_set(ctx: &mut Ctx, (key, words): (&[u8], Args), lease: Lease) {
-    ctx.keys.record([b"HSET", key].into_iter().chain(words.iter()));
-    let names = pairs(words).map(|(name, _)| name);
+fn record_set(ctx: &mut Ctx, (key, fields): (&[u8], Args), lease: Lease) {
+    ctx.keys.record([b"HSET", key].into_iter().chain(fields.iter()));
+    let names = pairs(fields).map(|(name, _)| name);
     match lease {
         Lease::None => {}
         Lease::Until(at_ms) => record_deadline(ctx.keys, key, (Some(at_ms), names)),
@@ -148,15 +148,15 @@ fn record_set(ctx: &mut Ctx, (key, words): (&[u8], Args), lease: Lease) {
 
 /// Fields that would be over at once. DIFFERS: as in Valkey it is as if they had been set and then
 /// had expired; Redis tells of their deletion.
-fn drop_fields(ctx: &mut Ctx, key: &[u8], words: Args) -> Result<(), Refusal> {
+fn drop_fields(ctx: &mut Ctx, key: &[u8], fields: Args) -> Result<(), Refusal> {
     let limits = limits(ctx);
     let mut removed = Changed::new(ctx.keys);
     let edited = ctx.keys.edit_hash(key, limits, |hash| {
-        pairs(words).filter(|(name, _)| hash.remove(name)).for_each(|(name, _)| removed.add(name));
+        pairs(fields).filter(|(name, _)| hash.remove(name)).for_each(|(name, _)| removed.add(name));
         hash.is_empty()
     })?;
     let is_emptied = edited.unwrap_or(true);
-    ctx.keys.count_expired_fields(key, words.len() / 2);
+    ctx.keys.count_expired_fields(key, fields.len() / 2);
     ctx.keys.also(key, Event::hash("hset"));
     ctx.keys.also(key, Event::hash("hexpire"));
     if removed.count > 0 {
@@ -183,8 +183,8 @@ enum Change {
 pub fn hgetex(ctx: &mut Ctx, args: Args) -> Outcome {
     let key = args.at(1);
     let mut lifetime = Lifetime::Unsaid;
-    let call = Call::parse(args, (2, 1), &mut |word, next| {
-        let taken = lifetime.take((word, next), (b"persist", Lifetime::Persist));
+    let call = Call::parse(args, (2, 1), &mut |arg, next| {
+        let taken = lifetime.take((arg, next), (b"persist", Lifetime::Persist));
         taken.ok_or(Refusal::Syntax)
     })?;
     let (names, now) = (call.fields(), ctx.keys.now);

@@ -23,11 +23,11 @@ pub fn hmset(ctx: &mut Ctx, args: Args) -> Outcome {
 
 /// Sets the fields and tells; how many are new.
 fn set_all(ctx: &mut Ctx, args: Args) -> Result<usize, Refusal> {
-    let (key, words) = (args.at(1), args.from(2));
-    if !words.len().is_multiple_of(2) {
+    let (key, fields_args) = (args.at(1), args.from(2));
+    if !fields_args.len().is_multiple_of(2) {
         return Err(Refusal::Arity(ctx.command.spec().full_name));
     }
-    let (limits, pairs) = (limits(ctx), pairs(words));
+    let (limits, pairs) = (limits(ctx), pairs(fields_args));
     let fields = pairs.len();
     let created = ctx.keys.edit_hash(key, limits, |hash| {
         // COMPAT: more fields than a listpack may have make a hashtable of it, even if they are

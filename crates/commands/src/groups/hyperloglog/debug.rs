@@ -44,7 +44,7 @@ pub fn pfdebug(ctx: &mut Ctx, args: Args) -> Outcome {
     }
 }
 
-/// Registers are merged by one path here, which is always the wide one; the word is accepted.
+/// Registers are merged by one path here, which is always the wide one; the argument is accepted.
 fn simd(ctx: &mut Ctx, switch: &[u8]) -> Outcome {
     if eq_ignore_case(switch, b"on") {
         ctx.reply.status("enabled");

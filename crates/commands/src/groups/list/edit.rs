@@ -31,10 +31,10 @@ pub fn lset(ctx: &mut Ctx, args: Args) -> Outcome {
 }
 
 pub fn linsert(ctx: &mut Ctx, args: Args) -> Outcome {
-    let (key, word) = (args.at(1), args.at(2));
-    let place = if eq_ignore_case(word, b"after") {
+    let (key, arg) = (args.at(1), args.at(2));
+    let place = if eq_ignore_case(arg, b"after") {
         Location::After
-    } else if eq_ignore_case(word, b"before") {
+    } else if eq_ignore_case(arg, b"before") {
         Location::Before
     } else {
         return Err(Refusal::Syntax);

@@ -59,7 +59,7 @@ fn pop(ctx: &mut Ctx, args: Args, end: End) -> Outcome {
     match args.get(2) {
         None => pop_one(ctx, from),
         Some(_) if args.len() > 3 => Err(Refusal::Arity(ctx.command.spec().full_name)),
-        Some(word) => pop_many(ctx, from, natural(word, Refusal::NotPositive)?),
+        Some(arg) => pop_many(ctx, from, natural(arg, Refusal::NotPositive)?),
     }
 }
 

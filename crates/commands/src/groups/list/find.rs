@@ -36,9 +36,9 @@ struct PositionOptions {
 
 fn position_options(args: Args) -> Result<PositionOptions, Refusal> {
     let mut options = PositionOptions { rank: 1, count: None, compared_max: 0 };
-    let mut words = args.iter();
-    while let Some(name) = words.next() {
-        let value = words.next().ok_or(Refusal::Syntax)?;
+    let mut rest = args.iter();
+    while let Some(name) = rest.next() {
+        let value = rest.next().ok_or(Refusal::Syntax)?;
         if eq_ignore_case(name, b"rank") {
             options.rank = symmetric(value)?;
             if options.rank == 0 {

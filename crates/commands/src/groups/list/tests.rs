@@ -56,7 +56,7 @@ fn a_list_that_moves_onto_itself_keeps_its_time() {
 fn empty_keys_and_elements_are_like_others() {
     let mut server = TestServer::new();
     assert_eq!(server.run(&["RPUSH", "", "a", ""]).to_string(), "2");
-    // Queued words lie end to end, so an empty one has its neighbour's address.
+    // Queued arguments lie end to end, so an empty one has its neighbour's address.
     server.say("MULTI");
     server.run(&["LMOVE", "", "k", "LEFT", "LEFT"]);
     server.run(&["LMOVE", "k", "", "LEFT", "LEFT"]);
@@ -75,9 +75,9 @@ fn events(clients: &mut TestClients, line: &str) -> Vec<String> {
         if letter == "(none)" {
             return seen;
         }
-        let words: Vec<&str> = letter.split('"').collect();
-        let event = words[5].rsplit(':').next().unwrap_or_default();
-        seen.push(format!("{event} {}", words[7]));
+        let parts: Vec<&str> = letter.split('"').collect();
+        let event = parts[5].rsplit(':').next().unwrap_or_default();
+        seen.push(format!("{event} {}", parts[7]));
     }
 }
 

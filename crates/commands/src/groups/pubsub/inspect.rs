@@ -16,9 +16,9 @@ pub fn shardchannels(ctx: &mut Ctx, args: Args) -> Outcome {
 
 fn list(ctx: &mut Ctx, space: Space, args: Args) -> Outcome {
     if args.len() > 3 {
-        let word = escape(args.at(1));
+        let subcommand = escape(args.at(1));
         return Err(Refusal::text(format!(
-            "ERR unknown subcommand or wrong number of arguments for '{word}'. Try PUBSUB HELP."
+            "ERR unknown subcommand or wrong number of arguments for '{subcommand}'. Try PUBSUB HELP."
         )));
     }
     let channels = ctx.node.hub.channels(space, args.get(2));

@@ -18,7 +18,7 @@ enum Target {
 }
 
 impl Target {
-    /// The arguments that confirm the beginning and the end of a subscription.
+    /// The names that confirm the beginning and the end of a subscription.
     fn subscribed(self) -> &'static str {
         match self {
             Target::Channel => "subscribe",
@@ -135,11 +135,11 @@ fn forget(ctx: &Ctx, target: Target, name: &[u8]) {
     }
 }
 
-fn confirm(ctx: &mut Ctx, target: Target, word: &'static str, name: Option<&[u8]>) {
+fn confirm(ctx: &mut Ctx, target: Target, kind: &'static str, name: Option<&[u8]>) {
     let count = target.count(ctx.session);
     let reply = &mut *ctx.reply;
     reply.push(3);
-    reply.bulk(word.as_bytes());
+    reply.bulk(kind.as_bytes());
     match name {
         Some(name) => reply.bulk(name),
         None => reply.null(),

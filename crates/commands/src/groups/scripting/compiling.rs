@@ -75,12 +75,12 @@ impl<'a> Compiling<'a> {
         let busy_after_ms = self.node.config.int(Directive::BusyReplyThreshold);
         let busy_after = u64::try_from(busy_after_ms).unwrap_or(0).saturating_mul(1000);
         if self.elapsed_micros() >= busy_after {
-            let words = self.args.iter().take(ARGS_SHOWN_MAX);
+            let args = self.args.iter().take(ARGS_SHOWN_MAX);
             *run = Some(self.node.scripts.running.begin(Run {
                 shards: self.shards.clone(),
                 is_function,
                 name: sha1_hex(source).to_vec(),
-                words: words.map(<[u8]>::to_vec).collect(),
+                args: args.map(<[u8]>::to_vec).collect(),
                 started_micros: self.started_micros,
                 has_written: AtomicBool::new(false),
                 is_to_end: AtomicBool::new(false),

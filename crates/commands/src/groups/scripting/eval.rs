@@ -114,29 +114,29 @@ impl<'a> ScriptArgs<'a> {
     }
 
     pub fn split(args: Args<'a>, count: i64) -> Result<Self, Refusal> {
-        let words = args.from(3);
-        if count > words.len() as i64 {
+        let rest = args.from(3);
+        if count > rest.len() as i64 {
             let text = "ERR Number of keys can't be greater than number of args";
             return Err(Refusal::text(text));
         }
         let count = usize::try_from(count)
             .map_err(|_| Refusal::text("ERR Number of keys can't be negative"))?;
-        Ok(ScriptArgs { all: args, keys: words.first(count), rest: words.from(count) })
+        Ok(ScriptArgs { all: args, keys: rest.first(count), rest: rest.from(count) })
     }
 }
 
 /// Told to those who call by a read-only command what does not say that it only reads.
 pub const MAY_WRITE: &str = "ERR Can not execute a script with write flag using *_ro command.";
 
-fn run_script(ctx: &mut Ctx, code: &Code, (words, is_read_only): (ScriptArgs, bool)) -> Outcome {
-    let Code::Script(script) = code else { return Err(refused(ctx, words.all, no_script())) };
+fn run_script(ctx: &mut Ctx, code: &Code, (args, is_read_only): (ScriptArgs, bool)) -> Outcome {
+    let Code::Script(script) = code else { return Err(refused(ctx, args.all, no_script())) };
     if is_read_only && script.flags.has_shebang && !script.flags.no_writes {
-        return Err(refused(ctx, words.all, Refusal::text(MAY_WRITE)));
+        return Err(refused(ctx, args.all, Refusal::text(MAY_WRITE)));
     }
     let request = Request {
         code,
         name: &script.sha,
-        words,
+        args,
         is_read_only: is_read_only || script.flags.no_writes,
         is_wide: script.is_wide,
         compile_micros: script.take_compile_micros(),

@@ -38,7 +38,7 @@ pub struct RunHost<'h, 'c, 'k> {
     pub resp: Resp,
     /// The keys that the script was given, where others are of interest.
     declared: Option<HashSet<Vec<u8>>>,
-    words: OwnedArgs,
+    command_args: OwnedArgs,
     /// Commands that were called.
     pub operations: u64,
 }
@@ -60,15 +60,15 @@ fn undeclared(node: &Node) -> Undeclared {
 }
 
 impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
-    /// `words` is room for the arguments of commands, which [`RunHost::end`] gives back.
+    /// `command_args` is room for the arguments of commands, which [`RunHost::end`] gives back.
     pub fn new(
         ctx: &'h mut Ctx<'c, 'k>,
         request: &'h Request<'h>,
-        (started_micros, words): (u64, OwnedArgs),
+        (started_micros, command_args): (u64, OwnedArgs),
     ) -> Self {
         // Every key that is used is looked at only if the configuration asks for it.
         let is_of_interest = undeclared(ctx.node) != Undeclared::Allow;
-        let keys = request.words.keys.iter();
+        let keys = request.args.keys.iter();
         let declared = is_of_interest.then(|| keys.map(<[u8]>::to_vec).collect());
         RunHost {
             ctx,
@@ -78,7 +78,7 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
             has_written: false,
             resp: Resp::V2,
             declared,
-            words,
+            command_args,
             operations: 0,
         }
     }
@@ -88,13 +88,13 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
         if let Some(run) = &self.run {
             self.ctx.node.scripts.running.end(run);
         }
-        self.words
+        self.command_args
     }
 
     /// `redis.call` and `redis.pcall`.
     fn call(&mut self, call: &mut Call<'_>, is_protected: bool) -> Outcome {
         self.operations += 1;
-        let error = match self.read_words(call) {
+        let error = match self.read_args(call) {
             Ok(()) => match self.run_command(call)? {
                 Ok(value) => return call.give(value),
                 Err(text) => counted_error(call, &text)?,
@@ -105,22 +105,22 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
     }
 
     /// The arguments of the command, numbers as text.
-    fn read_words(&mut self, call: &Call<'_>) -> Result<(), &'static str> {
-        self.words.clear();
+    fn read_args(&mut self, call: &Call<'_>) -> Result<(), &'static str> {
+        self.command_args.clear();
         if call.arg_count() == 0 {
             return Err("ERR Please specify at least one argument for this call");
         }
         for position in 1..=call.arg_count() {
             match call.arg(position) {
-                Value::Str(string) => self.words.push(call.bytes(string)),
-                Value::Number(value) => push_number(&mut self.words, value),
+                Value::Str(string) => self.command_args.push(call.bytes(string)),
+                Value::Number(value) => push_number(&mut self.command_args, value),
                 _ => return Err(BAD_ARGUMENT),
             }
         }
         Ok(())
     }
 
-    /// Runs the command in `words`; its reply, or the text of its error.
+    /// Runs the command in `command_args`; its reply, or the text of its error.
     fn run_command(&mut self, call: &mut Call<'_>) -> Result<Result<Value, String>, Fault> {
         let command = match self.check() {
             Ok(command) => command,
@@ -133,7 +133,7 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
             self.begin_to_write()?;
         }
         let ctx = &mut *self.ctx;
-        let args = self.words.as_args();
+        let args = self.command_args.as_args();
         if ctx.keys.db != ctx.session.db {
             ctx.keys.publish();
             ctx.keys.db = ctx.session.db;
@@ -161,7 +161,7 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
     }
 
     fn count_rejected(&self, text: &str) {
-        if let Ok(command) = resolve(self.words.as_args()) {
+        if let Ok(command) = resolve(self.command_args.as_args()) {
             self.ctx.stats.of(command).rejected.add(1);
         }
         self.ctx.node.stats.count_error(text);
@@ -170,7 +170,7 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
     /// The command that the arguments mean, if a script may call it, with its keys in locked
     /// shards.
     fn check(&mut self) -> Result<Command, String> {
-        let args = self.words.as_args();
+        let args = self.command_args.as_args();
         let command = resolve(args).map_err(|unknown| match unknown {
             Unknown::Command => "ERR Unknown command called from script".to_owned(),
             Unknown::Subcommand(parent) => format!(
@@ -224,7 +224,7 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
         if self.request.is_wide && self.declared.is_none() {
             return Ok(());
         }
-        let args = self.words.as_args();
+        let args = self.command_args.as_args();
         let (mut stray, mut undeclared) = (None, None);
         let keys = &mut *self.ctx.keys;
         let declared = &self.declared;
@@ -325,10 +325,10 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
     }
 
     fn acl_check(&mut self, call: &mut Call<'_>) -> Outcome {
-        if let Err(text) = self.read_words(call) {
+        if let Err(text) = self.read_args(call) {
             return Err(raise(call, text));
         }
-        if resolve(self.words.as_args()).is_err() {
+        if resolve(self.command_args.as_args()).is_err() {
             return Err(raise(call, "ERR Invalid command passed to redis.acl_check_cmd()"));
         }
         call.give(true)
@@ -352,7 +352,7 @@ impl Host for RunHost<'_, '_, '_> {
             }
             return Tick::Continue;
         };
-        // COMPAT: time slots still in a script until it is slow; test
+        // COMPAT: time stands still in a script until it is slow; test
         // tests/wire/scripting/script.wire, "a script that has written can't be killed".
         self.ctx.keys.fixed_micros = None;
         match run.is_to_end.load(Ordering::Acquire) {
@@ -388,17 +388,17 @@ const WHOLE_MAX: f64 = (1u64 << 62) as f64;
 
 /// COMPAT: whole numbers as integers, larger ones and others in the fewest digits that mean them;
 /// what is no number keeps its sign; test tests/wire/scripting/eval.wire, "numbers as arguments".
-fn push_number(words: &mut OwnedArgs, value: f64) {
+fn push_number(args: &mut OwnedArgs, value: f64) {
     let whole = value as i64;
     if whole as f64 == value && value.abs() <= WHOLE_MAX {
-        return words.push(IntText::new(whole).as_bytes());
+        return args.push(IntText::new(whole).as_bytes());
     }
     if value.is_nan() {
-        return words.push(if value.is_sign_negative() { b"-nan" } else { b"nan" });
+        return args.push(if value.is_sign_negative() { b"-nan" } else { b"nan" });
     }
     let mut text = Vec::new();
     format_f64(value, &mut text);
-    words.push(&text);
+    args.push(&text);
 }
 
 /// A script's own proof that it reaches no other keys did not hold.
@@ -410,8 +410,8 @@ fn outside(key: &[u8]) -> String {
 fn pattern_of(key: &[u8]) -> String {
     let mut parts = Vec::new();
     for part in key.split(|byte| *byte == b':') {
-        let is_word = part.len() <= 16 && part.iter().all(|byte| byte.is_ascii_alphabetic());
-        parts.push(if is_word { String::from_utf8_lossy(part).into_owned() } else { "*".into() });
+        let is_name = part.len() <= 16 && part.iter().all(|byte| byte.is_ascii_alphabetic());
+        parts.push(if is_name { String::from_utf8_lossy(part).into_owned() } else { "*".into() });
     }
     parts.join(":")
 }

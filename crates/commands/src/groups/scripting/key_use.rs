@@ -13,15 +13,15 @@ use russet_catalog::{
 };
 use russet_scripting::keys::{Argument, CommandCall, Rest};
 
-/// ScriptArgs that a call whose end is open is tried with.
-const OPEN_WORDS: usize = 6;
+/// Arguments that a call whose end is open is tried with.
+const OPEN_ARGS: usize = 6;
 
 /// Whether every key of a call is one of KEYS.
 pub fn is_narrow(call: &CommandCall) -> bool {
     if call.command().is_none() {
         return false;
     }
-    let args = words(call, 0);
+    let args = placeholder_args(call, 0);
     let is_second_named = matches!(call.args.get(1), Some(Argument::Constant(_)));
     let command = match resolve(args.as_args()) {
         Ok(command) => command,
@@ -57,9 +57,9 @@ fn keys_are_known(call: &CommandCall, command: Command) -> bool {
     if specs.iter().any(|spec| may_begin_elsewhere(call, command, spec)) {
         return false;
     }
-    let lengths = if call.rest == Rest::Nothing { 0..=0 } else { 0..=OPEN_WORDS };
+    let lengths = if call.rest == Rest::Nothing { 0..=0 } else { 0..=OPEN_ARGS };
     lengths.into_iter().all(|open| {
-        let args = words(call, open);
+        let args = placeholder_args(call, open);
         let args = args.as_args();
         let mut all_known = true;
         let told = key_positions(command, args, &mut |key| {
@@ -74,25 +74,27 @@ fn keys_are_known(call: &CommandCall, command: Command) -> bool {
     })
 }
 
-/// Whether a word that is not known may turn out to be the keyword before a key, or move the end of
+/// Whether an arg that is not known may turn out to be the keyword before a key, or move the end of
 /// the keys to and fro.
 fn may_begin_elsewhere(call: &CommandCall, command: Command, spec: &KeySpec) -> bool {
-    let Begin::Keyword { word, from } = spec.begin else {
+    let Begin::Keyword { token, from } = spec.begin else {
         return matches!(spec.begin, Begin::Unknown);
     };
     if call.rest != Rest::Nothing {
         return true;
     }
-    // Their options are read one by one: a word that is not known is none of them.
+    // Their options are read one by one: an argument that is not known is none of them.
     if matches!(command, Command::Xread | Command::Xreadgroup) {
         return false;
     }
     let from = usize::try_from(from).unwrap_or(0);
-    // No key follows the last word, whatever it is.
+    // No key follows the last argument, whatever it is.
     let last = call.args.len().saturating_sub(1);
     for argument in call.args.get(from..last).unwrap_or_default() {
         match argument {
-            Argument::Constant(text) if text.eq_ignore_ascii_case(word.as_bytes()) => return false,
+            Argument::Constant(text) if text.eq_ignore_ascii_case(token.as_bytes()) => {
+                return false;
+            }
             Argument::Constant(_) => {}
             Argument::Key | Argument::Unknown => return true,
         }
@@ -100,18 +102,18 @@ fn may_begin_elsewhere(call: &CommandCall, command: Command, spec: &KeySpec) -> 
     false
 }
 
-/// The call's words: constants as they are, others as a word that is neither a number nor an
+/// The call's args: constants as they are, others as one that is neither a number nor an
 /// option.
-fn words(call: &CommandCall, open: usize) -> OwnedArgs {
-    let mut words = OwnedArgs::default();
+fn placeholder_args(call: &CommandCall, open: usize) -> OwnedArgs {
+    let mut args = OwnedArgs::default();
     for argument in &call.args {
         match argument {
-            Argument::Constant(text) => words.push(text),
-            Argument::Key | Argument::Unknown => words.push(b"\x01"),
+            Argument::Constant(text) => args.push(text),
+            Argument::Key | Argument::Unknown => args.push(b"\x01"),
         }
     }
-    (0..open).for_each(|_| words.push(b"\x01"));
-    words
+    (0..open).for_each(|_| args.push(b"\x01"));
+    args
 }
 
 #[cfg(test)]

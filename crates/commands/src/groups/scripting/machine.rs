@@ -55,7 +55,7 @@ pub struct Lua {
     /// The functions of the libraries that it has loaded, by the library's number.
     libraries: Numbered<Vec<RootId>>,
     /// Room for the arguments of the commands that scripts call.
-    pub words: OwnedArgs,
+    pub command_args: OwnedArgs,
 }
 
 impl Lua {
@@ -72,14 +72,14 @@ impl Lua {
             argv_name,
             loading_globals,
             libraries: Numbered::default(),
-            words: OwnedArgs::default(),
+            command_args: OwnedArgs::default(),
         }
     }
 
     /// Ends a run, and gives back what a large one left behind.
     pub fn end_run(&mut self) {
-        if self.words.memory_bytes() > ARGS_BYTES_KEPT_MAX {
-            self.words = OwnedArgs::default();
+        if self.command_args.memory_bytes() > ARGS_BYTES_KEPT_MAX {
+            self.command_args = OwnedArgs::default();
         }
         self.state.end_run();
     }
@@ -106,10 +106,10 @@ impl Lua {
     }
 
     /// Makes KEYS and ARGV for the run that follows.
-    pub fn set_words(&mut self, keys: Args, argv: Args) -> Result<(), Fault> {
-        let keys = self.words(keys)?;
+    pub fn set_keys_and_argv(&mut self, keys: Args, argv: Args) -> Result<(), Fault> {
+        let keys = self.args_table(keys)?;
         self.state.set_run_global(self.keys_name, keys)?;
-        let argv = self.words(argv)?;
+        let argv = self.args_table(argv)?;
         self.state.set_run_global(self.argv_name, argv)
     }
 
@@ -144,9 +144,9 @@ impl Lua {
         self.state.release(main);
     }
 
-    /// A table of words.
-    pub fn words(&mut self, words: Args) -> Result<Value, Fault> {
-        let table = self.state.heap_mut().list_of_strings(words.iter())?;
+    /// A table of arguments.
+    pub fn args_table(&mut self, args: Args) -> Result<Value, Fault> {
+        let table = self.state.heap_mut().list_of_strings(args.iter())?;
         Ok(Value::Table(table))
     }
 }

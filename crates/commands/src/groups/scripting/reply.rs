@@ -84,10 +84,10 @@ impl Writer<'_> {
             return reply.big_number(&one_line(digits));
         }
         if let Value::Table(verbatim) = field("verbatim_string")
-            && let Some(words) = bytes(self.heap.field(verbatim, b"string"))
+            && let Some(content) = bytes(self.heap.field(verbatim, b"string"))
             && let Some(format) = text(self.heap.field(verbatim, b"format"))
         {
-            return reply.verbatim(&three_letters(format), words);
+            return reply.verbatim(&three_letters(format), content);
         }
         self.array(table, reply, level);
     }

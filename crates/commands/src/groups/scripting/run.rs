@@ -18,7 +18,7 @@ use russet_protocol::Resp;
 use russet_scripting::{Fault, Heap, State, Value};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// ScriptArgs of a call that FUNCTION STATS shows.
+/// Arguments of a call that FUNCTION STATS shows.
 pub const ARGS_SHOWN_MAX: usize = 32;
 /// Room for the arguments of commands that an interpreter keeps between runs.
 const ARGS_KEPT_BYTES_MAX: usize = 4096;
@@ -28,7 +28,7 @@ pub struct Request<'a> {
     pub code: &'a Code,
     /// The digest of the script, or the name of the function.
     pub name: &'a [u8],
-    pub words: ScriptArgs<'a>,
+    pub args: ScriptArgs<'a>,
     pub is_read_only: bool,
     pub is_wide: bool,
     /// What its compilation took, if this is its first run: that is part of its time.
@@ -47,7 +47,7 @@ impl Request<'_> {
             shards,
             is_function: self.is_function(),
             name: self.name.to_vec(),
-            words: self.words.all.iter().take(ARGS_SHOWN_MAX).map(<[u8]>::to_vec).collect(),
+            args: self.args.all.iter().take(ARGS_SHOWN_MAX).map(<[u8]>::to_vec).collect(),
             started_micros,
             has_written: AtomicBool::new(has_written),
             is_to_end: AtomicBool::new(false),
@@ -77,7 +77,7 @@ pub fn on_machine(
 
 pub fn run(ctx: &mut Ctx, lua: &mut Lua, request: &Request) -> Outcome {
     debug_assert!(!request.is_wide || ctx.keys.holds_all(), "its shards were planned by its code");
-    show(ctx, request.words.all);
+    show(ctx, request.args.all);
     let (node, stats) = (ctx.node, ctx.stats);
     let runs = if request.is_wide { &stats.wide_runs } else { &stats.narrow_runs };
     runs.add(1);
@@ -86,12 +86,12 @@ pub fn run(ctx: &mut Ctx, lua: &mut Lua, request: &Request) -> Outcome {
     ctx.session.is_in_script = true;
     let destination = ctx.keys.effects.records.destination;
     let counts_from = started_micros.saturating_sub(request.compile_micros);
-    let mut host = RunHost::new(ctx, request, (counts_from, std::mem::take(&mut lua.words)));
+    let mut host = RunHost::new(ctx, request, (counts_from, std::mem::take(&mut lua.command_args)));
     let result = call(lua, request, &mut host);
     let (resp, operations) = (host.resp, host.operations);
-    lua.words = host.end();
-    lua.words.clear();
-    lua.words.shrink_beyond(ARGS_KEPT_BYTES_MAX);
+    lua.command_args = host.end();
+    lua.command_args.clear();
+    lua.command_args.shrink_beyond(ARGS_KEPT_BYTES_MAX);
     ctx.session.is_in_script = false;
     // What the script has asked for with `redis.set_repl` ends with it.
     ctx.keys.effects.records.destination = destination;
@@ -117,16 +117,16 @@ pub fn run(ctx: &mut Ctx, lua: &mut Lua, request: &Request) -> Outcome {
 }
 
 fn call(lua: &mut Lua, request: &Request, host: &mut RunHost) -> Result<Value, Fault> {
-    let words = request.words;
+    let script_args = request.args;
     let results = match request.code {
         Code::Script(script) => {
             let function = lua.function(script)?;
-            lua.set_words(words.keys, words.rest)?;
+            lua.set_keys_and_argv(script_args.keys, script_args.rest)?;
             lua.state.call(host, function, &[])?
         }
         Code::Function(function) => {
             let function = lua.library_function(&function.library, function.index)?;
-            let args = [lua.words(words.keys)?, lua.words(words.rest)?];
+            let args = [lua.args_table(script_args.keys)?, lua.args_table(script_args.rest)?];
             lua.state.call(host, function, &args)?
         }
     };
@@ -168,7 +168,7 @@ fn error_text(state: &State, fault: Fault, is_function: bool) -> String {
     }
 }
 
-/// The arguments of an error value.
+/// The text of an error value.
 pub fn text_of(heap: &Heap, value: Value) -> String {
     let text = |bytes: &[u8]| escape(reply::up_to_nul(bytes)).into_owned();
     match value {

@@ -12,7 +12,7 @@ pub struct Run {
     pub is_function: bool,
     /// Of the function, or the digest of the script.
     pub name: Vec<u8>,
-    pub words: Vec<Vec<u8>>,
+    pub args: Vec<Vec<u8>>,
     pub started_micros: u64,
     /// It has written: it can't be ended any more without leaving half of its work.
     pub has_written: AtomicBool,
@@ -108,7 +108,7 @@ mod tests {
             shards: ShardSet::one(3),
             is_function: false,
             name: Vec::new(),
-            words: Vec::new(),
+            args: Vec::new(),
             started_micros: 0,
             has_written: AtomicBool::new(false),
             is_to_end: AtomicBool::new(false),

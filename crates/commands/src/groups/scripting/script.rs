@@ -40,8 +40,8 @@ pub fn show(ctx: &mut Ctx, args: Args) -> Outcome {
 }
 
 pub fn flush(ctx: &mut Ctx, args: Args) -> Outcome {
-    let is_mode = |word: &[u8]| eq_ignore_case(word, b"async") || eq_ignore_case(word, b"sync");
-    if args.len() > 3 || args.get(2).is_some_and(|word| !is_mode(word)) {
+    let is_mode = |arg: &[u8]| eq_ignore_case(arg, b"async") || eq_ignore_case(arg, b"sync");
+    if args.len() > 3 || args.get(2).is_some_and(|arg| !is_mode(arg)) {
         return Err(Refusal::text("ERR SCRIPT FLUSH only support SYNC|ASYNC option"));
     }
     ctx.node.scripts.forget_scripts();
@@ -92,18 +92,18 @@ pub fn debug(ctx: &mut Ctx, args: Args) -> Outcome {
             "ERR unknown subcommand or wrong number of arguments for '{written}'. Try SCRIPT HELP."
         )));
     }
-    let word = args.at(2);
+    let arg = args.at(2);
     if let Some(engine) = args.get(3).filter(|engine| !eq_ignore_case(engine, b"lua")) {
         let engine = escape(engine);
         return Err(Refusal::text(format!(
             "ERR No scripting engine found with name '{engine}' to enable debug"
         )));
     }
-    if eq_ignore_case(word, b"no") {
+    if eq_ignore_case(arg, b"no") {
         ctx.reply.ok();
         return DONE;
     }
-    if eq_ignore_case(word, b"yes") || eq_ignore_case(word, b"sync") {
+    if eq_ignore_case(arg, b"yes") || eq_ignore_case(arg, b"sync") {
         return Err(Refusal::text("ERR Russet has no script debugger"));
     }
     Err(Refusal::text("ERR Use SCRIPT DEBUG YES/SYNC/NO"))

@@ -2,7 +2,7 @@
 
 use crate::error::Refusal;
 use russet_base::escape::escape;
-use russet_base::text::split_words;
+use russet_base::text::split_args;
 
 /// What a script says about itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,15 +54,15 @@ pub fn parse(source: &[u8]) -> Result<(ScriptFlags, &[u8]), Refusal> {
     let Some(end) = source.iter().position(|byte| *byte == b'\n') else {
         return Err(Refusal::text("ERR Invalid script shebang"));
     };
-    let Ok(words) = split_words(&source[..end]) else {
+    let Ok(parts) = split_args(&source[..end]) else {
         return Err(Refusal::text("ERR Invalid engine in script shebang"));
     };
-    let (engine, words) = engine_and_rest(&words);
+    let (engine, parts) = engine_and_rest(&parts);
     let mut flags = ScriptFlags { has_shebang: true, ..ScriptFlags::default() };
-    for word in words {
-        let Some(names) = word.strip_prefix(b"flags=") else {
-            let word = escape(word);
-            return Err(Refusal::text(format!("ERR Unknown lua shebang option: {word}")));
+    for part in parts {
+        let Some(names) = part.strip_prefix(b"flags=") else {
+            let part = escape(part);
+            return Err(Refusal::text(format!("ERR Unknown lua shebang option: {part}")));
         };
         for name in names.split(|byte| *byte == b',').filter(|_| !names.is_empty()) {
             if !flags.set(name) {
@@ -81,9 +81,9 @@ pub fn parse(source: &[u8]) -> Result<(ScriptFlags, &[u8]), Refusal> {
     Ok((flags, &source[end..]))
 }
 
-/// The arguments of a line that begins with `#!`: what slots right behind that, and the others.
-pub fn engine_and_rest(words: &[Vec<u8>]) -> (&[u8], &[Vec<u8>]) {
-    match words {
+/// The parts of a line that begins with `#!`: what follows it directly, and the others.
+pub fn engine_and_rest(parts: &[Vec<u8>]) -> (&[u8], &[Vec<u8>]) {
+    match parts {
         [first, rest @ ..] => (first.get(2..).unwrap_or_default(), rest),
         [] => (b"", &[]),
     }

@@ -24,8 +24,8 @@ pub(crate) fn config_set(ctx: &mut Ctx, args: Args) -> Outcome {
     if args.len() % 2 == 1 {
         return Err(Refusal::Syntax);
     }
-    let words: Vec<&[u8]> = args.from(2).iter().collect();
-    let pairs: Vec<(&[u8], &[u8])> = words.chunks(2).map(|pair| (pair[0], pair[1])).collect();
+    let values: Vec<&[u8]> = args.from(2).iter().collect();
+    let pairs: Vec<(&[u8], &[u8])> = values.chunks(2).map(|pair| (pair[0], pair[1])).collect();
     let origin = if is_local(ctx.session) { Origin::Local } else { Origin::Remote };
     let node = ctx.node;
     node.config

@@ -109,15 +109,15 @@ pub(crate) fn debug(ctx: &mut Ctx, args: Args) -> Outcome {
         (b"loadaof", 2) => Err(Refusal::text("ERR DEBUG LOADAOF: there is no append-only log yet")),
         (b"client-eviction", 2) => Err(Refusal::text("ERR maxmemory-clients is disabled.")),
         (b"config-rewrite-force-all", 2) => super::config_rewrite(ctx, args),
-        (name, words) if is_accepted(name, words) => ok(ctx),
+        (name, args_len) if is_accepted(name, args_len) => ok(ctx),
         (name, _) => keys::run(ctx, name, args),
     }
 }
 
 /// What concerns parts that work otherwise here: there is nothing to switch.
-fn is_accepted(name: &[u8], words: usize) -> bool {
+fn is_accepted(name: &[u8], args_len: usize) -> bool {
     match name {
-        b"change-repl-id" => words == 2,
+        b"change-repl-id" => args_len == 2,
         b"dict-resizing"
         | b"hashtable-can-abort-shrink"
         | b"client-enforce-reply-list"
@@ -127,7 +127,7 @@ fn is_accepted(name: &[u8], words: usize) -> bool {
         | b"aof-flush-sleep"
         | b"set-disable-protected-configs"
         | b"drop-cluster-packet-filter"
-        | b"close-cluster-link-on-packet-drop" => words == 3,
+        | b"close-cluster-link-on-packet-drop" => args_len == 3,
         _ => false,
     }
 }
@@ -154,25 +154,25 @@ fn ok(ctx: &mut Ctx) -> Outcome {
 }
 
 /// COMPAT: as C's `atoi`, where what is no number is 0.
-fn leading_int(word: &[u8]) -> i64 {
-    let digits = word.iter().skip(usize::from(word.first() == Some(&b'-')));
+fn leading_int(arg: &[u8]) -> i64 {
+    let digits = arg.iter().skip(usize::from(arg.first() == Some(&b'-')));
     let len = digits.take_while(|byte| byte.is_ascii_digit()).count();
-    let end = len + usize::from(word.first() == Some(&b'-'));
-    num::parse_i64(&word[..end]).unwrap_or(0)
+    let end = len + usize::from(arg.first() == Some(&b'-'));
+    num::parse_i64(&arg[..end]).unwrap_or(0)
 }
 
 /// COMPAT: what is no number is no time at all, as C's `strtod` has it.
-fn sleep(ctx: &mut Ctx, word: &[u8]) -> Outcome {
-    let seconds = num::parse_f64(word).unwrap_or(0.0).max(0.0);
+fn sleep(ctx: &mut Ctx, arg: &[u8]) -> Outcome {
+    let seconds = num::parse_f64(arg).unwrap_or(0.0).max(0.0);
     // A longer time would overflow; nobody waits for that.
     let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
     ctx.node.host.sleep(time);
     ok(ctx)
 }
 
-fn packed_threshold(ctx: &mut Ctx, word: &[u8]) -> Outcome {
+fn packed_threshold(ctx: &mut Ctx, arg: &[u8]) -> Outcome {
     const BYTES_MAX: u64 = 1 << 32;
-    match num::parse_memory_bytes(word) {
+    match num::parse_memory_bytes(arg) {
         Some(bytes) if bytes <= BYTES_MAX => ok(ctx),
         _ => Err(Refusal::text(
             "ERR argument must be a memory value bigger than 1 and smaller than 4gb",
@@ -181,7 +181,7 @@ fn packed_threshold(ctx: &mut Ctx, word: &[u8]) -> Outcome {
 }
 
 fn reply_buffer(ctx: &mut Ctx, args: Args) -> Outcome {
-    let is = |index: usize, word: &[u8]| args.at(index).eq_ignore_ascii_case(word);
+    let is = |index: usize, arg: &[u8]| args.at(index).eq_ignore_ascii_case(arg);
     if is(2, b"peak-reset-time") {
         if !is(3, b"never") && !is(3, b"reset") {
             num::parse_i64(args.at(3)).ok_or(Refusal::NotInteger)?;
@@ -195,8 +195,8 @@ fn reply_buffer(ctx: &mut Ctx, args: Args) -> Outcome {
 }
 
 fn reload(args: Args) -> Outcome {
-    for word in args.from(2).iter() {
-        if ![&b"merge"[..], b"noflush", b"nosave"].iter().any(|w| w.eq_ignore_ascii_case(word)) {
+    for arg in args.from(2).iter() {
+        if ![&b"merge"[..], b"noflush", b"nosave"].iter().any(|w| w.eq_ignore_ascii_case(arg)) {
             return Err(Refusal::text(
                 "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.",
             ));
@@ -233,6 +233,36 @@ fn unknown(args: Args) -> Refusal {
 #[cfg(test)]
 mod tests {
     use crate::testing::TestServer;
+
+    /// What is no record ended the process: its handler counts on the number of its arguments.
+    #[test]
+    fn only_records_are_replayed() {
+        let mut server = TestServer::new();
+        for line in ["GET", "GET k", "SET k", "MULTI", "DEBUG REPLAY 0 SET k v", "SUBSCRIBE c"] {
+            let reply = server.say(&format!("DEBUG REPLAY 0 {line}"));
+            assert_eq!(reply, "-ERR this is no record", "{line}");
+        }
+        assert_eq!(server.say("DEBUG REPLAY 0 SET k v"), "+OK");
+        assert_eq!(server.say("GET k"), "\"v\"");
+    }
+
+    /// Whether a request has a mark beside its record depends on where its id and its key lie, and
+    /// that on the seed: two servers with the same data had different digests.
+    #[test]
+    fn where_a_request_is_kept_is_no_part_of_a_digest() {
+        let mut server = TestServer::new();
+        let mut other = TestServer::new();
+        for id in 0..200 {
+            let call = format!("ONCE id{id} PX 100000 SET k v");
+            let record = server.records_of(&call).join(" ");
+            let record = record.split_once("ONCE").map(|(_, kept)| format!("ONCE{kept}"));
+            // The same request under another key's shard, as another seed would have it.
+            let elsewhere = record.unwrap().replace(" k", " {other}");
+            other.say(&format!("DEBUG REPLAY 0 {elsewhere}"));
+        }
+        server.say("DEL k");
+        assert_eq!(server.say("DEBUG DIGEST FULL"), other.say("DEBUG DIGEST FULL"));
+    }
 
     /// The fuzzer found that a database whose only key was over, but not reclaimed yet, still
     /// counted: a refused command that came across the key changed the digest.

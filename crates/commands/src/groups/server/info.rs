@@ -78,7 +78,7 @@ fn is_asked(section: &Section, args: Args) -> bool {
     if args.is_empty() {
         return section.shown == Shown::ByDefault;
     }
-    args.iter().any(|word| match word.to_ascii_lowercase().as_slice() {
+    args.iter().any(|arg| match arg.to_ascii_lowercase().as_slice() {
         b"default" => section.shown == Shown::ByDefault,
         b"all" | b"everything" => section.shown != Shown::Named,
         name => name == section.name.as_bytes(),
@@ -109,8 +109,8 @@ mod tests {
     use crate::testing::TestServer;
 
     fn titles(server: &mut TestServer, line: &str) -> Vec<String> {
-        let words: Vec<&str> = line.split(' ').collect();
-        let reply = server.run(&words);
+        let args: Vec<&str> = line.split(' ').collect();
+        let reply = server.run(&args);
         let text = String::from_utf8_lossy(reply.as_bytes().expect("INFO is text")).into_owned();
         let titles = text.lines().filter_map(|line| line.strip_prefix("# "));
         titles.map(str::to_owned).collect()

@@ -43,16 +43,16 @@ pub(crate) fn commandlog_reset(ctx: &mut Ctx, args: Args) -> Outcome {
 }
 
 /// How many entries are wanted; -1 is all.
-fn parse_count(word: &[u8]) -> Result<usize, Refusal> {
-    match num::parse_i64(word) {
+fn parse_count(arg: &[u8]) -> Result<usize, Refusal> {
+    match num::parse_i64(arg) {
         Some(-1) => Ok(usize::MAX),
         Some(count) if count >= 0 => Ok(usize::try_from(count).unwrap_or(usize::MAX)),
         _ => Err(Refusal::text("ERR count should be greater than or equal to -1")),
     }
 }
 
-fn parse_kind(word: &[u8]) -> Result<LogKind, Refusal> {
-    LogKind::named(word).ok_or_else(|| {
+fn parse_kind(arg: &[u8]) -> Result<LogKind, Refusal> {
+    LogKind::named(arg).ok_or_else(|| {
         Refusal::text("ERR type should be one of the following: slow, large-request, large-reply")
     })
 }
@@ -65,8 +65,8 @@ fn write_entries(ctx: &mut Ctx, kind: LogKind, count: usize) -> Outcome {
         ctx.reply.int(i64::try_from(entry.id).unwrap_or(i64::MAX));
         ctx.reply.int(entry.unix_seconds);
         ctx.reply.int(i64::try_from(entry.cost).unwrap_or(i64::MAX));
-        ctx.reply.array(entry.words.len());
-        entry.words.iter().for_each(|word| ctx.reply.bulk(word));
+        ctx.reply.array(entry.args.len());
+        entry.args.iter().for_each(|arg| ctx.reply.bulk(arg));
         ctx.reply.bulk(entry.client_address.as_bytes());
         ctx.reply.bulk(&entry.client_name);
     }

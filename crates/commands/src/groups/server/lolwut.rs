@@ -11,8 +11,8 @@ const HEIGHT: usize = 16;
 const SHADES: &[u8] = b" .:-=+*#%@";
 
 pub(crate) fn lolwut(ctx: &mut Ctx, args: Args) -> Outcome {
-    let words: Vec<&[u8]> = args.from(1).iter().collect();
-    match words.as_slice() {
+    let options: Vec<&[u8]> = args.from(1).iter().collect();
+    match options.as_slice() {
         [name, number, ..] if name.eq_ignore_ascii_case(b"version") => {
             // Every version has the same picture here.
             num::parse_i64(number).ok_or(Refusal::NotInteger)?;

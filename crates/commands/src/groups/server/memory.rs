@@ -57,11 +57,11 @@ impl MemoryReport {
 pub(crate) fn memory_usage(ctx: &mut Ctx, args: Args) -> Outcome {
     let mut at = 3;
     while let Some(option) = args.get(at) {
-        let (true, Some(word)) = (option.eq_ignore_ascii_case(b"samples"), args.get(at + 1)) else {
+        let (true, Some(arg)) = (option.eq_ignore_ascii_case(b"samples"), args.get(at + 1)) else {
             return Err(Refusal::Syntax);
         };
         // The figure is exact, so that there is nothing to sample.
-        if num::parse_i64(word).ok_or(Refusal::NotInteger)? < 0 {
+        if num::parse_i64(arg).ok_or(Refusal::NotInteger)? < 0 {
             return Err(Refusal::Syntax);
         }
         at += 2;

@@ -100,8 +100,8 @@ fn store(ctx: &mut Ctx, args: Args, operation: Operation) -> Outcome {
     DONE
 }
 
-fn natural(word: &[u8]) -> Option<usize> {
-    num::parse_i64(word).and_then(|value| usize::try_from(value).ok())
+fn natural(arg: &[u8]) -> Option<usize> {
+    num::parse_i64(arg).and_then(|value| usize::try_from(value).ok())
 }
 
 fn count(ctx: &mut Ctx, args: Args, operation: Operation) -> Outcome {
@@ -119,18 +119,18 @@ fn count(ctx: &mut Ctx, args: Args, operation: Operation) -> Outcome {
 }
 
 /// The arguments behind the keys: where counting stops.
-fn parse_limit(words: Args, operation: Operation) -> Result<usize, Refusal> {
+fn parse_limit(args: Args, operation: Operation) -> Result<usize, Refusal> {
     let mut limit = 0;
-    let mut words = words.iter();
-    while let Some(option) = words.next() {
+    let mut args = args.iter();
+    while let Some(option) = args.next() {
         // DIFFERS: Redis estimates with a HyperLogLog; to count is as fast here, and exact.
         if operation == Operation::Union && eq_ignore_case(option, b"approx") {
             continue;
         }
-        let (true, Some(word)) = (eq_ignore_case(option, b"limit"), words.next()) else {
+        let (true, Some(arg)) = (eq_ignore_case(option, b"limit"), args.next()) else {
             return Err(Refusal::Syntax);
         };
-        limit = natural(word).ok_or_else(|| Refusal::text("ERR LIMIT can't be negative"))?;
+        limit = natural(arg).ok_or_else(|| Refusal::text("ERR LIMIT can't be negative"))?;
     }
     Ok(if limit == 0 { usize::MAX } else { limit })
 }

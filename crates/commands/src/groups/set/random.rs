@@ -17,8 +17,8 @@ pub fn spop(ctx: &mut Ctx, args: Args) -> Outcome {
     match args.get(2) {
         None => pop_one(ctx, key),
         Some(_) if args.len() > 3 => Err(Refusal::Syntax),
-        Some(word) => {
-            let count = num::parse_i64(word).and_then(|count| usize::try_from(count).ok());
+        Some(arg) => {
+            let count = num::parse_i64(arg).and_then(|count| usize::try_from(count).ok());
             pop_many(ctx, key, count.ok_or(Refusal::NotPositive)?)
         }
     }
@@ -87,8 +87,8 @@ fn pop_many(ctx: &mut Ctx, key: &[u8], count: usize) -> Outcome {
 }
 
 /// An integer whose negation is one, too.
-fn symmetric(word: &[u8]) -> Result<i64, Refusal> {
-    match num::parse_i64(word).ok_or(Refusal::NotInteger)? {
+fn symmetric(arg: &[u8]) -> Result<i64, Refusal> {
+    match num::parse_i64(arg).ok_or(Refusal::NotInteger)? {
         i64::MIN => Err(Refusal::text(
             "ERR value is out of range, \
              value must between -9223372036854775807 and 9223372036854775807",
@@ -99,11 +99,11 @@ fn symmetric(word: &[u8]) -> Result<i64, Refusal> {
 
 pub fn srandmember(ctx: &mut Ctx, args: Args) -> Outcome {
     let key = args.at(1);
-    let Some(word) = args.get(2) else { return one(ctx, key) };
+    let Some(arg) = args.get(2) else { return one(ctx, key) };
     if args.len() > 3 {
         return Err(Refusal::Syntax);
     }
-    match symmetric(word)? {
+    match symmetric(arg)? {
         count @ 0.. => different(ctx, key, count as usize),
         count => repeated(ctx, key, count.unsigned_abs()),
     }

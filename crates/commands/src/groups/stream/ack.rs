@@ -75,43 +75,43 @@ struct NackCall<'a> {
 }
 
 impl<'a> NackCall<'a> {
-    /// `words` are those from the mode on.
-    fn parse(words: Args<'a>) -> Result<Self, Refusal> {
-        let mode = match words.at(0) {
-            word if eq_ignore_case(word, b"silent") => Count::TakeBack,
-            word if eq_ignore_case(word, b"fail") => Count::Leave,
-            word if eq_ignore_case(word, b"fatal") => Count::Set(DELIVERIES_MAX),
+    /// `args` are those from the mode on.
+    fn parse(args: Args<'a>) -> Result<Self, Refusal> {
+        let mode = match args.at(0) {
+            arg if eq_ignore_case(arg, b"silent") => Count::TakeBack,
+            arg if eq_ignore_case(arg, b"fail") => Count::Leave,
+            arg if eq_ignore_case(arg, b"fatal") => Count::Set(DELIVERIES_MAX),
             _ => return Err(Refusal::text("ERR mode must be SILENT, FAIL, or FATAL")),
         };
         let (mut retries, mut forces, mut ids) = (None, false, None);
         let mut at = 1;
-        while at < words.len() {
-            let word = words.at(at);
-            let has_more = at + 1 < words.len();
-            if eq_ignore_case(word, b"ids") && has_more {
-                let count = num::parse_i64(words.at(at + 1)).unwrap_or(0);
+        while at < args.len() {
+            let arg = args.at(at);
+            let has_more = at + 1 < args.len();
+            if eq_ignore_case(arg, b"ids") && has_more {
+                let count = num::parse_i64(args.at(at + 1)).unwrap_or(0);
                 let count = i32::try_from(count).ok().and_then(|count| usize::try_from(count).ok());
                 let count = count
                     .filter(|count| *count > 0)
                     .ok_or(Refusal::text("ERR numids must be a positive integer"))?;
-                if count > words.len() - at - 2 {
+                if count > args.len() - at - 2 {
                     return Err(Refusal::text("ERR number of IDs doesn't match numids"));
                 }
-                ids = Some((words.from(at + 2), count));
+                ids = Some((args.from(at + 2), count));
                 at += 2 + count;
-            } else if eq_ignore_case(word, b"force") {
+            } else if eq_ignore_case(arg, b"force") {
                 forces = true;
                 at += 1;
-            } else if eq_ignore_case(word, b"retrycount") && has_more {
-                let count = u64::try_from(integer(words.at(at + 1))?);
+            } else if eq_ignore_case(arg, b"retrycount") && has_more {
+                let count = u64::try_from(integer(args.at(at + 1))?);
                 retries =
                     Some(count.map_err(|_| {
                         Refusal::text("ERR Invalid RETRYCOUNT value, must be >= 0")
                     })?);
                 at += 2;
             } else {
-                let word = shown(word);
-                return Err(Refusal::text(format!("ERR Unrecognized XNACK option '{word}'")));
+                let arg = shown(arg);
+                return Err(Refusal::text(format!("ERR Unrecognized XNACK option '{arg}'")));
             }
         }
         let (ids, ids_len) = ids.ok_or(Refusal::text("ERR syntax error, expected IDS keyword"))?;

@@ -30,31 +30,31 @@ struct AddCall<'a> {
     creates: bool,
     trim: Option<Trim>,
     producer: Option<Producer<'a>>,
-    /// The first field's word.
+    /// The first field's argument.
     fields_at: usize,
 }
 
 impl<'a> AddCall<'a> {
     fn parse(args: Args<'a>, origin: Origin, block_entries_max: u64) -> Result<Self, Refusal> {
-        let mut words = TrimOptions::default();
+        let mut trim_options = TrimOptions::default();
         let (mut creates, mut producer) = (true, None);
         let mut at = 2;
         let mut id = NewId::Auto;
         while at < args.len() {
-            let word = args.at(at);
-            if word == b"*" {
+            let arg = args.at(at);
+            if arg == b"*" {
                 break;
             }
-            if let Some(next) = words.take(args, at)? {
+            if let Some(next) = trim_options.take(args, at)? {
                 at = next;
-            } else if eq_ignore_case(word, b"nomkstream") {
+            } else if eq_ignore_case(arg, b"nomkstream") {
                 creates = false;
                 at += 1;
             } else if let Some((given, next)) = take_producer(args, at, producer.is_some())? {
                 producer = Some(given);
                 at = next;
             } else {
-                id = NewId::Given(given_id(word, 0)?);
+                id = NewId::Given(given_id(arg, 0)?);
                 // What is done again has the ID that it was given the first time.
                 if producer.is_some() && origin != Origin::Load {
                     return Err(Refusal::text(
@@ -64,7 +64,7 @@ impl<'a> AddCall<'a> {
                 break;
             }
         }
-        let trim = words.finish(block_entries_max)?;
+        let trim = trim_options.finish(block_entries_max)?;
         let fields_at = at + 1;
         let fields = args.len().saturating_sub(fields_at);
         if fields < 2 || fields % 2 == 1 {
@@ -129,12 +129,12 @@ fn take_producer(
 }
 
 /// What IDMPAUTO takes for a message's name: the same for the same fields in whatever order.
-fn fields_digest<'w>(words: impl Iterator<Item = &'w [u8]>) -> [u8; 16] {
+fn fields_digest<'w>(fields: impl Iterator<Item = &'w [u8]>) -> [u8; 16] {
     const SEEDS: [u64; 2] = [0x6964_6d70, 0x6175_746f];
     let (mut sums, mut mixes) = ([0u64; 2], [0u64; 2]);
-    let mut words = words.peekable();
+    let mut fields = fields.peekable();
     let mut pair = Vec::new();
-    while let (Some(name), Some(value)) = (words.next(), words.next()) {
+    while let (Some(name), Some(value)) = (fields.next(), fields.next()) {
         pair.clear();
         pair.extend_from_slice(&(name.len() as u64).to_le_bytes());
         pair.extend_from_slice(name);
@@ -152,7 +152,7 @@ fn fields_digest<'w>(words: impl Iterator<Item = &'w [u8]>) -> [u8; 16] {
 pub fn xadd(ctx: &mut Ctx, args: Args) -> Outcome {
     let limits = limits(ctx);
     let call = AddCall::parse(args, ctx.origin, limits.entries_max)?;
-    let words = args.from(call.fields_at).iter();
+    let fields = args.from(call.fields_at).iter();
     let (key, now_ms) = (args.at(1), u64::try_from(ctx.keys.now.0).unwrap_or(0));
     if call.producer.is_some() {
         return add_once(ctx, args, &call);
@@ -167,7 +167,7 @@ pub fn xadd(ctx: &mut Ctx, args: Args) -> Outcome {
             if too_large {
                 return Err(too_large_refusal());
             }
-            let stream = stored::append(entry, id, words, limits)?;
+            let stream = stored::append(entry, id, fields, limits)?;
             trim = trim.filter(|trim| is_due(stream, *trim));
             id
         }
@@ -180,7 +180,7 @@ pub fn xadd(ctx: &mut Ctx, args: Args) -> Outcome {
             if too_large {
                 return Err(too_large_refusal());
             }
-            stored::build(id, words, limits, |value| ctx.keys.put(key, value, None));
+            stored::build(id, fields, limits, |value| ctx.keys.put(key, value, None));
             id
         }
     };
@@ -229,13 +229,13 @@ fn finish(ctx: &mut Ctx, key: &[u8], trim: Option<Trim>, id: StreamId) -> Outcom
 fn add_once(ctx: &mut Ctx, args: Args, call: &AddCall) -> Outcome {
     let Some(producer) = &call.producer else { return Err(Refusal::Syntax) };
     let limits = limits(ctx);
-    let words = args.from(call.fields_at).iter();
+    let fields = args.from(call.fields_at).iter();
     let (key, now_ms) = (args.at(1), u64::try_from(ctx.keys.now.0).unwrap_or(0));
     let digest;
     let message = match producer.message {
         Some(message) => message,
         None => {
-            digest = fields_digest(words.clone());
+            digest = fields_digest(fields.clone());
             &digest[..]
         }
     };
@@ -264,7 +264,7 @@ fn add_once(ctx: &mut Ctx, args: Args, call: &AddCall) -> Outcome {
         ctx.keys.put(key, stored::value(Default::default()), None);
     }
     if let Some(stream) = access::edit(ctx.keys, key)? {
-        stream.log.append(id, words, limits);
+        stream.log.append(id, fields, limits);
         stream.idempotency_mut().note(producer.name, message, id);
     }
     record_entry(ctx.keys, (args, call), Some((producer.name, message)), id);

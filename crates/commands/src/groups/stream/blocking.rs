@@ -96,14 +96,14 @@ pub fn wait(ctx: &mut Ctx, args: Args, call: &ReadCall, starts: &[Start]) -> Out
         return DONE;
     }
     let deadline = (ms > 0).then(|| UnixMillis(ctx.keys.now.0.saturating_add(ms)));
-    let mut words: Vec<Vec<u8>> = args.iter().map(<[u8]>::to_vec).collect();
+    let mut fixed_args: Vec<Vec<u8>> = args.iter().map(<[u8]>::to_vec).collect();
     for (index, start) in starts.iter().enumerate() {
-        if let (b"$", Start::After(id)) = (call.id_word(index), start) {
-            words[call.id_at(index)] = StreamId::text(*id).as_bytes().to_vec();
+        if let (b"$", Start::After(id)) = (call.id_arg(index), start) {
+            fixed_args[call.id_at(index)] = StreamId::text(*id).as_bytes().to_vec();
         }
     }
     let keys = (0..call.streams_len()).map(|index| call.key(index).into()).collect();
-    let waiting = WaitingRead { args: words.iter().collect(), command: ctx.command };
+    let waiting = WaitingRead { args: fixed_args.iter().collect(), command: ctx.command };
     let request = BlockRequest { keys, wants: Type::Stream, deadline, call: Box::new(waiting) };
     Ok(Flow::Block(Box::new(request)))
 }

@@ -34,38 +34,38 @@ impl ClaimCall {
     fn parse(args: Args, now_ms: i64, latest_ms: i64) -> Result<Self, Refusal> {
         let idle_ms_min =
             integer_or(args.at(4), "ERR Invalid min-idle-time argument for XCLAIM")?.max(0);
-        let words = args.from(5);
-        // The first word that is no ID begins the options.
-        let ids: Ids = words.iter().map_while(|word| strict_id(word, 0).ok()).collect();
+        let rest = args.from(5);
+        // The first argument that is no ID begins the options.
+        let ids: Ids = rest.iter().map_while(|arg| strict_id(arg, 0).ok()).collect();
         let (mut delivered_ms, mut retries) = (None, None);
         let (mut forces, mut is_bare, mut last_id) = (false, false, StreamId::MIN);
         let mut at = ids.len();
-        while at < words.len() {
-            let word = words.at(at);
-            let value = words.get(at + 1);
+        while at < rest.len() {
+            let arg = rest.at(at);
+            let value = rest.get(at + 1);
             at += 1;
-            if eq_ignore_case(word, b"force") {
+            if eq_ignore_case(arg, b"force") {
                 forces = true;
                 continue;
             }
-            if eq_ignore_case(word, b"justid") {
+            if eq_ignore_case(arg, b"justid") {
                 is_bare = true;
                 continue;
             }
             let unknown =
-                || Refusal::text(format!("ERR Unrecognized XCLAIM option '{}'", shown(word)));
+                || Refusal::text(format!("ERR Unrecognized XCLAIM option '{}'", shown(arg)));
             let value = value.ok_or_else(unknown)?;
             at += 1;
-            if eq_ignore_case(word, b"idle") {
+            if eq_ignore_case(arg, b"idle") {
                 let idle_ms = integer_or(value, "ERR Invalid IDLE option argument for XCLAIM")?;
                 delivered_ms = Some(now_ms.wrapping_sub(idle_ms));
-            } else if eq_ignore_case(word, b"time") {
+            } else if eq_ignore_case(arg, b"time") {
                 let at_ms = integer_or(value, "ERR Invalid TIME option argument for XCLAIM")?;
                 delivered_ms = Some(at_ms);
-            } else if eq_ignore_case(word, b"retrycount") {
+            } else if eq_ignore_case(arg, b"retrycount") {
                 let text = "ERR Invalid RETRYCOUNT option argument for XCLAIM";
                 retries = u64::try_from(integer_or(value, text)?).ok();
-            } else if eq_ignore_case(word, b"lastid") {
+            } else if eq_ignore_case(arg, b"lastid") {
                 last_id = strict_id(value, 0)?;
             } else {
                 return Err(unknown());
@@ -193,12 +193,12 @@ impl AutoclaimCall {
             integer_or(args.at(4), "ERR Invalid min-idle-time argument for XAUTOCLAIM")?.max(0);
         let start = range_start(args.at(5))?;
         let (mut count, mut is_bare) = (AUTOCLAIM_COUNT_DEFAULT, false);
-        let mut words = args.from(6).iter();
-        while let Some(word) = words.next() {
-            if eq_ignore_case(word, b"justid") {
+        let mut rest = args.from(6).iter();
+        while let Some(arg) = rest.next() {
+            if eq_ignore_case(arg, b"justid") {
                 is_bare = true;
-            } else if eq_ignore_case(word, b"count") {
-                let given = num::parse_i64(words.next().ok_or(Refusal::Syntax)?);
+            } else if eq_ignore_case(arg, b"count") {
+                let given = num::parse_i64(rest.next().ok_or(Refusal::Syntax)?);
                 let given = given.filter(|count| (1..=AUTOCLAIM_COUNT_MAX).contains(count));
                 count = given.ok_or(Refusal::text("ERR COUNT must be > 0"))?;
             } else {

@@ -20,34 +20,34 @@ pub const NOT_FOUND: i64 = -1;
 pub const DELETED: i64 = 1;
 pub const STILL_REFERENCED: i64 = 2;
 
-pub fn parse_ids<'a>(words: impl Iterator<Item = &'a [u8]>) -> Result<Ids, Refusal> {
-    words.map(|word| strict_id(word, 0)).collect()
+pub fn parse_ids<'a>(args: impl Iterator<Item = &'a [u8]>) -> Result<Ids, Refusal> {
+    args.map(|arg| strict_id(arg, 0)).collect()
 }
 
 /// `[KEEPREF|DELREF|ACKED] IDS numids id...`, in any order.
 pub struct ListedIds<'a> {
     pub references: References,
-    words: Args<'a>,
+    args: Args<'a>,
     count: usize,
 }
 
 impl<'a> ListedIds<'a> {
-    pub fn parse(words: Args<'a>) -> Result<Self, Refusal> {
+    pub fn parse(args: Args<'a>) -> Result<Self, Refusal> {
         let (mut kept, mut ids) = (None, None);
         let mut at = 0;
-        while at < words.len() {
-            let word = words.at(at);
-            match references(word) {
+        while at < args.len() {
+            let arg = args.at(at);
+            match references(arg) {
                 Some(references) if kept.is_none() => {
                     kept = Some(references);
                     at += 1;
                 }
-                _ if eq_ignore_case(word, b"ids") && at + 1 < words.len() => {
-                    let count = num::parse_i64(words.at(at + 1)).unwrap_or(0);
+                _ if eq_ignore_case(arg, b"ids") && at + 1 < args.len() => {
+                    let count = num::parse_i64(args.at(at + 1)).unwrap_or(0);
                     let count = usize::try_from(count).ok().filter(|count| *count > 0);
                     let count = count
                         .ok_or(Refusal::text("ERR Number of IDs must be a positive integer"))?;
-                    if count > words.len() - at - 2 {
+                    if count > args.len() - at - 2 {
                         return Err(Refusal::text(
                             "ERR The `numids` parameter must match the number of arguments",
                         ));
@@ -59,7 +59,7 @@ impl<'a> ListedIds<'a> {
             }
         }
         let (start, count) = ids.ok_or(Refusal::text("ERR IDS option is required"))?;
-        Ok(ListedIds { references: kept.unwrap_or_default(), words: words.from(start), count })
+        Ok(ListedIds { references: kept.unwrap_or_default(), args: args.from(start), count })
     }
 
     pub fn len(&self) -> usize {
@@ -67,7 +67,7 @@ impl<'a> ListedIds<'a> {
     }
 
     pub fn parse_ids(&self) -> Result<Ids, Refusal> {
-        parse_ids(self.words.iter().take(self.count))
+        parse_ids(self.args.iter().take(self.count))
     }
 }
 

@@ -22,11 +22,11 @@ impl GroupOptions {
         let mut options = GroupOptions::default();
         let mut at = 5;
         while at < args.len() {
-            let word = args.at(at);
-            if may_create && eq_ignore_case(word, b"mkstream") {
+            let arg = args.at(at);
+            if may_create && eq_ignore_case(arg, b"mkstream") {
                 options.creates = true;
                 at += 1;
-            } else if eq_ignore_case(word, b"entriesread") && at + 1 < args.len() {
+            } else if eq_ignore_case(arg, b"entriesread") && at + 1 < args.len() {
                 let read = integer(args.at(at + 1))?;
                 if read < -1 {
                     return Err(Refusal::text("ERR value for ENTRIESREAD must be positive or -1"));
@@ -68,7 +68,7 @@ pub fn create(ctx: &mut Ctx, args: Args) -> Outcome {
     }
     let last_id = match args.at(4) {
         b"$" => found.unwrap_or(StreamId::MIN),
-        word => strict_id(word, 0)?,
+        arg => strict_id(arg, 0)?,
     };
     if found.is_none() {
         ctx.keys.put(key, stored::value(Default::default()), None);
@@ -98,7 +98,7 @@ pub fn setid(ctx: &mut Ctx, args: Args) -> Outcome {
     }
     let given = match args.at(4) {
         b"$" => None,
-        word => Some(any_id(word, 0)?),
+        arg => Some(any_id(arg, 0)?),
     };
     if let Some((group, log)) = access::open_group(ctx.keys, key, name)? {
         group.last_id = given.unwrap_or(log.last_id);

@@ -45,11 +45,11 @@ pub fn info_stream(ctx: &mut Ctx, args: Args) -> Outcome {
 /// How much of everything FULL shows, 0 for all; None without FULL.
 fn full_count(args: Args) -> Result<Option<u64>, Refusal> {
     let options = args.from(3);
-    let is_full = |words: Args| eq_ignore_case(words.at(0), b"full");
+    let is_full = || eq_ignore_case(options.at(0), b"full");
     match options.len() {
         0 => Ok(None),
-        1 if is_full(options) => Ok(Some(FULL_COUNT_DEFAULT)),
-        3 if is_full(options) && eq_ignore_case(options.at(1), b"count") => {
+        1 if is_full() => Ok(Some(FULL_COUNT_DEFAULT)),
+        3 if is_full() && eq_ignore_case(options.at(1), b"count") => {
             let count = integer(options.at(2))?;
             Ok(Some(u64::try_from(count).unwrap_or(FULL_COUNT_DEFAULT)))
         }

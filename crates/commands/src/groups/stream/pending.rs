@@ -17,24 +17,24 @@ struct Query<'a> {
 }
 
 impl<'a> Query<'a> {
-    /// `words` are those behind the group; None if there are none.
-    fn parse(words: Args<'a>) -> Result<Option<Self>, Refusal> {
-        match words.len() {
+    /// `args` are those behind the group; None if there are none.
+    fn parse(args: Args<'a>) -> Result<Option<Self>, Refusal> {
+        match args.len() {
             0 => return Ok(None),
             3..=6 => {}
             _ => return Err(Refusal::Syntax),
         }
-        let (mut words, mut idle_ms_min) = (words, 0);
-        if eq_ignore_case(words.at(0), b"idle") {
-            idle_ms_min = integer(words.at(1))?;
-            words = words.from(2);
-            if words.len() < 3 {
+        let (mut args, mut idle_ms_min) = (args, 0);
+        if eq_ignore_case(args.at(0), b"idle") {
+            idle_ms_min = integer(args.at(1))?;
+            args = args.from(2);
+            if args.len() < 3 {
                 return Err(Refusal::Syntax);
             }
         }
-        let count = u64::try_from(integer(words.at(2))?).unwrap_or(0);
-        let range = id_range(words.at(0), words.at(1))?;
-        Ok(Some(Query { idle_ms_min, range, count, consumer: words.get(3) }))
+        let count = u64::try_from(integer(args.at(2))?).unwrap_or(0);
+        let range = id_range(args.at(0), args.at(1))?;
+        Ok(Some(Query { idle_ms_min, range, count, consumer: args.get(3) }))
     }
 }
 

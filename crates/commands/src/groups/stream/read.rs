@@ -56,7 +56,7 @@ pub fn starts(keys: &mut Keys, call: &ReadCall) -> Result<Starts, Refusal> {
             {
                 return Err(no_group_to_read(key, reader));
             }
-            start(stream, call.id_word(index), call.reader.is_some())
+            start(stream, call.id_arg(index), call.reader.is_some())
         })
         .collect()
 }
@@ -68,7 +68,7 @@ pub fn no_group_to_read(key: &[u8], reader: &Reader) -> Refusal {
     ))
 }
 
-fn start(stream: Option<StreamRef<'_>>, word: &[u8], reads_group: bool) -> Result<Start, Refusal> {
+fn start(stream: Option<StreamRef<'_>>, arg: &[u8], reads_group: bool) -> Result<Start, Refusal> {
     let meaningless = |id: char| {
         Err(Refusal::text(format!(
             "ERR The {id} ID is meaningless in the context of XREADGROUP: you want to read the \
@@ -76,7 +76,7 @@ fn start(stream: Option<StreamRef<'_>>, word: &[u8], reads_group: bool) -> Resul
              messages. The {id} ID would just return an empty result set."
         )))
     };
-    match word {
+    match arg {
         b"$" if reads_group => meaningless('$'),
         b"+" if reads_group => meaningless('+'),
         b"$" => Ok(Start::After(stream.map_or(StreamId::MIN, |stream| stream.last_id()))),
@@ -89,7 +89,7 @@ fn start(stream: Option<StreamRef<'_>>, word: &[u8], reads_group: bool) -> Resul
             "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> \
              <consumer> option.",
         )),
-        _ => Ok(Start::After(strict_id(word, 0)?)),
+        _ => Ok(Start::After(strict_id(arg, 0)?)),
     }
 }
 

@@ -41,30 +41,30 @@ pub struct ReadCall<'a> {
     pub acknowledges: bool,
     /// Take over what has been pending for so long.
     pub claim_idle_ms: Option<i64>,
-    words: Args<'a>,
-    /// The word of the first key.
+    args: Args<'a>,
+    /// The argument of the first key.
     pub streams_at: usize,
 }
 
 impl<'a> ReadCall<'a> {
     pub fn streams_len(&self) -> usize {
-        (self.words.len() - self.streams_at) / 2
+        (self.args.len() - self.streams_at) / 2
     }
 
     pub fn key(&self, index: usize) -> &'a [u8] {
-        self.words.at(self.streams_at + index)
+        self.args.at(self.streams_at + index)
     }
 
-    pub fn id_word(&self, index: usize) -> &'a [u8] {
-        self.words.at(self.id_at(index))
+    pub fn id_arg(&self, index: usize) -> &'a [u8] {
+        self.args.at(self.id_at(index))
     }
 
-    /// Which word is the ID of a stream.
+    /// Which argument is the ID of a stream.
     pub fn id_at(&self, index: usize) -> usize {
         self.streams_at + self.streams_len() + index
     }
 
-    pub fn parse(words: Args<'a>, command: Command, now: UnixMillis) -> Result<Self, Refusal> {
+    pub fn parse(args: Args<'a>, command: Command, now: UnixMillis) -> Result<Self, Refusal> {
         let reads_group = command == Command::Xreadgroup;
         let mut call = ReadCall {
             reader: None,
@@ -74,11 +74,11 @@ impl<'a> ReadCall<'a> {
             block: Block::No,
             acknowledges: true,
             claim_idle_ms: None,
-            words,
+            args,
             streams_at: 0,
         };
         let mut at = 1;
-        while at < words.len() && call.streams_at == 0 {
+        while at < args.len() && call.streams_at == 0 {
             at = call.take(at, reads_group, now)?;
         }
         if call.streams_at == 0 {
@@ -93,10 +93,10 @@ impl<'a> ReadCall<'a> {
         Ok(call)
     }
 
-    /// Reads the option at `at`, and gives the word behind it.
+    /// Reads the option at `at`, and gives the argument behind it.
     fn take(&mut self, at: usize, reads_group: bool, now: UnixMillis) -> Result<usize, Refusal> {
-        let words = self.words;
-        let named = |name: &[u8]| eq_ignore_case(words.at(at), name);
+        let args = self.args;
+        let named = |name: &[u8]| eq_ignore_case(args.at(at), name);
         let only_group = |option: &str| match reads_group {
             true => Ok(()),
             false => Err(Refusal::text(format!(
@@ -108,10 +108,10 @@ impl<'a> ReadCall<'a> {
             self.acknowledges = false;
             return Ok(at + 1);
         }
-        let value = words.get(at + 1).ok_or(Refusal::Syntax)?;
+        let value = args.get(at + 1).ok_or(Refusal::Syntax)?;
         if named(b"streams") {
             self.streams_at = at + 1;
-            if (words.len() - at - 1) % 2 == 1 {
+            if (args.len() - at - 1) % 2 == 1 {
                 return Err(unbalanced(reads_group));
             }
         } else if named(b"block") {
@@ -131,7 +131,7 @@ impl<'a> ReadCall<'a> {
             }
             self.claim_idle_ms = Some(idle_ms);
         } else if named(b"group") {
-            let consumer = words.get(at + 2).ok_or(Refusal::Syntax)?;
+            let consumer = args.get(at + 2).ok_or(Refusal::Syntax)?;
             only_group("GROUP")?;
             self.reader = Some(Reader { group: value, consumer });
             return Ok(at + 3);
@@ -150,14 +150,14 @@ fn unbalanced(reads_group: bool) -> Refusal {
     ))
 }
 
-fn positive(word: &[u8], refusal: &'static str) -> Result<u64, Refusal> {
-    u64::try_from(integer(word)?).ok().filter(|value| *value > 0).ok_or(Refusal::text(refusal))
+fn positive(arg: &[u8], refusal: &'static str) -> Result<u64, Refusal> {
+    u64::try_from(integer(arg)?).ok().filter(|value| *value > 0).ok_or(Refusal::text(refusal))
 }
 
 /// A timeout in milliseconds; 0 is for ever.
-fn block_ms(word: &[u8], now: UnixMillis) -> Result<i64, Refusal> {
+fn block_ms(arg: &[u8], now: UnixMillis) -> Result<i64, Refusal> {
     let text = "ERR timeout is not an integer or out of range";
-    match num::parse_i64(word).ok_or(Refusal::text(text))? {
+    match num::parse_i64(arg).ok_or(Refusal::text(text))? {
         ..0 => Err(Refusal::TimeoutNegative),
         ms if now.0.checked_add(ms).is_none() => Err(Refusal::text("ERR timeout is out of range")),
         ms => Ok(ms),

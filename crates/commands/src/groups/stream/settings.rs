@@ -15,14 +15,14 @@ const MESSAGES_MAX: RangeInclusive<u64> = 1..=10_000;
 pub fn xsetid(ctx: &mut Ctx, args: Args) -> Outcome {
     let id = strict_id(args.at(2), 0)?;
     let (mut entries_added, mut max_deleted) = (None, StreamId::MIN);
-    let mut words = args.from(3).iter();
-    while let Some(word) = words.next() {
-        let value = words.next().ok_or(Refusal::Syntax)?;
-        if eq_ignore_case(word, b"entriesadded") {
+    let mut rest = args.from(3).iter();
+    while let Some(arg) = rest.next() {
+        let value = rest.next().ok_or(Refusal::Syntax)?;
+        if eq_ignore_case(arg, b"entriesadded") {
             let added = u64::try_from(integer(value)?);
             let refusal = || Refusal::text("ERR entries_added must be positive");
             entries_added = Some(added.map_err(|_| refusal())?);
-        } else if eq_ignore_case(word, b"maxdeletedid") {
+        } else if eq_ignore_case(arg, b"maxdeletedid") {
             max_deleted = strict_id(value, 0)?;
             if id < max_deleted {
                 return Err(Refusal::text(
@@ -84,13 +84,13 @@ pub fn xcfgset(ctx: &mut Ctx, args: Args) -> Outcome {
     let stream = access::peek(ctx.keys, key)?.ok_or(Refusal::NoSuchKey)?;
     let standing = stream.idempotency().cloned().unwrap_or_default();
     let (mut duration_s, mut messages_max) = (None, None);
-    let mut words = args.from(2).iter();
-    while let Some(word) = words.next() {
-        let value = words.next().ok_or(Refusal::Syntax)?;
-        if eq_ignore_case(word, b"idmp-duration") {
+    let mut rest = args.from(2).iter();
+    while let Some(arg) = rest.next() {
+        let value = rest.next().ok_or(Refusal::Syntax)?;
+        if eq_ignore_case(arg, b"idmp-duration") {
             let bounds = (DURATIONS_S, "seconds");
             duration_s = setting(duration_s, value, "IDMP-DURATION", bounds)?;
-        } else if eq_ignore_case(word, b"idmp-maxsize") {
+        } else if eq_ignore_case(arg, b"idmp-maxsize") {
             let bounds = (MESSAGES_MAX, "entries");
             messages_max = setting(messages_max, value, "IDMP-MAXSIZE", bounds)?;
         } else {

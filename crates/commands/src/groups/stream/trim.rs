@@ -24,8 +24,8 @@ pub struct TrimOptions {
 }
 
 /// KEEPREF, DELREF or ACKED.
-pub fn references(word: &[u8]) -> Option<References> {
-    let named = |name: &[u8]| eq_ignore_case(word, name);
+pub fn references(arg: &[u8]) -> Option<References> {
+    let named = |name: &[u8]| eq_ignore_case(arg, name);
     if named(b"keepref") {
         Some(References::Keep)
     } else if named(b"delref") {
@@ -38,11 +38,11 @@ pub fn references(word: &[u8]) -> Option<References> {
 }
 
 impl TrimOptions {
-    /// Reads an option at `at` and gives the word behind it; None if it is no option of these.
+    /// Reads an option at `at` and gives the argument behind it; None if it is no option of these.
     pub fn take(&mut self, args: Args, at: usize) -> Result<Option<usize>, Refusal> {
-        let word = args.at(at);
+        let arg = args.at(at);
         let has_more = at + 1 < args.len();
-        if let Some(references) = references(word)
+        if let Some(references) = references(arg)
             && self.references.is_none()
         {
             self.references = Some(references);
@@ -51,14 +51,14 @@ impl TrimOptions {
         if !has_more {
             return Ok(None);
         }
-        if eq_ignore_case(word, b"limit") {
+        if eq_ignore_case(arg, b"limit") {
             let limit = integer(args.at(at + 1))?;
             let refusal = || Refusal::text("ERR The LIMIT argument must be >= 0.");
             self.limit = Some(u64::try_from(limit).map_err(|_| refusal())?);
             return Ok(Some(at + 2));
         }
-        let by_len = eq_ignore_case(word, b"maxlen");
-        if !by_len && !eq_ignore_case(word, b"minid") {
+        let by_len = eq_ignore_case(arg, b"maxlen");
+        if !by_len && !eq_ignore_case(arg, b"minid") {
             return Ok(None);
         }
         if self.threshold.is_some() {
@@ -139,18 +139,18 @@ pub fn trim_stream(keys: &mut Keys, key: &[u8], trim: Trim) -> Result<u64, Refus
 }
 
 pub fn xtrim(ctx: &mut Ctx, args: Args) -> Outcome {
-    let mut words = TrimOptions::default();
+    let mut trim_options = TrimOptions::default();
     let mut at = 2;
     while at < args.len() {
-        at = words.take(args, at)?.ok_or(Refusal::Syntax)?;
+        at = trim_options.take(args, at)?.ok_or(Refusal::Syntax)?;
     }
-    let has_threshold = words.threshold.is_some();
-    if !has_threshold && words.limit.is_none_or(|limit| limit == 0) {
+    let has_threshold = trim_options.threshold.is_some();
+    if !has_threshold && trim_options.limit.is_none_or(|limit| limit == 0) {
         return Err(Refusal::text(
             "ERR syntax error, XTRIM must be called with a trimming strategy",
         ));
     }
-    let trim = words.finish(limits(ctx).entries_max)?;
+    let trim = trim_options.finish(limits(ctx).entries_max)?;
     let key = args.at(1);
     let removed = match trim {
         Some(trim) => trim_stream(ctx.keys, key, trim)?,

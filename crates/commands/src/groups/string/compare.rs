@@ -33,8 +33,8 @@ impl LcsOptions {
         let mut options = LcsOptions::default();
         let mut at = 3;
         while at < args.len() {
-            let word = args.at(at);
-            let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+            let arg = args.at(at);
+            let is = |name: &str| arg.eq_ignore_ascii_case(name.as_bytes());
             match args.get(at + 1) {
                 _ if is("IDX") => options.wants_ranges = true,
                 _ if is("LEN") => options.wants_len = true,

@@ -68,12 +68,12 @@ impl<'a> ExpiryOptions<'a> {
         matches!(self.choice, Some(Choice::Time(..)))
     }
 
-    /// Takes an option and tells how many arguments it has; `None` if the word is no such option or
+    /// Takes an option; how many arguments it has; `None` if the argument is no such option or
     /// goes against one before.
     /// COMPAT: the same option may come again, and the last one counts (test `last_time_counts`).
-    pub(crate) fn take(&mut self, word: &[u8], next: Option<&'a [u8]>) -> Option<usize> {
-        let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
-        let (choice, words) = match self.besides {
+    pub(crate) fn take(&mut self, arg: &[u8], next: Option<&'a [u8]>) -> Option<usize> {
+        let is = |name: &str| arg.eq_ignore_ascii_case(name.as_bytes());
+        let (choice, args_len) = match self.besides {
             Besides::Keep if is("KEEPTTL") => (Choice::Keep, 1),
             Besides::Persist if is("PERSIST") => (Choice::Persist, 1),
             _ => {
@@ -94,7 +94,7 @@ impl<'a> ExpiryOptions<'a> {
         };
         is_compatible.then(|| {
             self.choice = Some(choice);
-            words
+            args_len
         })
     }
 

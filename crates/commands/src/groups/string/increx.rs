@@ -38,8 +38,8 @@ impl<'a> Options<'a> {
         };
         let mut at = 2;
         while at < args.len() {
-            let words = options.take(args.at(at), args.get(at + 1));
-            at += words.ok_or(Refusal::Syntax)?;
+            let taken = options.take(args.at(at), args.get(at + 1));
+            at += taken.ok_or(Refusal::Syntax)?;
         }
         if options.only_without_expiry && !options.expiry.is_time() {
             return Err(match options.expiry.is_empty() {
@@ -51,8 +51,8 @@ impl<'a> Options<'a> {
     }
 
     /// Takes an option; how many arguments it has, `None` if it is none or comes again.
-    fn take(&mut self, word: &[u8], next: Option<&'a [u8]>) -> Option<usize> {
-        let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+    fn take(&mut self, arg: &[u8], next: Option<&'a [u8]>) -> Option<usize> {
+        let is = |name: &str| arg.eq_ignore_ascii_case(name.as_bytes());
         let once = |slot: &mut Option<&'a [u8]>| match slot {
             Some(_) => None,
             None => {
@@ -71,7 +71,7 @@ impl<'a> Options<'a> {
             () if is("UBOUND") => once(&mut self.upper),
             () if is("SATURATE") => mark(&mut self.saturates),
             () if is("ENX") => mark(&mut self.only_without_expiry),
-            () if self.expiry.is_empty() => self.expiry.take(word, next),
+            () if self.expiry.is_empty() => self.expiry.take(arg, next),
             () => None,
         }
     }
@@ -87,18 +87,18 @@ pub fn increx(ctx: &mut Ctx, args: Args) -> Outcome {
 
 /// A number of the call, or what it is without one.
 fn number<T>(
-    word: Option<&[u8]>,
+    arg: Option<&[u8]>,
     default: T,
     parse: impl FnOnce(&[u8]) -> Option<T>,
     refusal: &'static str,
 ) -> Result<T, Refusal> {
-    word.map_or(Ok(default), |word| parse(word).ok_or(Refusal::text(refusal)))
+    arg.map_or(Ok(default), |arg| parse(arg).ok_or(Refusal::text(refusal)))
 }
 
 const CROSSED: Refusal = Refusal::Text(Cow::Borrowed("ERR LBOUND can't be greater than UBOUND"));
 
 fn by_int(ctx: &mut Ctx, key: &[u8], options: &Options) -> Outcome {
-    let int = |word, default, refusal| number(word, default, num::parse_i64, refusal);
+    let int = |arg, default, refusal| number(arg, default, num::parse_i64, refusal);
     let by = int(options.by, 1, "ERR Increment is not an integer or out of range")?;
     let lower = int(options.lower, i64::MIN, "ERR LBOUND is not an integer or out of range")?;
     let upper = int(options.upper, i64::MAX, "ERR UBOUND is not an integer or out of range")?;
@@ -125,7 +125,7 @@ fn by_int(ctx: &mut Ctx, key: &[u8], options: &Options) -> Outcome {
 }
 
 fn by_float(ctx: &mut Ctx, key: &[u8], options: &Options) -> Outcome {
-    let float = |word, default, refusal| number(word, default, LongDouble::parse, refusal);
+    let float = |arg, default, refusal| number(arg, default, LongDouble::parse, refusal);
     let by = float(options.by, LongDouble::ZERO, "ERR Increment is not a valid float")?;
     if !by.is_finite() {
         return Err(Refusal::text("ERR BYFLOAT increment cannot be Infinity"));

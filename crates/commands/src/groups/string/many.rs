@@ -79,14 +79,14 @@ pub fn msetex(ctx: &mut Ctx, args: Args) -> Outcome {
     let mut expiry = ExpiryOptions::new(Besides::Keep);
     let mut at = end;
     while at < args.len() {
-        let word = args.at(at);
+        let arg = args.at(at);
         let wanted = match () {
-            () if word.eq_ignore_ascii_case(b"NX") => Some(Condition::Absent),
-            () if word.eq_ignore_ascii_case(b"XX") => Some(Condition::Present),
+            () if arg.eq_ignore_ascii_case(b"NX") => Some(Condition::Absent),
+            () if arg.eq_ignore_ascii_case(b"XX") => Some(Condition::Present),
             () => None,
         };
         at += match wanted {
-            None => expiry.take(word, args.get(at + 1)).ok_or(Refusal::Syntax)?,
+            None => expiry.take(arg, args.get(at + 1)).ok_or(Refusal::Syntax)?,
             Some(wanted) if condition.is_none_or(|before| before == wanted) => {
                 condition = Some(wanted);
                 1

@@ -62,14 +62,14 @@ impl<'a> SetOptions<'a> {
         let mut expiry = ExpiryOptions::new(Besides::Keep);
         let mut at = 3;
         while at < args.len() {
-            let (word, next) = (args.at(at), args.get(at + 1));
-            at += match expiry.take(word, next) {
-                Some(words) => words,
-                None if word.eq_ignore_ascii_case(b"GET") => {
+            let (arg, next) = (args.at(at), args.get(at + 1));
+            at += match expiry.take(arg, next) {
+                Some(taken) => taken,
+                None if arg.eq_ignore_ascii_case(b"GET") => {
                     wants_old = true;
                     1
                 }
-                None => take_condition(&mut condition, word, next).ok_or(Refusal::Syntax)?,
+                None => take_condition(&mut condition, arg, next).ok_or(Refusal::Syntax)?,
             };
         }
         let deadline = expiry.deadline(ctx.keys.now, ctx.command.spec().full_name)?;
@@ -85,11 +85,11 @@ impl<'a> SetOptions<'a> {
 /// second, different one.
 fn take_condition<'a>(
     condition: &mut Option<Condition<'a>>,
-    word: &[u8],
+    arg: &[u8],
     next: Option<&'a [u8]>,
 ) -> Option<usize> {
-    let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
-    let (taken, words) = match () {
+    let is = |name: &str| arg.eq_ignore_ascii_case(name.as_bytes());
+    let (taken, args_len) = match () {
         () if is("NX") => (Condition::Absent, 1),
         () if is("XX") => (Condition::Present, 1),
         () if is("IFEQ") => (Condition::Equal(next?), 2),
@@ -99,13 +99,13 @@ fn take_condition<'a>(
         () => return None,
     };
     let repeats = |before: &Condition| {
-        std::mem::discriminant(before) == std::mem::discriminant(&taken) && words == 1
+        std::mem::discriminant(before) == std::mem::discriminant(&taken) && args_len == 1
     };
     if !condition.as_ref().is_none_or(repeats) {
         return None;
     }
     *condition = Some(taken);
-    Some(words)
+    Some(args_len)
 }
 
 fn check_digest(digest: &[u8]) -> Result<(), Refusal> {

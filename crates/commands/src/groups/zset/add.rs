@@ -22,10 +22,10 @@ struct Options {
 }
 
 impl Options {
-    /// Takes a word, unless it is no option.
-    fn take(&mut self, word: &[u8]) -> bool {
+    /// Takes an argument, unless it is no option.
+    fn take(&mut self, arg: &[u8]) -> bool {
         // Scores begin otherwise, and are most of what comes.
-        if !matches!(word.first(), Some(byte) if byte.is_ascii_alphabetic()) {
+        if !matches!(arg.first(), Some(byte) if byte.is_ascii_alphabetic()) {
             return false;
         }
         let options: [(&[u8], &mut bool); 6] = [
@@ -37,7 +37,7 @@ impl Options {
             (b"lt", &mut self.lt),
         ];
         for (name, is_set) in options {
-            if eq_ignore_case(word, name) {
+            if eq_ignore_case(arg, name) {
                 *is_set = true;
                 return true;
             }
@@ -123,17 +123,17 @@ impl Tally {
 
 fn add(ctx: &mut Ctx, args: Args, mut options: Options) -> Outcome {
     let mut at = 2;
-    while args.get(at).is_some_and(|word| options.take(word)) {
+    while args.get(at).is_some_and(|arg| options.take(arg)) {
         at += 1;
     }
-    let words = args.from(at);
-    if words.is_empty() || words.len() % 2 == 1 {
+    let rest = args.from(at);
+    if rest.is_empty() || rest.len() % 2 == 1 {
         return Err(Refusal::Syntax);
     }
-    options.check(words.len() / 2)?;
+    options.check(rest.len() / 2)?;
     let mut pairs = SmallVec::<[(&[u8], f64); 4]>::new();
-    for at in (0..words.len()).step_by(2) {
-        pairs.push((words.at(at + 1), float(words.at(at), Refusal::NotFloat)?));
+    for at in (0..rest.len()).step_by(2) {
+        pairs.push((rest.at(at + 1), float(rest.at(at), Refusal::NotFloat)?));
     }
     let (tally, verdict) = apply(ctx, args.at(1), &pairs, options)?;
     if verdict == Verdict::NotANumber {

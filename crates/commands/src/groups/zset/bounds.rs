@@ -14,7 +14,7 @@ pub enum Bounded<'a> {
     Members(LexRange<'a>),
 }
 
-/// The ends of a range as words: the lower end first.
+/// The ends of a range as given: the lower end first.
 #[derive(Clone, Copy, Debug)]
 pub struct Ends<'a> {
     pub min: &'a [u8],
@@ -29,14 +29,14 @@ impl<'a> Ends<'a> {
 
     pub fn score_range(self) -> Result<ScoreRange, Refusal> {
         let bound =
-            |word| score_bound(word).ok_or_else(|| Refusal::text("ERR min or max is not a float"));
+            |arg| score_bound(arg).ok_or_else(|| Refusal::text("ERR min or max is not a float"));
         Ok(ScoreRange { min: bound(self.min)?, max: bound(self.max)? })
     }
 
     pub fn lex_range(self) -> Result<LexRange<'a>, Refusal> {
-        let bound = |word| {
+        let bound = |arg| {
             let refusal = || Refusal::text("ERR min or max not valid string range item");
-            lex_bound(word).ok_or_else(refusal)
+            lex_bound(arg).ok_or_else(refusal)
         };
         Ok(LexRange { min: bound(self.min)?, max: bound(self.max)? })
     }
@@ -61,36 +61,36 @@ impl Bounded<'_> {
     }
 }
 
-fn score_bound(word: &[u8]) -> Option<ScoreBound> {
-    let (is_open, word) = match word {
+fn score_bound(arg: &[u8]) -> Option<ScoreBound> {
+    let (is_open, arg) = match arg {
         [b'(', rest @ ..] => (true, rest),
-        _ => (false, word),
+        _ => (false, arg),
     };
-    Some(ScoreBound { value: loose_float(word)?, is_open })
+    Some(ScoreBound { value: loose_float(arg)?, is_open })
 }
 
 /// COMPAT: it ends at a zero byte, nothing at all is 0, and what is too large is infinite;
 /// tests/wire/zset/bounds.wire.
-fn loose_float(word: &[u8]) -> Option<f64> {
-    if let Some(value) = decimal(word) {
+fn loose_float(arg: &[u8]) -> Option<f64> {
+    if let Some(value) = decimal(arg) {
         return Some(value);
     }
-    let word = word.split(|byte| *byte == 0).next().unwrap_or(&[]);
-    if word.is_empty() {
+    let arg = arg.split(|byte| *byte == 0).next().unwrap_or(&[]);
+    if arg.is_empty() {
         return Some(0.0);
     }
-    if let Some(value) = decimal(word) {
+    if let Some(value) = decimal(arg) {
         return Some(value);
     }
-    let text = std::str::from_utf8(word).ok()?;
+    let text = std::str::from_utf8(arg).ok()?;
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let is_decimal = digits.starts_with(|first: char| first.is_ascii_digit() || first == '.');
     // What is left are numbers beyond a double at either end.
     text.parse().ok().filter(|_| is_decimal)
 }
 
-fn lex_bound(word: &[u8]) -> Option<LexBound<'_>> {
-    match word {
+fn lex_bound(arg: &[u8]) -> Option<LexBound<'_>> {
+    match arg {
         [b'-'] | [b'-', 0, ..] => Some(LexBound::Least),
         [b'+'] | [b'+', 0, ..] => Some(LexBound::Most),
         [b'[', text @ ..] => Some(LexBound::Closed(text)),

@@ -94,24 +94,24 @@ impl Options {
             scores: Scores::Without,
             limit: 0,
         };
-        let words = query.options;
+        let given = query.options;
         let has_scores = operation != Operation::Difference && purpose != Use::Count;
         let mut at = 0;
-        while let Some(word) = words.get(at) {
-            let left = words.len() - at;
-            if has_scores && left > query.keys_len && eq_ignore_case(word, b"weights") {
-                let weights = words.from(at + 1).iter().take(query.keys_len);
+        while let Some(arg) = given.get(at) {
+            let left = given.len() - at;
+            if has_scores && left > query.keys_len && eq_ignore_case(arg, b"weights") {
+                let weights = given.from(at + 1).iter().take(query.keys_len);
                 let refusal = || Refusal::text("ERR weight value is not a float");
                 options.weights =
-                    weights.map(|word| float(word, refusal())).collect::<Result<_, _>>()?;
+                    weights.map(|arg| float(arg, refusal())).collect::<Result<_, _>>()?;
                 at += query.keys_len;
-            } else if has_scores && left >= 2 && eq_ignore_case(word, b"aggregate") {
-                options.aggregate = aggregate(words.at(at + 1))?;
+            } else if has_scores && left >= 2 && eq_ignore_case(arg, b"aggregate") {
+                options.aggregate = aggregate(given.at(at + 1))?;
                 at += 1;
-            } else if purpose == Use::Answer && eq_ignore_case(word, b"withscores") {
+            } else if purpose == Use::Answer && eq_ignore_case(arg, b"withscores") {
                 options.scores = Scores::With;
-            } else if purpose == Use::Count && left >= 2 && eq_ignore_case(word, b"limit") {
-                options.limit = limit(words.at(at + 1))?;
+            } else if purpose == Use::Count && left >= 2 && eq_ignore_case(arg, b"limit") {
+                options.limit = limit(given.at(at + 1))?;
                 at += 1;
             } else {
                 return Err(Refusal::Syntax);
@@ -122,19 +122,19 @@ impl Options {
     }
 }
 
-fn aggregate(word: &[u8]) -> Result<Aggregate, Refusal> {
+fn aggregate(arg: &[u8]) -> Result<Aggregate, Refusal> {
     let names: [(&[u8], Aggregate); 4] = [
         (b"sum", Aggregate::Sum),
         (b"min", Aggregate::Min),
         (b"max", Aggregate::Max),
         (b"count", Aggregate::Count),
     ];
-    let found = names.iter().find(|(name, _)| eq_ignore_case(word, name));
+    let found = names.iter().find(|(name, _)| eq_ignore_case(arg, name));
     found.map(|(_, aggregate)| *aggregate).ok_or(Refusal::Syntax)
 }
 
-fn limit(word: &[u8]) -> Result<usize, Refusal> {
-    let value = num::parse_i64(word).and_then(|value| usize::try_from(value).ok());
+fn limit(arg: &[u8]) -> Result<usize, Refusal> {
+    let value = num::parse_i64(arg).and_then(|value| usize::try_from(value).ok());
     value.ok_or_else(|| Refusal::text("ERR LIMIT can't be negative"))
 }
 

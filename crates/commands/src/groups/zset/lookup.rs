@@ -48,7 +48,7 @@ fn rank(ctx: &mut Ctx, args: Args, direction: Direction) -> Outcome {
     let with_score = match args.get(3) {
         _ if args.len() > 4 => return Err(Refusal::Arity(ctx.command.spec().full_name)),
         None => false,
-        Some(word) if eq_ignore_case(word, b"withscore") => true,
+        Some(arg) if eq_ignore_case(arg, b"withscore") => true,
         Some(_) => return Err(Refusal::Syntax),
     };
     let zset = access::read(ctx.keys, args.at(1))?;

@@ -22,10 +22,10 @@ pub enum Extreme {
 }
 
 impl Extreme {
-    pub fn parse(word: &[u8]) -> Result<Self, Refusal> {
-        if eq_ignore_case(word, b"min") {
+    pub fn parse(arg: &[u8]) -> Result<Self, Refusal> {
+        if eq_ignore_case(arg, b"min") {
             Ok(Extreme::Min)
-        } else if eq_ignore_case(word, b"max") {
+        } else if eq_ignore_case(arg, b"max") {
             Ok(Extreme::Max)
         } else {
             Err(Refusal::Syntax)
@@ -132,7 +132,7 @@ fn pop(ctx: &mut Ctx, args: Args, extreme: Extreme) -> Outcome {
     let count = match args.get(2) {
         _ if args.len() > 3 => return Err(Refusal::Syntax),
         None => None,
-        Some(word) => Some(count_word(word)?),
+        Some(arg) => Some(parse_count(arg)?),
     };
     let is_nested = ctx.reply.resp() == Resp::V3 && count.is_some();
     let shape = if is_nested { Shape::Pairs } else { Shape::Flat };
@@ -144,8 +144,8 @@ fn pop(ctx: &mut Ctx, args: Args, extreme: Extreme) -> Outcome {
 }
 
 /// COMPAT: two texts for a count that is none; tests/wire/zset/zpop.wire.
-fn count_word(word: &[u8]) -> Result<usize, Refusal> {
-    let value = num::parse_i64(word).ok_or(Refusal::NotPositive)?;
+fn parse_count(arg: &[u8]) -> Result<usize, Refusal> {
+    let value = num::parse_i64(arg).ok_or(Refusal::NotPositive)?;
     usize::try_from(value).map_err(|_| Refusal::NotPositive)
 }
 

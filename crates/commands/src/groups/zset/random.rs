@@ -17,13 +17,13 @@ const DRAWS_MAX: u64 = 1 << 26;
 const WALK_SHARE: usize = 3;
 
 pub fn zrandmember(ctx: &mut Ctx, args: Args) -> Outcome {
-    let Some(word) = args.get(2) else {
+    let Some(arg) = args.get(2) else {
         return one(ctx, args.at(1));
     };
-    let count = count(word)?;
+    let count = count(arg)?;
     let scores = match args.get(3) {
         None => Scores::Without,
-        Some(word) if args.len() == 4 && eq_ignore_case(word, b"withscores") => Scores::With,
+        Some(arg) if args.len() == 4 && eq_ignore_case(arg, b"withscores") => Scores::With,
         Some(_) => return Err(Refusal::Syntax),
     };
     const OUT_OF_RANGE: &str = "ERR value is out of range";
@@ -52,8 +52,8 @@ pub fn zrandmember(ctx: &mut Ctx, args: Args) -> Outcome {
     DONE
 }
 
-fn count(word: &[u8]) -> Result<i64, Refusal> {
-    match integer(word)? {
+fn count(arg: &[u8]) -> Result<i64, Refusal> {
+    match integer(arg)? {
         i64::MIN => Err(Refusal::text(
             "ERR value is out of range, \
              value must between -9223372036854775807 and 9223372036854775807",

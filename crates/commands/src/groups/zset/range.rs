@@ -58,18 +58,18 @@ impl<'a> Query<'a> {
         let mut limit = Limit { offset: 0, count: -1 };
         let mut scores = Scores::Without;
         let mut at = 3;
-        while let Some(word) = args.get(at) {
-            if !is_store && eq_ignore_case(word, b"withscores") {
+        while let Some(arg) = args.get(at) {
+            if !is_store && eq_ignore_case(arg, b"withscores") {
                 scores = Scores::With;
-            } else if eq_ignore_case(word, b"limit") && at + 2 < args.len() {
+            } else if eq_ignore_case(arg, b"limit") && at + 2 < args.len() {
                 let (offset, count) = (integer(args.at(at + 1))?, integer(args.at(at + 2))?);
                 limit = Limit { offset, count };
                 at += 2;
-            } else if direction.is_none() && eq_ignore_case(word, b"rev") {
+            } else if direction.is_none() && eq_ignore_case(arg, b"rev") {
                 direction = Some(Direction::Reverse);
-            } else if by.is_none() && eq_ignore_case(word, b"bylex") {
+            } else if by.is_none() && eq_ignore_case(arg, b"bylex") {
                 by = Some(By::Lex);
-            } else if by.is_none() && eq_ignore_case(word, b"byscore") {
+            } else if by.is_none() && eq_ignore_case(arg, b"byscore") {
                 by = Some(By::Score);
             } else {
                 return Err(Refusal::Syntax);

@@ -62,14 +62,13 @@ pub struct BufferLimit {
 /// The limits of each class, in the order of `ClientClass::ALL`.
 pub(super) type BufferLimits = [BufferLimit; ClientClass::ALL.len()];
 
-pub(super) fn parse_save_points<W: AsRef<[u8]>>(words: &[W]) -> Result<Vec<SavePoint>, String> {
-    let number = |word: &W, min: i64| {
+pub(super) fn parse_save_points<W: AsRef<[u8]>>(args: &[W]) -> Result<Vec<SavePoint>, String> {
+    let number = |arg: &W, min: i64| {
         let value =
-            parse_i64(word.as_ref()).filter(|value| (min..=i64::from(i32::MAX)).contains(value));
+            parse_i64(arg.as_ref()).filter(|value| (min..=i64::from(i32::MAX)).contains(value));
         value.and_then(|value| u64::try_from(value).ok())
     };
-    words
-        .chunks(2)
+    args.chunks(2)
         .map(|pair| match pair {
             [seconds, changes] => {
                 Some(SavePoint { seconds: number(seconds, 1)?, changes: number(changes, 0)? })
@@ -87,14 +86,14 @@ pub(super) fn print_save_points(points: &[SavePoint]) -> String {
 
 /// Reads limits of some classes; the others stay what they are in `limits`.
 pub(super) fn parse_buffer_limits<W: AsRef<[u8]>>(
-    words: &[W],
+    args: &[W],
     mut limits: BufferLimits,
 ) -> Result<BufferLimits, String> {
-    if !words.len().is_multiple_of(4) {
+    if !args.len().is_multiple_of(4) {
         return Err("Wrong number of arguments in buffer limit configuration.".to_owned());
     }
-    for words in words.chunks_exact(4) {
-        let [class, hard, soft, seconds] = words else { continue };
+    for args in args.chunks_exact(4) {
+        let [class, hard, soft, seconds] = args else { continue };
         let Some(class) = ClientClass::named(class.as_ref()) else {
             return Err("Invalid client class specified in buffer limit configuration.".to_owned());
         };
@@ -115,8 +114,8 @@ pub(super) fn parse_buffer_limits<W: AsRef<[u8]>>(
 
 /// Takes apart what `print_buffer_limits` wrote.
 pub(super) fn read_buffer_limits(text: &[u8]) -> BufferLimits {
-    let words: Vec<&[u8]> = text.split(|byte| *byte == b' ').collect();
-    parse_buffer_limits(&words, BufferLimits::default()).unwrap_or_default()
+    let args: Vec<&[u8]> = text.split(|byte| *byte == b' ').collect();
+    parse_buffer_limits(&args, BufferLimits::default()).unwrap_or_default()
 }
 
 pub(super) fn print_buffer_limit(class: ClientClass, limit: BufferLimit) -> String {
@@ -128,10 +127,9 @@ pub(super) fn print_buffer_limits(limits: &BufferLimits) -> String {
     classes.map(|(class, limit)| print_buffer_limit(*class, *limit)).collect::<Vec<_>>().join(" ")
 }
 
-pub(super) fn parse_percentiles<W: AsRef<[u8]>>(words: &[W]) -> Result<Vec<f64>, String> {
-    words
-        .iter()
-        .map(|word| match parse_f64(word.as_ref()) {
+pub(super) fn parse_percentiles<W: AsRef<[u8]>>(args: &[W]) -> Result<Vec<f64>, String> {
+    args.iter()
+        .map(|arg| match parse_f64(arg.as_ref()) {
             None => Err("Invalid latency-tracking-info-percentiles parameters".to_owned()),
             Some(percentile) if (0.0..=100.0).contains(&percentile) => Ok(percentile),
             Some(_) => Err("latency-tracking-info-percentiles parameters should sit between \
@@ -150,14 +148,14 @@ pub(super) fn print_percentiles(percentiles: &[f64]) -> String {
     texts.collect::<Vec<_>>().join(" ")
 }
 
-pub(super) fn parse_oom_scores<W: AsRef<[u8]>>(words: &[W]) -> Result<String, String> {
-    if words.len() != 3 {
+pub(super) fn parse_oom_scores<W: AsRef<[u8]>>(args: &[W]) -> Result<String, String> {
+    if args.len() != 3 {
         return Err("wrong number of arguments".to_owned());
     }
-    let score = |word: &W| {
-        parse_i64(word.as_ref()).filter(|score| (-OOM_SCORE_MAX..=OOM_SCORE_MAX).contains(score))
+    let score = |arg: &W| {
+        parse_i64(arg.as_ref()).filter(|score| (-OOM_SCORE_MAX..=OOM_SCORE_MAX).contains(score))
     };
-    let scores = words.iter().map(score).collect::<Option<Vec<_>>>().ok_or_else(|| {
+    let scores = args.iter().map(score).collect::<Option<Vec<_>>>().ok_or_else(|| {
         "Invalid oom-score-adj-values, elements must be between -2000 and 2000.".to_owned()
     })?;
     Ok(scores.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))

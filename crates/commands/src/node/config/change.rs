@@ -1,4 +1,4 @@
-//! CONFIG SET: all of it or nothing, in Redis's words.
+//! CONFIG SET: all of it or nothing, in Redis's own terms.
 
 use std::sync::PoisonError;
 
@@ -102,13 +102,13 @@ impl Config {
 
 fn parse(directive: Directive, value: &[u8], old: &Value) -> Result<Value, String> {
     let spec = directive.spec();
-    // COMPAT: arguments are apart by exactly one space; two make an empty word between.
-    let words: Vec<&[u8]> = match value {
-        _ if !spec.takes_words() => vec![value],
+    // COMPAT: arguments are apart by exactly one space; two make an empty argument between.
+    let args: Vec<&[u8]> = match value {
+        _ if !spec.takes_many() => vec![value],
         b"" => Vec::new(),
         _ => value.split(|byte| *byte == b' ').collect(),
     };
-    let new = spec.parse(&words, old)?;
+    let new = spec.parse(&args, old)?;
     match spec.unsupported(&new) {
         Some(what) => Err(format!("{what} {UNSUPPORTED}")),
         None => Ok(new),

@@ -13,7 +13,7 @@ pub enum Verdict {
     Effective,
     /// It is read and changes nothing; perhaps there is more to say.
     WithoutEffect(Option<&'static str>),
-    /// The server would not start. The reason names no place.
+    /// The server would not start. The reason names no position.
     Refused(String),
 }
 
@@ -23,7 +23,7 @@ const REPLACED: &str = "a later line replaces it";
 /// A line of a checked file that is neither empty nor a comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckedLine {
-    pub place: Position,
+    pub position: Position,
     /// Its args, or for what may hold a secret only the name.
     pub text: String,
     pub verdict: Verdict,
@@ -71,7 +71,7 @@ impl fmt::Display for CheckReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut counts = [0_usize; 3];
         for line in &self.lines {
-            if let Position::Line { file, line } = &line.place {
+            if let Position::Line { file, line } = &line.position {
                 write!(f, "{}:{line}: ", file.display())?;
             }
             let text = line.text.replace(|c: char| c.is_control(), " ");

@@ -11,7 +11,7 @@ use super::value::Value;
 /// Said of a directive without effect.
 pub(super) const NO_EFFECT: &str = "has no effect in this version of Russet";
 
-/// Which directives the log has named already, each in its place of `Directive::ALL`.
+/// Which directives the log has named already, each at its index in `Directive::ALL`.
 #[derive(Debug)]
 pub(super) struct Reported([AtomicBool; Directive::COUNT]);
 

@@ -26,7 +26,7 @@ pub enum Position {
 /// Why the server can't start with this configuration. Displays as one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    pub place: Position,
+    pub position: Position,
     /// Boxed, as errors travel inside results that are mostly fine.
     pub fault: Box<Fault>,
 }
@@ -68,11 +68,11 @@ pub enum Fault {
 }
 
 impl ConfigError {
-    pub(super) fn new(place: &Position, fault: Fault) -> Self {
-        ConfigError { place: place.clone(), fault: Box::new(fault) }
+    pub(super) fn new(position: &Position, fault: Fault) -> Self {
+        ConfigError { position: position.clone(), fault: Box::new(fault) }
     }
 
-    pub(super) fn unknown(place: &Position, name: &[u8]) -> Self {
+    pub(super) fn unknown(position: &Position, name: &[u8]) -> Self {
         let name = String::from_utf8_lossy(name).into_owned();
         let is_of_module = name.contains('.')
             || table::MODULE_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
@@ -83,28 +83,28 @@ impl ConfigError {
             let nearest = russet_base::text::nearest(&name, known);
             Fault::Unknown { name, nearest }
         };
-        ConfigError::new(place, fault)
+        ConfigError::new(position, fault)
     }
 
     pub(super) fn bad_value(
-        place: &Position,
+        position: &Position,
         spec: &Spec,
-        words: &[Vec<u8>],
+        args: &[Vec<u8>],
         reason: String,
     ) -> Self {
-        let value = String::from_utf8_lossy(&words.join(&b' ')).into_owned();
+        let value = String::from_utf8_lossy(&args.join(&b' ')).into_owned();
         let fault = Fault::BadValue {
             name: spec.directive.name().to_owned(),
             value: (!spec.is_secret).then_some(value),
             reason,
             allowed: spec.allowed(),
         };
-        ConfigError::new(place, fault)
+        ConfigError::new(position, fault)
     }
 }
 
 impl ConfigError {
-    /// What is wrong, without the place.
+    /// What is wrong, without the position.
     pub(super) fn reason(&self) -> String {
         let mut text = String::new();
         // Writing to a string can't fail.
@@ -115,7 +115,7 @@ impl ConfigError {
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let dashes = match &self.place {
+        let dashes = match &self.position {
             Position::Line { file, line } => {
                 write!(f, "{}:{line}: ", file.display())?;
                 ""

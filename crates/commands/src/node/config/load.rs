@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use russet_base::text::split_words;
+use russet_base::text::split_args;
 
 use super::check::{CheckReport, CheckedLine, Verdict};
 use super::directive::Directive;
@@ -82,19 +82,19 @@ impl Loader {
         }
     }
 
-    /// Reads a file. If it can't be, `place` is who asked for it.
-    pub(super) fn file(&mut self, path: &Path, place: &Position) -> Result<(), ConfigError> {
-        self.nested_file(path, place, 0)
+    /// Reads a file. If it can't be, `position` is who asked for it.
+    pub(super) fn file(&mut self, path: &Path, position: &Position) -> Result<(), ConfigError> {
+        self.nested_file(path, position, 0)
     }
 
     fn nested_file(
         &mut self,
         path: &Path,
-        place: &Position,
+        position: &Position,
         depth: usize,
     ) -> Result<(), ConfigError> {
         let path = self.start_dir.join(path);
-        let fail = |fault| ConfigError::new(place, fault);
+        let fail = |fault| ConfigError::new(position, fault);
         self.files += 1;
         if depth > INCLUDE_DEPTH_MAX || self.files > FILES_MAX {
             return Err(fail(Fault::IncludesTooDeep { path }));
@@ -104,7 +104,7 @@ impl Loader {
             reason: os_text(&fault),
         };
         let file = std::fs::File::open(&path).map_err(unreadable).map_err(fail)?;
-        let content = read_all(file, &path, place)?;
+        let content = read_all(file, &path, position)?;
         self.text(&content, &path, depth)
     }
 
@@ -119,43 +119,44 @@ impl Loader {
             if line.is_empty() || line.starts_with(b"#") {
                 continue;
             }
-            let place = Position::Line { file: file.to_owned(), line: index + 1 };
+            let position = Position::Line { file: file.to_owned(), line: index + 1 };
             let first = self.report.as_ref().map_or(0, |report| report.lines.len());
-            let words = split_words(line);
-            let taken = match &words {
-                Ok(words) => self.nested_words(words, &place, depth),
-                Err(_) => Err(ConfigError::new(&place, Fault::UnbalancedQuotes)),
+            let args = split_args(line);
+            let taken = match &args {
+                Ok(args) => self.take_nested(args, &position, depth),
+                Err(_) => Err(ConfigError::new(&position, Fault::UnbalancedQuotes)),
             };
             match &mut self.report {
                 None => taken?,
-                Some(_) => self.note_checked(words.unwrap_or_default(), place, taken, first),
+                Some(_) => self.note_checked(args.unwrap_or_default(), position, taken, first),
             }
         }
         Ok(())
     }
 
-    /// Reports on a line, at a position of the report: an `include` stands before what it includes.
+    /// Reports on a line, at an index of the report: an `include` stands before what it includes.
     fn note_checked(
         &mut self,
-        words: Vec<Vec<u8>>,
-        place: Position,
+        args: Vec<Vec<u8>>,
+        position: Position,
         taken: Result<(), ConfigError>,
-        position: usize,
+        index: usize,
     ) {
-        let directive = words.first().and_then(|name| Directive::named(name));
-        let unsupported = self.unsupported.iter().find(|(_, error)| error.place == place);
+        let directive = args.first().and_then(|name| Directive::named(name));
+        let unsupported = self.unsupported.iter().find(|(_, error)| error.position == position);
         let verdict = match (taken, unsupported) {
             (Err(error), _) => Verdict::Refused(error.reason()),
             (Ok(()), Some((_, error))) => Verdict::Refused(error.reason()),
-            (Ok(()), None) => self.verdict(directive, words.first()),
+            (Ok(()), None) => self.verdict(directive, args.first()),
         };
         let Some(report) = &mut self.report else { return };
         let is_taken = !matches!(verdict, Verdict::Refused(_));
         if let Some(directive) = directive.filter(|of| is_taken && !of.spec().repeats()) {
             report.replace_earlier(directive);
         }
-        let line = CheckedLine { place, text: checked_text(&words, directive), verdict, directive };
-        report.lines.insert(position, line);
+        let line =
+            CheckedLine { position, text: checked_text(&args, directive), verdict, directive };
+        report.lines.insert(index, line);
     }
 
     /// What an accepted line does.
@@ -176,31 +177,35 @@ impl Loader {
     }
 
     /// Takes one setting: a name and its arguments.
-    pub(super) fn words(&mut self, words: &[Vec<u8>], place: &Position) -> Result<(), ConfigError> {
-        self.nested_words(words, place, 0)
+    pub(super) fn take(
+        &mut self,
+        args: &[Vec<u8>],
+        position: &Position,
+    ) -> Result<(), ConfigError> {
+        self.take_nested(args, position, 0)
     }
 
-    fn nested_words(
+    fn take_nested(
         &mut self,
-        words: &[Vec<u8>],
-        place: &Position,
+        args: &[Vec<u8>],
+        position: &Position,
         depth: usize,
     ) -> Result<(), ConfigError> {
-        let [name, rest @ ..] = words else { return Ok(()) };
+        let [name, rest @ ..] = args else { return Ok(()) };
         let lower = name.to_ascii_lowercase();
         if let Some(directive) = Directive::named(name) {
-            return self.set(directive, rest, place);
+            return self.set(directive, rest, position);
         }
         match rest {
-            [pattern] if lower == b"include" => self.include(pattern, place, depth),
+            [pattern] if lower == b"include" => self.include(pattern, position, depth),
             [_] => match table::retired(&lower) {
                 Some(retired) => {
                     self.note_without_effect(retired);
                     Ok(())
                 }
-                None => Err(ConfigError::unknown(place, &lower)),
+                None => Err(ConfigError::unknown(position, &lower)),
             },
-            _ => Err(ConfigError::unknown(place, &lower)),
+            _ => Err(ConfigError::unknown(position, &lower)),
         }
     }
 
@@ -213,14 +218,14 @@ impl Loader {
     fn include(
         &mut self,
         pattern: &[u8],
-        place: &Position,
+        position: &Position,
         depth: usize,
     ) -> Result<(), ConfigError> {
         let unreadable =
-            |reason| ConfigError::new(place, Fault::Unreadable { path: PathBuf::new(), reason });
+            |reason| ConfigError::new(position, Fault::Unreadable { path: PathBuf::new(), reason });
         let pattern = self.start_dir.join(os_str(pattern).map_err(unreadable)?);
         for path in include::expand(&pattern) {
-            self.nested_file(&path, place, depth + 1)?;
+            self.nested_file(&path, position, depth + 1)?;
         }
         Ok(())
     }
@@ -228,32 +233,32 @@ impl Loader {
     fn set(
         &mut self,
         directive: Directive,
-        words: &[Vec<u8>],
-        place: &Position,
+        args: &[Vec<u8>],
+        position: &Position,
     ) -> Result<(), ConfigError> {
         let spec = directive.spec();
-        let bad = |reason| ConfigError::bad_value(place, spec, words, reason);
-        // Several words may also be written as one, in quotes.
+        let bad = |reason| ConfigError::bad_value(position, spec, args, reason);
+        // Several arguments may also be written as one, in quotes.
         let split;
-        let given = match words {
+        let given = match args {
             [] => return Err(bad("wrong number of arguments".to_owned())),
-            [word] if spec.takes_words() && !word.is_empty() => {
-                split = split_words(word).map_err(|fault| bad(fault.to_string()))?;
+            [arg] if spec.takes_many() && !arg.is_empty() => {
+                split = split_args(arg).map_err(|fault| bad(fault.to_string()))?;
                 split.as_slice()
             }
-            [word] if directive == Directive::Dir => {
-                let dir = self.start_dir.join(os_str(word).map_err(bad)?);
+            [arg] if directive == Directive::Dir => {
+                let dir = self.start_dir.join(os_str(arg).map_err(bad)?);
                 split = vec![dir.into_os_string().into_encoded_bytes()];
                 split.as_slice()
             }
-            _ => words,
+            _ => args,
         };
         let current = &self.values[directive as usize];
         let mut value = spec.parse(given, current).map_err(bad)?;
         // A file may ask for what a later option takes back, so this is no error yet.
         self.unsupported.retain(|(earlier, _)| *earlier != directive);
         if let Some(what) = spec.unsupported(&value) {
-            let error = ConfigError::new(place, Fault::Unsupported { what });
+            let error = ConfigError::new(position, Fault::Unsupported { what });
             self.unsupported.push((directive, error));
         }
         if matches!(spec.kind, Kind::SavePoints) {
@@ -271,14 +276,14 @@ impl Loader {
 }
 
 /// A line as a report shows it. What is no directive of ours, or is a secret, is only named.
-fn checked_text(words: &[Vec<u8>], directive: Option<Directive>) -> String {
+fn checked_text(args: &[Vec<u8>], directive: Option<Directive>) -> String {
     let is_include = |name: &[u8]| name.eq_ignore_ascii_case(b"include");
     let is_shown = match directive {
         Some(directive) => !directive.spec().is_secret,
-        None => words.first().is_some_and(|name| is_include(name)),
+        None => args.first().is_some_and(|name| is_include(name)),
     };
-    let shown = if is_shown { words } else { &words[..words.len().min(1)] };
-    let quoted = |word: &Vec<u8>| match String::from_utf8_lossy(word) {
+    let shown = if is_shown { args } else { &args[..args.len().min(1)] };
+    let quoted = |arg: &Vec<u8>| match String::from_utf8_lossy(arg) {
         text if text.is_empty() || text.contains(' ') => format!("\"{text}\""),
         text => text.into_owned(),
     };
@@ -297,9 +302,9 @@ pub(super) fn defaults(start_dir: &Path) -> Vec<Value> {
 pub(super) fn read_all(
     source: impl Read,
     path: &Path,
-    place: &Position,
+    position: &Position,
 ) -> Result<Vec<u8>, ConfigError> {
-    let fail = |fault| ConfigError::new(place, fault);
+    let fail = |fault| ConfigError::new(position, fault);
     let mut content = Vec::new();
     let read = source.take(FILE_BYTES_MAX + 1).read_to_end(&mut content);
     read.map_err(|fault| {

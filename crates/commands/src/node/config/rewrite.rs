@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
-use russet_base::text::split_words;
+use russet_base::text::split_args;
 
 use super::directive::Directive;
 use super::error::{Position, os_text};
@@ -131,7 +131,7 @@ fn directive_of(line: &[u8]) -> Option<Directive> {
     if line.starts_with(b"#") {
         return None;
     }
-    Directive::named(split_words(line).ok()?.first()?)
+    Directive::named(split_args(line).ok()?.first()?)
 }
 
 /// Replaces a file so that a crash leaves the old one or the new one, never a part.

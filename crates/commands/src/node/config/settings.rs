@@ -25,7 +25,7 @@ impl Default for Settings {
 impl Settings {
     /// Sets a directive to what would stand behind its name in a file.
     pub fn set(&mut self, name: &str, value: &[u8]) -> Result<(), ConfigError> {
-        self.loader.words(&[name.as_bytes().to_vec(), value.to_vec()], &Position::Program)
+        self.loader.take(&[name.as_bytes().to_vec(), value.to_vec()], &Position::Program)
     }
 
     /// Reads a file in the style of redis.conf.

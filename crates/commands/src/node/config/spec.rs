@@ -36,8 +36,8 @@ pub enum Kind {
     Choices { names: &'static [&'static str] },
     /// Any bytes that pass the check.
     Text { default: &'static str, check: TextCheck },
-    /// Words apart by spaces.
-    Words { default: &'static str, words_max: usize },
+    /// Arguments apart by spaces.
+    List { default: &'static str, len_max: usize },
     /// Pairs of seconds and changes.
     SavePoints,
     /// Limits of output buffers, per class of client.
@@ -194,12 +194,12 @@ impl Spec {
         std::iter::once(self.directive.name()).chain(self.aliases.iter().copied())
     }
 
-    /// Takes several words, in a file each on its own.
-    pub fn takes_words(&self) -> bool {
+    /// Takes several arguments, in a file each on its own.
+    pub fn takes_many(&self) -> bool {
         matches!(
             self.kind,
             Kind::Choices { .. }
-                | Kind::Words { .. }
+                | Kind::List { .. }
                 | Kind::SavePoints
                 | Kind::BufferLimits
                 | Kind::OomScores
@@ -266,13 +266,13 @@ pub(super) const fn text(directive: Directive, default: &'static str, doc: &'sta
     Spec::new(directive, Kind::Text { default, check: TextCheck::Any }, doc)
 }
 
-pub(super) const fn words(
+pub(super) const fn list(
     directive: Directive,
     default: &'static str,
-    words_max: usize,
+    len_max: usize,
     doc: &'static str,
 ) -> Spec {
-    Spec::new(directive, Kind::Words { default, words_max }, doc)
+    Spec::new(directive, Kind::List { default, len_max }, doc)
 }
 
 pub(super) const fn save_points(directive: Directive, doc: &'static str) -> Spec {

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use russet_base::text::split_words;
+use russet_base::text::split_args;
 
 use super::check::CheckReport;
 use super::error::{ConfigError, Fault, Position};
@@ -65,7 +65,7 @@ impl Startup {
             loader.content(&content, name)?;
         }
         for option in &parts.options {
-            loader.words(option, &Position::Option)?;
+            loader.take(option, &Position::Option)?;
         }
         let loaded = loader.finish()?;
         let mut config = Config::new(loaded.values, file, start_dir);
@@ -84,34 +84,34 @@ fn check(args: &[OsString]) -> Result<Startup, ConfigError> {
 
 fn take_apart(args: &[OsString]) -> Result<Asked, ConfigError> {
     let mut parts = Parts::default();
-    // An option that has no word yet takes the next argument, whatever it looks like.
-    let mut wants_word = false;
+    // An option that has no argument yet takes the next argument, whatever it looks like.
+    let mut wants_value = false;
     for (index, arg) in args.iter().enumerate() {
         let arg = arg.as_encoded_bytes();
         let (is_first, is_last) = (index == 0, index + 1 == args.len());
         match arg {
-            b"--help" | b"-h" if !wants_word => return Ok(Asked::Help),
-            b"--version" | b"-v" if !wants_word => return Ok(Asked::Version),
+            b"--help" | b"-h" if !wants_value => return Ok(Asked::Help),
+            b"--version" | b"-v" if !wants_value => return Ok(Asked::Version),
             b"-" if is_first || is_last => parts.reads_stdin = true,
-            [b'-', b'-', option @ ..] if !wants_word => {
-                let mut words = split_words(option)
+            [b'-', b'-', option @ ..] if !wants_value => {
+                let mut values = split_args(option)
                     .map_err(|_| ConfigError::new(&Position::Option, Fault::UnbalancedQuotes))?;
                 let next_is_option = args
                     .get(index + 1)
                     .is_some_and(|next| next.as_encoded_bytes().starts_with(b"--"));
                 // COMPAT: `--save` may stand for `--save ""`.
-                let is_bare_save = words.len() == 1 && words[0].eq_ignore_ascii_case(b"save");
+                let is_bare_save = values.len() == 1 && values[0].eq_ignore_ascii_case(b"save");
                 if is_bare_save && (next_is_option || is_last) {
-                    words.push(Vec::new());
+                    values.push(Vec::new());
                 }
-                wants_word = words.len() == 1;
-                parts.options.push(words);
+                wants_value = values.len() == 1;
+                parts.options.push(values);
             }
             [first, ..] if is_first && *first != b'-' => parts.file = Some(PathBuf::from(&args[0])),
             _ => match parts.options.last_mut() {
                 Some(option) => {
                     option.push(arg.to_vec());
-                    wants_word = false;
+                    wants_value = false;
                 }
                 None => {
                     let argument = String::from_utf8_lossy(arg).into_owned();

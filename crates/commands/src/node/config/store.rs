@@ -120,7 +120,7 @@ impl Config {
     }
 
     /// The arguments of `bind` and its like.
-    pub fn words(&self, directive: Directive) -> Vec<String> {
+    pub fn list(&self, directive: Directive) -> Vec<String> {
         self.string(directive).split_ascii_whitespace().map(str::to_owned).collect()
     }
 
@@ -136,8 +136,8 @@ impl Config {
 
     pub fn save_points(&self) -> Vec<SavePoint> {
         let text = self.text(Directive::Save);
-        let words = text.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
-        amounts::parse_save_points(&words.collect::<Vec<_>>()).unwrap_or_default()
+        let list = text.split(|byte| *byte == b' ').filter(|arg| !arg.is_empty());
+        amounts::parse_save_points(&list.collect::<Vec<_>>()).unwrap_or_default()
     }
 
     /// Of `notify-keyspace-events`.
@@ -149,8 +149,8 @@ impl Config {
     /// Of `latency-tracking-info-percentiles`.
     pub fn percentiles(&self) -> Vec<f64> {
         let text = self.text(Directive::LatencyTrackingInfoPercentiles);
-        let words = text.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
-        amounts::parse_percentiles(&words.collect::<Vec<_>>()).unwrap_or_default()
+        let list = text.split(|byte| *byte == b' ').filter(|arg| !arg.is_empty());
+        amounts::parse_percentiles(&list.collect::<Vec<_>>()).unwrap_or_default()
     }
 
     /// The file that the server was started from.

@@ -87,10 +87,10 @@ fn every_default_reads_back() {
             continue;
         }
         for line in spec.lines(&default) {
-            let words = russet_base::text::split_words(&line).unwrap();
-            assert_eq!(words[0], directive.name().as_bytes());
+            let args = russet_base::text::split_args(&line).unwrap();
+            assert_eq!(args[0], directive.name().as_bytes());
             if !spec.repeats() {
-                let rest = &words[1..];
+                let rest = &args[1..];
                 assert_eq!(spec.parse(rest, &default), Ok(default.clone()), "{directive:?}");
             }
         }
@@ -105,7 +105,7 @@ fn lock_free_values_are_typed() {
     assert_eq!(config.memory(Directive::ProtoMaxBulkLen), 512 << 20);
     assert_eq!(config.choice(Directive::LogLevel), "notice");
     assert_eq!(&*config.text(Directive::RedisVersion), b"8.0.0");
-    assert_eq!(config.words(Directive::Bind), ["127.0.0.1"]);
+    assert_eq!(config.list(Directive::Bind), ["127.0.0.1"]);
     assert_eq!(config.percentiles(), [50.0, 99.0, 99.9]);
     assert_eq!(config.save_points().len(), 3);
     assert_eq!(config.save_points()[0], SavePoint { seconds: 3600, changes: 1 });
@@ -125,7 +125,7 @@ fn options_are_read_as_redis_server_reads_them() {
     let config = start(&["--maxclients", "100", "--bind", "1.2.3.4", "-::1", "--save", "60", "5"]);
     let config = config.unwrap();
     assert_eq!(config.int(Directive::MaxClients), 100);
-    assert_eq!(config.words(Directive::Bind), ["1.2.3.4", "-::1"]);
+    assert_eq!(config.list(Directive::Bind), ["1.2.3.4", "-::1"]);
     assert_eq!(config.save_points(), [SavePoint { seconds: 60, changes: 5 }]);
     assert_eq!(shown(&start(&["--maxclients 77"]).unwrap(), "maxclients"), "77");
     assert_eq!(shown(&start(&["--save", ""]).unwrap(), "save"), "");
@@ -134,7 +134,7 @@ fn options_are_read_as_redis_server_reads_them() {
     assert_eq!((shown(&config, "save"), config.int(Directive::Port)), ("1 2 3 4".to_owned(), 0));
     let config = start(&["--save", "1 2", "--save", "3", "4"]).unwrap();
     assert_eq!(shown(&config, "save"), "1 2 3 4");
-    // An option without a word takes the next argument, even with dashes.
+    // An option without an argument takes the next argument, even with dashes.
     assert_eq!(
         &*start(&["--requirepass", "--secret"]).unwrap().text(Directive::RequirePass),
         b"--secret"
@@ -277,7 +277,7 @@ fn errors_in_files_name_the_line() {
 fn no_file_panics() {
     let dir = TempDir::new();
     let mut random = russet_base::Random::from_seed(11);
-    let words: [&[u8]; 12] = [
+    let args: [&[u8]; 12] = [
         b"save",
         b"bind",
         b"\"",
@@ -294,7 +294,7 @@ fn no_file_panics() {
     for _ in 0..300 {
         let length = random.index(20);
         let content: Vec<u8> =
-            (0..length).flat_map(|_| words[random.index(words.len())].to_vec()).collect();
+            (0..length).flat_map(|_| args[random.index(args.len())].to_vec()).collect();
         let path = dir.0.join("f.conf");
         fs::write(&path, content).unwrap();
         let _ = start_file(&path);

@@ -1,4 +1,4 @@
-//! From words to a value and back: what each kind of directive accepts, what it answers to
+//! From arguments to a value and back: what each kind of directive accepts, what it answers to
 //! anything else, and how CONFIG GET and a rewritten file print it.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -60,7 +60,7 @@ impl Spec {
                 Value::Number(position(names, default.as_bytes()).unwrap_or(0))
             }
             Kind::MemoryOrPercent | Kind::Choices { .. } | Kind::EventClasses => Value::Number(0),
-            Kind::Text { default, .. } | Kind::Words { default, .. } => Value::text(default),
+            Kind::Text { default, .. } | Kind::List { default, .. } => Value::text(default),
             Kind::SavePoints => Value::text(amounts::SAVE_DEFAULT),
             Kind::BufferLimits => Value::text(amounts::BUFFER_LIMITS_DEFAULT),
             Kind::OomScores => Value::text(amounts::OOM_SCORES_DEFAULT),
@@ -72,13 +72,13 @@ impl Spec {
     /// error is what CONFIG SET says behind the dash.
     pub(super) fn parse<W: AsRef<[u8]>>(
         &self,
-        words: &[W],
+        args: &[W],
         current: &Value,
     ) -> Result<Value, String> {
-        match words {
-            [word] if !self.takes_words() => self.parse_word(word.as_ref()),
-            _ if !self.takes_words() => Err("wrong number of arguments".to_owned()),
-            _ => self.parse_words(words, current),
+        match args {
+            [arg] if !self.takes_many() => self.parse_one(arg.as_ref()),
+            _ if !self.takes_many() => Err("wrong number of arguments".to_owned()),
+            _ => self.parse_many(args, current),
         }
     }
 
@@ -89,74 +89,74 @@ impl Spec {
         (!is_supported).then(|| format!("{} '{printed}'", self.directive.name()))
     }
 
-    fn parse_word(&self, word: &[u8]) -> Result<Value, String> {
+    fn parse_one(&self, arg: &[u8]) -> Result<Value, String> {
         let number = match self.kind {
-            Kind::Flag { .. } => parse_flag(word)?,
+            Kind::Flag { .. } => parse_flag(arg)?,
             Kind::Integer { min, max, clamp, .. } => {
-                let number = parse_i64(word)
+                let number = parse_i64(arg)
                     .ok_or_else(|| "argument couldn't be parsed into an integer".to_owned())?;
                 within(number, min, max)?;
                 clamp.map_or(number, |(low, high)| number.clamp(low, high))
             }
-            Kind::Octal { max, .. } => parse_octal(word, max)?,
+            Kind::Octal { max, .. } => parse_octal(arg, max)?,
             Kind::Memory { min, max, .. } => {
-                let bytes = parse_memory_bytes(word)
+                let bytes = parse_memory_bytes(arg)
                     .ok_or_else(|| "argument must be a memory value".to_owned())?;
                 within(bytes, min, max)?;
                 bytes.cast_signed()
             }
-            Kind::MemoryOrPercent => parse_memory_or_percent(word)?,
-            Kind::Choice { names, .. } => position(names, word).ok_or_else(|| one_of(names))?,
-            Kind::EventClasses => match EventFlags::parse(word) {
+            Kind::MemoryOrPercent => parse_memory_or_percent(arg)?,
+            Kind::Choice { names, .. } => position(names, arg).ok_or_else(|| one_of(names))?,
+            Kind::EventClasses => match EventFlags::parse(arg) {
                 Some(flags) => i64::from(flags.0),
                 None => {
                     let fault = "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.";
                     return Err(fault.to_owned());
                 }
             },
-            Kind::Text { check, .. } => return self.parse_text(word, check),
+            Kind::Text { check, .. } => return self.parse_text(arg, check),
             _ => return Err("wrong number of arguments".to_owned()),
         };
         Ok(Value::Number(number))
     }
 
-    fn parse_text(&self, word: &[u8], check: TextCheck) -> Result<Value, String> {
+    fn parse_text(&self, arg: &[u8], check: TextCheck) -> Result<Value, String> {
         if check == TextCheck::Directory {
-            return parse_directory(word);
+            return parse_directory(arg);
         }
-        check_text(self.directive, word, check)?;
-        Ok(Value::text(word))
+        check_text(self.directive, arg, check)?;
+        Ok(Value::text(arg))
     }
 
-    fn parse_words<W: AsRef<[u8]>>(&self, words: &[W], current: &Value) -> Result<Value, String> {
-        // A lone empty word says that there is none.
-        let words = match words {
-            [word] if word.as_ref().is_empty() => &[],
-            _ => words,
+    fn parse_many<W: AsRef<[u8]>>(&self, args: &[W], current: &Value) -> Result<Value, String> {
+        // A lone empty argument says that there is none.
+        let args = match args {
+            [arg] if arg.as_ref().is_empty() => &[],
+            _ => args,
         };
         Ok(match self.kind {
-            Kind::Choices { names } => Value::Number(parse_choices(words, names)?),
-            Kind::Words { words_max, .. } => self.parse_list(words, words_max)?,
+            Kind::Choices { names } => Value::Number(parse_choices(args, names)?),
+            Kind::List { len_max, .. } => self.parse_list(args, len_max)?,
             Kind::SavePoints => {
-                Value::text(amounts::print_save_points(&amounts::parse_save_points(words)?))
+                Value::text(amounts::print_save_points(&amounts::parse_save_points(args)?))
             }
             Kind::BufferLimits => {
                 let limits = amounts::read_buffer_limits(current.bytes());
-                let limits = amounts::parse_buffer_limits(words, limits)?;
+                let limits = amounts::parse_buffer_limits(args, limits)?;
                 Value::text(amounts::print_buffer_limits(&limits))
             }
-            Kind::OomScores => Value::text(amounts::parse_oom_scores(words)?),
+            Kind::OomScores => Value::text(amounts::parse_oom_scores(args)?),
             Kind::Percentiles => {
-                Value::text(amounts::print_percentiles(&amounts::parse_percentiles(words)?))
+                Value::text(amounts::print_percentiles(&amounts::parse_percentiles(args)?))
             }
             _ => return Err("wrong number of arguments".to_owned()),
         })
     }
 
-    fn parse_list<W: AsRef<[u8]>>(&self, words: &[W], words_max: usize) -> Result<Value, String> {
+    fn parse_list<W: AsRef<[u8]>>(&self, args: &[W], len_max: usize) -> Result<Value, String> {
         if self.directive == Directive::ReplicaOf {
-            let is = |word: &W, name: &[u8]| word.as_ref().eq_ignore_ascii_case(name);
-            match words {
+            let is = |arg: &W, name: &[u8]| arg.as_ref().eq_ignore_ascii_case(name);
+            match args {
                 [] => {}
                 [no, one] if is(no, b"no") && is(one, b"one") => return Ok(Value::text("")),
                 [_, port] => {
@@ -166,11 +166,11 @@ impl Spec {
                 _ => return Err("wrong number of arguments".to_owned()),
             }
         }
-        if words.len() > words_max {
+        if args.len() > len_max {
             return Err("Too many bind addresses specified.".to_owned());
         }
-        let words: Vec<&[u8]> = words.iter().map(AsRef::as_ref).collect();
-        Ok(Value::text(words.join(&b' ')))
+        let args: Vec<&[u8]> = args.iter().map(AsRef::as_ref).collect();
+        Ok(Value::text(args.join(&b' ')))
     }
 
     /// As CONFIG GET prints it. Bytes that are no UTF-8 are replaced.
@@ -208,7 +208,7 @@ impl Spec {
             Kind::Choice { names, .. } => format!("one of {}", names.join(", ")),
             Kind::Choices { names } => format!("any of {}", names.join(", ")),
             Kind::Text { .. } => "one value, in quotes if it has spaces".to_owned(),
-            Kind::Words { words_max, .. } => format!("up to {words_max} words"),
+            Kind::List { len_max, .. } => format!("up to {len_max} words"),
             Kind::SavePoints => "pairs of seconds and changes, or \"\"".to_owned(),
             Kind::BufferLimits => {
                 "a class (normal, replica, pubsub), hard limit, soft limit, soft seconds".to_owned()
@@ -230,17 +230,17 @@ impl Spec {
             }
             Kind::EventClasses => {
                 let flags = EventFlags(u32::try_from(value.number()).unwrap_or(0));
-                vec![line(&word(flags.complete().as_bytes()))]
+                vec![line(&quoted_arg(flags.complete().as_bytes()))]
             }
-            Kind::Text { .. } => vec![line(&word(value.bytes()))],
-            Kind::SavePoints | Kind::Words { .. } | Kind::Percentiles
+            Kind::Text { .. } => vec![line(&quoted_arg(value.bytes()))],
+            Kind::SavePoints | Kind::List { .. } | Kind::Percentiles
                 if value.bytes().is_empty() =>
             {
                 vec![line(b"\"\"")]
             }
             Kind::SavePoints => {
-                let words: Vec<&[u8]> = value.bytes().split(|byte| *byte == b' ').collect();
-                words.chunks(2).map(|pair| line(&pair.join(&b' '))).collect()
+                let args: Vec<&[u8]> = value.bytes().split(|byte| *byte == b' ').collect();
+                args.chunks(2).map(|pair| line(&pair.join(&b' '))).collect()
             }
             Kind::BufferLimits => {
                 let limits = amounts::read_buffer_limits(value.bytes());
@@ -249,26 +249,26 @@ impl Spec {
                 };
                 ClientClass::ALL.iter().zip(&limits).map(text).collect()
             }
-            Kind::Words { .. } | Kind::OomScores | Kind::Percentiles => {
-                let words = value.bytes().split(|byte| *byte == b' ').map(word);
-                vec![line(&words.collect::<Vec<_>>().join(&b' '))]
+            Kind::List { .. } | Kind::OomScores | Kind::Percentiles => {
+                let args = value.bytes().split(|byte| *byte == b' ').map(quoted_arg);
+                vec![line(&args.collect::<Vec<_>>().join(&b' '))]
             }
             _ => vec![line(self.print(value).as_bytes())],
         }
     }
 }
 
-fn parse_flag(word: &[u8]) -> Result<i64, String> {
-    match word.to_ascii_lowercase().as_slice() {
+fn parse_flag(arg: &[u8]) -> Result<i64, String> {
+    match arg.to_ascii_lowercase().as_slice() {
         b"yes" => Ok(1),
         b"no" => Ok(0),
         _ => Err("argument must be 'yes' or 'no'".to_owned()),
     }
 }
 
-fn parse_octal(word: &[u8], max: i64) -> Result<i64, String> {
-    let is_octal = !word.is_empty() && word.iter().all(|byte| matches!(byte, b'0'..=b'7'));
-    let digits = std::str::from_utf8(word).ok().filter(|_| is_octal);
+fn parse_octal(arg: &[u8], max: i64) -> Result<i64, String> {
+    let is_octal = !arg.is_empty() && arg.iter().all(|byte| matches!(byte, b'0'..=b'7'));
+    let digits = std::str::from_utf8(arg).ok().filter(|_| is_octal);
     let number = digits.and_then(|digits| i64::from_str_radix(digits, 8).ok());
     let number =
         number.ok_or_else(|| "argument couldn't be parsed as an octal number".to_owned())?;
@@ -278,28 +278,28 @@ fn parse_octal(word: &[u8], max: i64) -> Result<i64, String> {
     }
 }
 
-fn parse_memory_or_percent(word: &[u8]) -> Result<i64, String> {
+fn parse_memory_or_percent(arg: &[u8]) -> Result<i64, String> {
     let fault = || "argument must be a memory or percent value".to_owned();
-    if let [digits @ .., b'%'] = word {
+    if let [digits @ .., b'%'] = arg {
         let percent = parse_i64(digits).filter(|percent| *percent >= 0).ok_or_else(fault)?;
         return match percent <= 100 {
             true => Ok(-percent),
             false => Err("percentage argument must be less or equal to 100".to_owned()),
         };
     }
-    let bytes = parse_memory_bytes(word).ok_or_else(fault)?;
+    let bytes = parse_memory_bytes(arg).ok_or_else(fault)?;
     within(bytes, 0, i64::MAX.cast_unsigned())?;
     Ok(bytes.cast_signed())
 }
 
-fn parse_choices<W: AsRef<[u8]>>(words: &[W], names: &[&str]) -> Result<i64, String> {
-    if words.is_empty() {
+fn parse_choices<W: AsRef<[u8]>>(args: &[W], names: &[&str]) -> Result<i64, String> {
+    if args.is_empty() {
         return Err(one_of(names));
     }
     let mut bits = 0;
-    for word in words {
+    for arg in args {
         // The first name is the absence of all others.
-        bits |= match position(names, word.as_ref()).ok_or_else(|| one_of(names))? {
+        bits |= match position(names, arg.as_ref()).ok_or_else(|| one_of(names))? {
             0 => 0,
             index => 1 << (index - 1),
         };
@@ -317,8 +317,8 @@ fn print_choices(bits: i64, names: &[&str]) -> String {
     if set.is_empty() { (*none).to_owned() } else { set.join(" ") }
 }
 
-fn parse_directory(word: &[u8]) -> Result<Value, String> {
-    let path = Path::new(os_str(word)?);
+fn parse_directory(arg: &[u8]) -> Result<Value, String> {
+    let path = Path::new(os_str(arg)?);
     let path = std::fs::canonicalize(path).map_err(|fault| super::error::os_text(&fault))?;
     if !path.is_dir() {
         return Err("Not a directory".to_owned());
@@ -339,27 +339,27 @@ pub(super) fn os_str(bytes: &[u8]) -> Result<&std::ffi::OsStr, String> {
     }
 }
 
-fn check_text(directive: Directive, word: &[u8], check: TextCheck) -> Result<(), String> {
+fn check_text(directive: Directive, arg: &[u8], check: TextCheck) -> Result<(), String> {
     let name = directive.name();
-    let text = std::str::from_utf8(word).unwrap_or("\u{fffd}");
-    let has_slash = || word.contains(&b'/');
+    let text = std::str::from_utf8(arg).unwrap_or("\u{fffd}");
+    let has_slash = || arg.contains(&b'/');
     let fault = match check {
         TextCheck::FileName if has_slash() => format!("{name} can't be a path, just a filename"),
-        TextCheck::FileName if word.is_empty() && directive != Directive::DbFilename => {
+        TextCheck::FileName if arg.is_empty() && directive != Directive::DbFilename => {
             format!("{name} can't be empty")
         }
         TextCheck::DirName if has_slash() => format!("{name} can't be a path, just a dirname"),
-        TextCheck::DirName if word.is_empty() => format!("{name} can't be empty"),
-        TextCheck::HostName if word.len() > HOST_NAME_BYTES_MAX => {
+        TextCheck::DirName if arg.is_empty() => format!("{name} can't be empty"),
+        TextCheck::HostName if arg.len() > HOST_NAME_BYTES_MAX => {
             "Hostnames must be less than 256 characters".to_owned()
         }
-        TextCheck::HostName if !word.iter().all(|byte| is_host_byte(*byte)) => {
+        TextCheck::HostName if !arg.iter().all(|byte| is_host_byte(*byte)) => {
             "Hostnames may only contain alphanumeric characters, hyphens or dots".to_owned()
         }
-        TextCheck::Ipv4 if !word.is_empty() && text.parse::<Ipv4Addr>().is_err() => {
+        TextCheck::Ipv4 if !arg.is_empty() && text.parse::<Ipv4Addr>().is_err() => {
             "Invalid IPv4 address".to_owned()
         }
-        TextCheck::Ipv6 if !word.is_empty() && text.parse::<Ipv6Addr>().is_err() => {
+        TextCheck::Ipv6 if !arg.is_empty() && text.parse::<Ipv6Addr>().is_err() => {
             "Invalid IPv6 address".to_owned()
         }
         TextCheck::TitleTemplate if !is_title_template(text) => {
@@ -389,8 +389,8 @@ fn is_title_template(text: &str) -> bool {
         .all(|part| part.split_once('}').is_some_and(|(field, _)| TITLE_FIELDS.contains(&field)))
 }
 
-fn position(names: &[&str], word: &[u8]) -> Option<i64> {
-    let index = names.iter().position(|name| name.as_bytes().eq_ignore_ascii_case(word))?;
+fn position(names: &[&str], arg: &[u8]) -> Option<i64> {
+    let index = names.iter().position(|name| name.as_bytes().eq_ignore_ascii_case(arg))?;
     i64::try_from(index).ok()
 }
 
@@ -416,8 +416,8 @@ fn amount(bytes: u64) -> String {
     }
 }
 
-/// A word of a file, in quotes unless it needs none.
-pub(super) fn word(bytes: &[u8]) -> Vec<u8> {
+/// An argument as a file has it, in quotes unless it needs none.
+pub(super) fn quoted_arg(bytes: &[u8]) -> Vec<u8> {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_./:@%+=,*$-".contains(byte);
     if !bytes.is_empty() && bytes.iter().all(is_plain) {
         return bytes.to_vec();

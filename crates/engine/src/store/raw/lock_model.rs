@@ -104,23 +104,23 @@ fn check(schedules: usize, test: impl Fn(&Arc<Met>) + Send + Sync + 'static) -> 
 /// Wakes a thread that waits in [`Bell::await_ring`].
 #[derive(Default)]
 struct Bell {
-    due_alarms: Mutex<bool>,
+    is_woken: Mutex<bool>,
     changed: Condvar,
 }
 
 impl Bell {
     fn await_ring(&self) {
-        let mut due_alarms = self.due_alarms.lock().unwrap();
-        while !*due_alarms {
-            due_alarms = self.changed.wait(due_alarms).unwrap();
+        let mut is_woken = self.is_woken.lock().unwrap();
+        while !*is_woken {
+            is_woken = self.changed.wait(is_woken).unwrap();
         }
-        *due_alarms = false;
+        *is_woken = false;
     }
 }
 
 impl Wake for Bell {
     fn wake(&self) {
-        *self.due_alarms.lock().unwrap() = true;
+        *self.is_woken.lock().unwrap() = true;
         self.changed.notify_one();
     }
 }
@@ -260,8 +260,8 @@ fn a_reservation_that_is_given_up_strands_nobody() {
     ]);
 }
 
-/// A call that needs other shards when it is tried again (its script was replaced, say) gives back
-/// what it had reserved before.
+/// A call that needs other shards when it is tried again (another transaction of the same client,
+/// say) gives back what it had reserved before.
 #[test]
 fn a_wait_whose_shards_change_ends() {
     let met = check(SCHEDULES, |met| {

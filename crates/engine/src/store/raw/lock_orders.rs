@@ -52,27 +52,27 @@ type Shards = Locks<UnsafeCell<u64>>;
 
 /// Wakes a thread that waits in [`Bell::await_ring`].
 struct Bell {
-    due_alarms: Mutex<bool>,
+    is_woken: Mutex<bool>,
     changed: Condvar,
 }
 
 impl Bell {
     fn new() -> Arc<Bell> {
-        Arc::new(Bell { due_alarms: Mutex::new(false), changed: Condvar::new() })
+        Arc::new(Bell { is_woken: Mutex::new(false), changed: Condvar::new() })
     }
 
     fn await_ring(&self) {
-        let mut due_alarms = self.due_alarms.lock().unwrap();
-        while !*due_alarms {
-            due_alarms = self.changed.wait(due_alarms).unwrap();
+        let mut is_woken = self.is_woken.lock().unwrap();
+        while !*is_woken {
+            is_woken = self.changed.wait(is_woken).unwrap();
         }
-        *due_alarms = false;
+        *is_woken = false;
     }
 }
 
 impl Wake for Bell {
     fn wake(&self) {
-        *self.due_alarms.lock().unwrap() = true;
+        *self.is_woken.lock().unwrap() = true;
         self.changed.notify_one();
     }
 }

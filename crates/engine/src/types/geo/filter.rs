@@ -79,7 +79,7 @@ enum Quick {
 
 /// How far the places that are left can be from the middle.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum BatchWindow {
+enum Nearness {
     Near,
     /// Only their latitudes are near.
     NearInLatitude,
@@ -109,9 +109,9 @@ impl<'s> Filter<'s> {
             Extents::Circle { radius } => {
                 let radius_m = radius * metres;
                 match filter.narrow(radius_m / EARTH_RADIUS_M) {
-                    BatchWindow::Far => {}
+                    Nearness::Far => {}
                     reach => {
-                        if reach == BatchWindow::NearInLatitude {
+                        if reach == Nearness::NearInLatitude {
                             filter.near.make_wide();
                         }
                         filter.quick = Quick::Circle(Limit::of_distance(radius_m));
@@ -121,7 +121,7 @@ impl<'s> Filter<'s> {
             Extents::Box { width, height } => {
                 let (half_width, half_height) = (width * metres / 2.0, height * metres / 2.0);
                 let diagonal = half_width.hypot(half_height) * 1.5;
-                if filter.narrow(diagonal / EARTH_RADIUS_M) == BatchWindow::Near {
+                if filter.narrow(diagonal / EARTH_RADIUS_M) == Nearness::Near {
                     filter.quick = Quick::Box(Limit::of_distance(half_width));
                 }
             }
@@ -132,15 +132,14 @@ impl<'s> Filter<'s> {
 
     /// Narrows the grid to an angle about the middle; whether all that is left is near enough for
     /// approximation.
-    fn narrow(&mut self, angle: f64) -> BatchWindow {
+    fn narrow(&mut self, angle: f64) -> Nearness {
         use super::{LATITUDE_MAX, LONGITUDE_MAX};
         const NEAR: f64 = ANGLE_MAX * 0.9;
         let center = self.shape.center;
         let latitude = radians(center.latitude).abs();
         let slack = 1.000_001;
         self.latitudes = Span::about(center.latitude, (angle * slack).to_degrees(), LATITUDE_MAX);
-        let near_in_latitude =
-            if angle <= NEAR { BatchWindow::NearInLatitude } else { BatchWindow::Far };
+        let near_in_latitude = if angle <= NEAR { Nearness::NearInLatitude } else { Nearness::Far };
         // Around a pole there is no longitude that is out of reach.
         let is_clear = latitude + angle < radians(89.0);
         if !is_clear {
@@ -150,7 +149,7 @@ impl<'s> Filter<'s> {
         let aside = (angle.sin() / latitude.cos()).min(1.0).asin() * slack;
         self.longitudes =
             Span::about(center.longitude, (aside * slack).to_degrees(), LONGITUDE_MAX);
-        if angle <= NEAR && aside <= NEAR { BatchWindow::Near } else { near_in_latitude }
+        if angle <= NEAR && aside <= NEAR { Nearness::Near } else { near_in_latitude }
     }
 
     /// The scores to look at in a map of so many places, in the order of [`cover`]. Its cells are

@@ -76,10 +76,10 @@ fn write_key_spec(reply: &mut dyn Sink, keys: &KeySpec) {
             write_search(reply, "index", 1);
             write_field(reply, "index", i64::from(index));
         }
-        Begin::Keyword { word, from } => {
+        Begin::Keyword { token, from } => {
             write_search(reply, "keyword", 2);
             reply.bulk(b"keyword");
-            reply.bulk(word.as_bytes());
+            reply.bulk(token.as_bytes());
             write_field(reply, "startfrom", i64::from(from));
         }
         Begin::Unknown => write_search(reply, "unknown", 0),

@@ -20,14 +20,14 @@ pub enum Pattern<'a> {
 }
 
 impl<'a> Pattern<'a> {
-    pub fn parse(word: &'a [u8]) -> Self {
-        if word == b"#" {
+    pub fn parse(arg: &'a [u8]) -> Self {
+        if arg == b"#" {
             return Pattern::Element;
         }
-        let Some(star) = word.iter().position(|&byte| byte == b'*') else {
+        let Some(star) = arg.iter().position(|&byte| byte == b'*') else {
             return Pattern::Nothing;
         };
-        let (before, after) = (&word[..star], &word[star + 1..]);
+        let (before, after) = (&arg[..star], &arg[star + 1..]);
         // COMPAT: an arrow with nothing behind it is part of the name
         // (tests/wire/generic/sort.wire).
         match after.windows(2).position(|pair| pair == b"->") {
@@ -92,8 +92,8 @@ impl<'a> Request<'a> {
         };
         let (mut is_alpha, mut is_stored_order) = (false, false);
         let mut at = 2;
-        while let Some(word) = args.get(at) {
-            let is = |name: &[u8]| eq_ignore_case(word, name);
+        while let Some(arg) = args.get(at) {
+            let is = |name: &[u8]| eq_ignore_case(arg, name);
             let (first, second) = (args.get(at + 1), args.get(at + 2));
             at += 1;
             match (first, second) {
@@ -159,8 +159,8 @@ impl<'a> Request<'a> {
     }
 }
 
-fn integer(word: &[u8]) -> Result<i64, Refusal> {
-    num::parse_i64(word).ok_or(Refusal::NotInteger)
+fn integer(arg: &[u8]) -> Result<i64, Refusal> {
+    num::parse_i64(arg).ok_or(Refusal::NotInteger)
 }
 
 #[cfg(test)]
@@ -175,7 +175,7 @@ mod tests {
             let field = field.map(str::as_bytes);
             Pattern::Key { before: before.as_bytes(), after: after.as_bytes(), field }
         };
-        for (word, expected) in [
+        for (arg, expected) in [
             ("#", Pattern::Element),
             ("##", Pattern::Nothing),
             ("key", Pattern::Nothing),
@@ -188,15 +188,15 @@ mod tests {
             ("h_*->", key("h_", "->", None)),
             ("a->*b", key("a->", "b", None)),
         ] {
-            assert_eq!(Pattern::parse(word.as_bytes()), expected, "{word}");
+            assert_eq!(Pattern::parse(arg.as_bytes()), expected, "{arg}");
         }
     }
 
     #[test]
     fn limits() {
         let range = |start: &str, count: &str| {
-            let words: OwnedArgs = ["SORT", "k", "LIMIT", start, count].into_iter().collect();
-            Request::parse(words.as_args(), true).unwrap().range(10)
+            let args: OwnedArgs = ["SORT", "k", "LIMIT", start, count].into_iter().collect();
+            Request::parse(args.as_args(), true).unwrap().range(10)
         };
         assert_eq!(range("0", "3"), 0..3);
         assert_eq!(range("8", "5"), 8..10);
@@ -213,8 +213,8 @@ mod tests {
     fn only_patterns_without_a_tag_need_every_shard() {
         let keyspace = Keyspace::new(64, 1, KeyHasher::with_seed(7));
         let shards = |call: &str| {
-            let words: OwnedArgs = call.split(' ').collect();
-            Request::parse(words.as_args(), true).unwrap().shards(&keyspace)
+            let args: OwnedArgs = call.split(' ').collect();
+            Request::parse(args.as_args(), true).unwrap().shards(&keyspace)
         };
         let of = |key: &str| ShardSet::one(usize::from(keyspace.locate(key.as_bytes()).shard));
         assert_eq!(shards("SORT k DESC"), of("k"));

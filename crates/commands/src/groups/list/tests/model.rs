@@ -28,16 +28,16 @@ struct Pair {
 const KEYS: [&[u8]; 2] = [b"one", b"two"];
 
 impl Pair {
-    fn run(&mut self, words: &[&[u8]]) -> Value {
-        self.server.run(words)
+    fn run(&mut self, args: &[&[u8]]) -> Value {
+        self.server.run(args)
     }
 
     fn push(&mut self, random: &mut Random, which: usize) {
         let at_front = random.below(2) == 0;
         let texts: Vec<Vec<u8>> = (0..1 + random.below(8)).map(|_| text(random)).collect();
         let name: &[u8] = if at_front { b"LPUSH" } else { b"RPUSH" };
-        let mut words = vec![name, KEYS[which]];
-        words.extend(texts.iter().map(Vec::as_slice));
+        let mut args = vec![name, KEYS[which]];
+        args.extend(texts.iter().map(Vec::as_slice));
         for text in &texts {
             match at_front {
                 true => self.lists[which].push_front(text.clone()),
@@ -45,7 +45,7 @@ impl Pair {
             }
         }
         let len = self.lists[which].len() as i64;
-        assert_eq!(self.run(&words), Value::Integer(len));
+        assert_eq!(self.run(&args), Value::Integer(len));
     }
 
     fn pop(&mut self, random: &mut Random, which: usize) {
@@ -102,9 +102,9 @@ impl Pair {
         moved.into_iter().rev().for_each(|element| self.lists[1].push_front(element));
         let count = count.to_string();
         let amount: [&[u8]; 3] = [b"COUNT", count.as_bytes(), b"BULK"];
-        let mut words: Vec<&[u8]> = vec![b"LMOVEM", KEYS[0], KEYS[1], b"LEFT", b"LEFT"];
-        words.extend(amount);
-        assert_eq!(self.run(&words), expected);
+        let mut args: Vec<&[u8]> = vec![b"LMOVEM", KEYS[0], KEYS[1], b"LEFT", b"LEFT"];
+        args.extend(amount);
+        assert_eq!(self.run(&args), expected);
     }
 
     fn check(&mut self) {

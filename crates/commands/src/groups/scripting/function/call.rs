@@ -22,11 +22,11 @@ fn call(ctx: &mut Ctx, args: Args, is_read_only: bool) -> Outcome {
     };
     let function = &found.library.functions[found.index];
     let may_run = !is_read_only || function.flags.no_writes;
-    let words = words(args, may_run).map_err(|refusal| refused(ctx, args, refusal))?;
+    let script_args = script_args(args, may_run).map_err(|refusal| refused(ctx, args, refusal))?;
     let request = Request {
         code,
         name: &function.name,
-        words,
+        args: script_args,
         is_read_only: is_read_only || function.flags.no_writes,
         is_wide: function.is_wide,
         compile_micros: 0,
@@ -38,9 +38,9 @@ fn call(ctx: &mut Ctx, args: Args, is_read_only: bool) -> Outcome {
     }
 }
 
-fn words(args: Args, may_run: bool) -> Result<ScriptArgs, Refusal> {
+fn script_args(args: Args, may_run: bool) -> Result<ScriptArgs, Refusal> {
     let count = num::parse_i64(args.at(2));
     let count = count.ok_or(Refusal::text("ERR Bad number of keys provided"))?;
-    let words = ScriptArgs::split(args, count)?;
-    if may_run { Ok(words) } else { Err(Refusal::text(MAY_WRITE)) }
+    let split = ScriptArgs::split(args, count)?;
+    if may_run { Ok(split) } else { Err(Refusal::text(MAY_WRITE)) }
 }

@@ -2,7 +2,7 @@
 //! exchange: for each library the byte 0xF5 and its source as an RDB string, then the version of
 //! the format (two bytes) and a CRC-64 of all before it (eight bytes), both little-endian.
 
-use super::edit::wrong_words;
+use super::edit::wrong_arity;
 use super::load;
 use super::{Libraries, Library};
 use crate::call::ctx::{Ctx, DONE, Outcome};
@@ -57,13 +57,13 @@ enum Policy {
 
 pub fn restore(ctx: &mut Ctx, args: Args) -> Outcome {
     if args.len() > 4 {
-        return Err(wrong_words(args.at(1)));
+        return Err(wrong_arity(args.at(1)));
     }
     let policy = match args.get(3) {
         None => Policy::Append,
-        Some(word) if eq_ignore_case(word, b"append") => Policy::Append,
-        Some(word) if eq_ignore_case(word, b"replace") => Policy::Replace,
-        Some(word) if eq_ignore_case(word, b"flush") => Policy::Flush,
+        Some(arg) if eq_ignore_case(arg, b"append") => Policy::Append,
+        Some(arg) if eq_ignore_case(arg, b"replace") => Policy::Replace,
+        Some(arg) if eq_ignore_case(arg, b"flush") => Policy::Flush,
         Some(_) => {
             return Err(Refusal::text(
                 "ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.",

@@ -59,10 +59,10 @@ pub fn delete(ctx: &mut Ctx, args: Args) -> Outcome {
 
 pub fn flush(ctx: &mut Ctx, args: Args) -> Outcome {
     if args.len() > 3 {
-        return Err(wrong_words(args.at(1)));
+        return Err(wrong_arity(args.at(1)));
     }
-    let is_mode = |word: &[u8]| eq_ignore_case(word, b"async") || eq_ignore_case(word, b"sync");
-    if args.get(2).is_some_and(|word| !is_mode(word)) {
+    let is_mode = |arg: &[u8]| eq_ignore_case(arg, b"async") || eq_ignore_case(arg, b"sync");
+    if args.get(2).is_some_and(|arg| !is_mode(arg)) {
         return Err(Refusal::text("ERR FUNCTION FLUSH only supports SYNC|ASYNC option"));
     }
     ctx.node.scripts.change_libraries(Libraries::clear);
@@ -73,7 +73,7 @@ pub fn flush(ctx: &mut Ctx, args: Args) -> Outcome {
 }
 
 /// The subcommand as it was written, with too many arguments behind it.
-pub(super) fn wrong_words(subcommand: &[u8]) -> Refusal {
+pub(super) fn wrong_arity(subcommand: &[u8]) -> Refusal {
     Refusal::text(format!(
         "ERR unknown subcommand or wrong number of arguments for '{}'. Try FUNCTION HELP.",
         escape(subcommand)

@@ -12,16 +12,16 @@ use std::sync::Arc;
 
 pub fn list(ctx: &mut Ctx, args: Args) -> Outcome {
     let (mut pattern, mut has_code) = (None, false);
-    let mut words = args.from(2).iter();
-    while let Some(word) = words.next() {
-        if !has_code && eq_ignore_case(word, b"withcode") {
+    let mut rest = args.from(2).iter();
+    while let Some(arg) = rest.next() {
+        if !has_code && eq_ignore_case(arg, b"withcode") {
             has_code = true;
-        } else if pattern.is_none() && eq_ignore_case(word, b"libraryname") {
-            let given = words.next();
+        } else if pattern.is_none() && eq_ignore_case(arg, b"libraryname") {
+            let given = rest.next();
             pattern = Some(given.ok_or(Refusal::text("ERR library name argument was not given"))?);
         } else {
-            let word = escape(word);
-            return Err(Refusal::text(format!("ERR Unknown argument {word}")));
+            let arg = escape(arg);
+            return Err(Refusal::text(format!("ERR Unknown argument {arg}")));
         }
     }
     let glob = pattern.map(Glob::new);
@@ -78,8 +78,8 @@ pub fn stats(ctx: &mut Ctx, _args: Args) -> Outcome {
             ctx.reply.bulk(b"name");
             ctx.reply.bulk(&run.name);
             ctx.reply.bulk(b"command");
-            ctx.reply.array(run.words.len());
-            run.words.iter().for_each(|word| ctx.reply.bulk(word));
+            ctx.reply.array(run.args.len());
+            run.args.iter().for_each(|arg| ctx.reply.bulk(arg));
             ctx.reply.bulk(b"duration_ms");
             ctx.reply.int((now.saturating_sub(run.started_micros) / 1000) as i64);
         }

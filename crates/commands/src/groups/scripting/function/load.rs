@@ -11,7 +11,7 @@ use crate::groups::scripting::machine::Lua;
 use crate::groups::scripting::run::{memory_max, text_of};
 use crate::groups::scripting::shebang::{ScriptFlags, engine_and_rest};
 use russet_base::escape::escape;
-use russet_base::text::{eq_ignore_case, split_words};
+use russet_base::text::{eq_ignore_case, split_args};
 use russet_scripting::{Call, Chunk, Fault, Host, Outcome, Purpose, RootId, TableRef, Tick, Value};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ const CHUNK_NAME: &[u8] = b"@user_function";
 /// Loading a library takes no longer than this.
 const LOAD_TIME_MAX: Duration = Duration::from_millis(500);
 const ENGINE: &[u8] = b"lua";
-/// What slots before the name of a library.
+/// What comes before the name of a library.
 const NAME: &[u8] = b"name=";
 
 /// A library from its source, ready to be put among the others.
@@ -76,18 +76,18 @@ fn metadata(source: &[u8]) -> Result<(Vec<u8>, &[u8]), Refusal> {
         return Err(Refusal::text("ERR Invalid library metadata"));
     };
     let (line, code) = source.split_at(end + b"#!".len());
-    let Ok(words) = split_words(line) else {
+    let Ok(parts) = split_args(line) else {
         return Err(Refusal::text("ERR Invalid library metadata"));
     };
-    let (engine, words) = engine_and_rest(&words);
+    let (engine, parts) = engine_and_rest(&parts);
     let mut name = None;
-    for word in words {
-        let is_name = word.get(..NAME.len()).is_some_and(|start| eq_ignore_case(start, NAME));
+    for part in parts {
+        let is_name = part.get(..NAME.len()).is_some_and(|start| eq_ignore_case(start, NAME));
         if !is_name {
-            let word = escape(word);
-            return Err(Refusal::text(format!("ERR Invalid metadata value given: {word}")));
+            let part = escape(part);
+            return Err(Refusal::text(format!("ERR Invalid metadata value given: {part}")));
         }
-        if name.replace(word[NAME.len()..].to_vec()).is_some() {
+        if name.replace(part[NAME.len()..].to_vec()).is_some() {
             let text = "ERR Invalid metadata value, name argument was given multiple times";
             return Err(Refusal::text(text));
         }

@@ -153,8 +153,8 @@ fn digest_values(ctx: &mut Ctx, keys: Args) -> Outcome {
     DONE
 }
 
-fn table_stats(ctx: &mut Ctx, word: &[u8]) -> Outcome {
-    let db = num::parse_i64(word).ok_or(Refusal::NotInteger)?;
+fn table_stats(ctx: &mut Ctx, arg: &[u8]) -> Outcome {
+    let db = num::parse_i64(arg).ok_or(Refusal::NotInteger)?;
     let databases = ctx.keys.keyspace().databases();
     let db = usize::try_from(db).ok().filter(|db| *db < databases);
     let db = db.ok_or_else(|| Refusal::text("ERR Out of range database"))?;
@@ -212,7 +212,7 @@ fn struct_sizes(ctx: &mut Ctx) -> Outcome {
 fn populate(ctx: &mut Ctx, args: Args) -> Outcome {
     let number = |at: usize| match args.get(at) {
         None => Ok(None),
-        Some(word) => num::parse_i64(word).map(Some).ok_or(Refusal::NotInteger),
+        Some(arg) => num::parse_i64(arg).map(Some).ok_or(Refusal::NotInteger),
     };
     let positive = |value: i64| u64::try_from(value).map_err(|_| Refusal::NotPositive);
     let count = positive(number(2)?.unwrap_or(0))?;

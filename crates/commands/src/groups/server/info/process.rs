@@ -55,7 +55,7 @@ fn listeners(report: &mut Report) {
     let mut lines = Vec::new();
     let port = config.int(Directive::Port);
     if port != 0 {
-        let binds = config.words(Directive::Bind);
+        let binds = config.list(Directive::Bind);
         let binds: String = binds.iter().map(|address| format!("bind={address},")).collect();
         lines.push(format!("name=tcp,{binds}port={port}"));
     }

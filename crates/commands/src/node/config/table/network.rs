@@ -5,7 +5,7 @@ use super::super::spec::*;
 
 pub(super) const SPECS: &[Spec] = &[
     // DIFFERS: Redis listens on every interface unless told otherwise; we start on loopback.
-    words(D::Bind, "127.0.0.1", 16, "Addresses to listen on; `-` before one makes it optional"),
+    list(D::Bind, "127.0.0.1", 16, "Addresses to listen on; `-` before one makes it optional"),
     int(D::Port, 6379, 0..=PORT_MAX, "TCP port; 0 listens on no TCP port"),
     flag(D::ProtectedMode, true, "Refuse remote clients while there is no password"),
     int(D::TcpBacklog, 511, 0..=INT_MAX, "Connections that may wait to be accepted").at_start(),
@@ -24,7 +24,7 @@ pub(super) const SPECS: &[Spec] = &[
     )
     .without_effect(),
     flag(D::Mptcp, false, "Listen with multipath TCP").at_start().only(&["no"]),
-    words(D::RdmaBind, "", 16, "Addresses to listen on for RDMA").only(&[""]),
+    list(D::RdmaBind, "", 16, "Addresses to listen on for RDMA").only(&[""]),
     int(D::RdmaPort, 0, 0..=PORT_MAX, "RDMA port; 0 is none").only(&["0"]),
     int(D::RdmaRxSize, 1 << 20, 65536..=16_777_216, "Bytes of an RDMA receive buffer")
         .at_start()

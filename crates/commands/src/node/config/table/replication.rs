@@ -4,7 +4,7 @@ use super::super::directive::Directive as D;
 use super::super::spec::*;
 
 pub(super) const SPECS: &[Spec] = &[
-    words(D::ReplicaOf, "", 2, "Host and port to copy from; empty is none")
+    list(D::ReplicaOf, "", 2, "Host and port to copy from; empty is none")
         .alias(&["slaveof"])
         .at_start()
         .only(&[""]),

@@ -1,6 +1,6 @@
 //! Replies and defaults, proved on a real Valkey 9.1.2.
 
-use russet_base::text::split_words;
+use russet_base::text::split_args;
 
 use super::*;
 
@@ -15,9 +15,9 @@ fn replies_are_those_of_valkey() {
     let mut count = 0;
     while let (Some(request), Some(reply)) = (lines.next(), lines.next()) {
         let expected = reply.strip_prefix('>').expect(reply).trim_start();
-        let words = split_words(request.as_bytes()).unwrap();
-        let words: Vec<&str> = words.iter().map(|word| str::from_utf8(word).unwrap()).collect();
-        let found = match words.as_slice() {
+        let args = split_args(request.as_bytes()).unwrap();
+        let args: Vec<&str> = args.iter().map(|arg| str::from_utf8(arg).unwrap()).collect();
+        let found = match args.as_slice() {
             ["get", name] => shown(&config, name),
             ["set", pairs @ ..] => {
                 let pairs: Vec<(&str, &str)> =

@@ -70,7 +70,8 @@ impl Core {
         allocated_for::<NonNull<()>>(self.directory_capacity())
     }
 
-    /// A new object is in the table.
+    /// A new object is in the table. Apart from the path of short values.
+    #[inline(never)]
     pub(super) fn count_object(&mut self, object: &impl Measured) {
         self.account.objects += object.memory_bytes();
         self.is_changed = true;
