@@ -11,6 +11,7 @@ pub mod streams;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::client::{Client, REPLY_WAIT, ReadError, Reply, encode};
 use crate::server::{Kind, Server};
@@ -18,6 +19,8 @@ use crate::wire::expect::print;
 
 /// Records that are sent before the replies to them are read.
 const REPLAYED_AT_ONCE: usize = 64;
+/// How far ahead the moment of a look lies, at first.
+const LEAD_MS: u64 = 3;
 
 /// A database, and the command that gives a change to it again.
 pub type Record = Vec<Vec<u8>>;
@@ -81,30 +84,54 @@ impl Observer {
     }
 
     /// What the recorder holds now, and what it has recorded up to now: both of one moment.
+    ///
+    /// The digest is asked for as of a moment that must not be over when it is taken: a request
+    /// under an id, say, is forgotten in silence when its time is over.
     pub fn look(&mut self) -> Result<Look, String> {
-        let client = &mut self.0;
-        client.call(&["CLIENT", "UNPAUSE"]).map_err(said)?;
-        let time = client.call(&["TIME"]).map_err(said)?;
-        let number = |text: &Vec<u8>| String::from_utf8_lossy(text).parse().unwrap_or(0);
-        let parts: Vec<i64> = texts(&time).iter().map(number).collect();
-        let [seconds, micros] = parts[..] else { return Err(print(&time)) };
-        let unix_ms = (seconds * 1000 + micros / 1000).to_string();
-        client.call(&["MULTI"]).map_err(said)?;
-        client.call(&["DEBUG", "DIGEST", "FULL", &unix_ms]).map_err(said)?;
-        client.call(&["DEBUG", "RECORD", "TAKE"]).map_err(said)?;
-        client.call(&["DEBUG", "RECORD", "COMMANDS"]).map_err(said)?;
-        let outcome = client.call(&["EXEC"]).map_err(said)?;
+        self.0.call(&["CLIENT", "UNPAUSE"]).map_err(said)?;
+        let mut records = Vec::new();
+        let mut lead_ms = LEAD_MS;
+        loop {
+            let since = SystemTime::now().duration_since(UNIX_EPOCH);
+            let since_ms = since.map_err(|error| error.to_string())?.as_millis() as u64;
+            let (mut look, seen_ms) = self.look_at(since_ms + lead_ms)?;
+            records.append(&mut look.records);
+            if seen_ms <= since_ms + lead_ms {
+                return Ok(Look { records, ..look });
+            }
+            lead_ms *= 2;
+        }
+    }
+
+    /// A look, and when it was over.
+    fn look_at(&mut self, unix_ms: u64) -> Result<(Look, u64), String> {
+        let unix_ms = unix_ms.to_string();
+        let calls: [&[&str]; 5] = [
+            &["MULTI"],
+            &["DEBUG", "DIGEST", "FULL", &unix_ms],
+            &["DEBUG", "RECORD", "TAKE"],
+            &["DEBUG", "RECORD", "COMMANDS"],
+            &["TIME"],
+        ];
+        for call in calls {
+            self.0.call(call).map_err(said)?;
+        }
+        let outcome = self.0.call(&["EXEC"]).map_err(said)?;
         let Reply::Array(parts) = &outcome else { return Err(print(&outcome)) };
-        let [digest, Reply::Array(records), commands] = &parts[..] else {
+        let [digest, Reply::Array(records), commands, time] = &parts[..] else {
             return Err(print(&outcome));
         };
+        let number = |text: &Vec<u8>| String::from_utf8_lossy(text).parse().unwrap_or(0);
+        let time: Vec<u64> = texts(time).iter().map(number).collect();
+        let [seconds, micros] = time[..] else { return Err(print(&outcome)) };
         let name = |name: Vec<u8>| String::from_utf8_lossy(&name).into_owned();
-        Ok(Look {
+        let look = Look {
             records: records.iter().map(texts).collect(),
             digest: digest.clone(),
             unix_ms,
             commands: texts(commands).into_iter().map(name).collect(),
-        })
+        };
+        Ok((look, seconds * 1000 + micros / 1000))
     }
 }
 
