@@ -65,7 +65,8 @@ pub fn search(
         outcome.plans += 1;
         outcome.steps += plan.steps.len();
         if let Some(difference) = pair.run(&plan)? {
-            let (plan, difference) = shrink::shortest(pair, plan, difference)?;
+            let (plan, difference) =
+                shrink::shortest(plan, difference, &mut |plan| pair.run(plan))?;
             outcome.found = Some(Finding { seed, plan, difference });
             break;
         }

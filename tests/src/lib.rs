@@ -7,6 +7,7 @@
 pub mod client;
 pub mod differ;
 pub mod lua;
+pub mod replay;
 pub mod server;
 pub mod tidy;
 pub mod wire;

@@ -1,113 +1,34 @@
-//! The replay law: what calls record, run again in order on an empty server where nothing expires
-//! by itself, gives the same data. A command that breaks it, or that nothing here exercises, fails.
+//! The replay law, held by every wire file, by the differential generator's plans and by clients
+//! that work at the same time; see `russet_tests::replay`. A command that breaks it, or that no
+//! wire file exercises, fails.
+//!
+//! `RUSSET_DIFFER_SECONDS` says how long each kind of plan is drawn; `RUSSET_DIFFER_SEED` begins at
+//! a given seed.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::time::Duration;
 
+use russet_base::random::Random;
 use russet_catalog::Command;
 use russet_catalog::spec::Recorded;
-use russet_tests::client::{Client, Reply, Resp};
-use russet_tests::server::{Kind, Server};
-use russet_tests::wire::expect::print;
+use russet_tests::client::{Client, Resp};
+use russet_tests::differ::Mode;
+use russet_tests::replay::{Look, Pair, Record, clients, show, streams};
+use russet_tests::server::Kind;
 use russet_tests::wire::{Case, Endpoint, files_under, root, run_file_observed};
 
-/// Two servers: one records what it does, the other does it again.
-struct Pair {
-    recorder: Server,
-    replayer: Server,
-    /// Records so far.
-    count: usize,
-    /// Commands that have changed something.
-    recorded: BTreeSet<String>,
-    /// A connection from before any case, so that no password stands in its way.
-    observer: Client,
-    /// Cases whose configuration lets nobody look: the next look is at what they did, too.
-    postponed: usize,
+/// For each kind of plan.
+const SECONDS_DEFAULT: u64 = 5;
+/// Calls of each client that works beside others.
+const CALLS: usize = 1_500;
+const SEVERAL_THREADS: &[&str] = &["--threads", "4", "--threads-min", "4"];
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
 }
 
-fn texts(reply: &Reply) -> Vec<Vec<u8>> {
-    let Reply::Array(items) = reply else { return Vec::new() };
-    let text = |item: &Reply| match item {
-        Reply::Int(number) => number.to_string().into_bytes(),
-        other => other.text().unwrap_or_default().to_vec(),
-    };
-    items.iter().map(text).collect()
-}
-
-fn show(record: &[Vec<u8>]) -> String {
-    let words: Vec<_> = record.iter().map(|word| String::from_utf8_lossy(word)).collect();
-    words.join(" ")
-}
-
-impl Pair {
-    fn start(directives: &[&str]) -> Self {
-        let directives = [&["--enable-debug-command", "yes"], directives].concat();
-        let server = || Server::start(Kind::Russet, &directives).unwrap();
-        let (recorder, replayer) = (server(), server());
-        let mut observer = Client::connect(recorder.address()).unwrap();
-        let started = observer.call(&["DEBUG", "RECORD", "START"]).unwrap();
-        assert_eq!(started, Reply::Status(b"OK".into()));
-        let recorded = BTreeSet::new();
-        let pair = Pair { recorder, replayer, count: 0, recorded, observer, postponed: 0 };
-        let mut client = Client::connect(pair.replayer.address()).unwrap();
-        client.call(&["DEBUG", "SET-ACTIVE-EXPIRE", "0"]).unwrap();
-        pair
-    }
-
-    /// What the recorder holds at a moment, and what it has recorded up to it.
-    fn look(&mut self) -> Result<(String, Reply), String> {
-        let fail = |error| format!("{error}");
-        let observer = &mut self.observer;
-        observer.call(&["CLIENT", "UNPAUSE"]).map_err(fail)?;
-        let time = observer.call(&["TIME"]).map_err(fail)?;
-        let parts: Vec<i64> = texts(&time)
-            .iter()
-            .map(|text| String::from_utf8_lossy(text).parse().unwrap_or(0))
-            .collect();
-        let [seconds, micros] = parts[..] else { return Err(print(&time)) };
-        let now = (seconds * 1000 + micros / 1000).to_string();
-        observer.call(&["MULTI"]).map_err(fail)?;
-        observer.call(&["DEBUG", "DIGEST", "FULL", &now]).map_err(fail)?;
-        observer.call(&["DEBUG", "RECORD", "TAKE"]).map_err(fail)?;
-        observer.call(&["DEBUG", "RECORD", "COMMANDS"]).map_err(fail)?;
-        Ok((now, observer.call(&["EXEC"]).map_err(fail)?))
-    }
-
-    /// Does again what was recorded since the last time, and compares.
-    fn catch_up(&mut self) -> Result<(), String> {
-        let fail = |error| format!("{error}");
-        let Ok((now, outcome)) = self.look() else {
-            self.postponed += 1;
-            self.observer = Client::connect(self.recorder.address()).map_err(|e| e.to_string())?;
-            return Ok(());
-        };
-        let mut replayer = Client::connect(self.replayer.address()).map_err(|e| e.to_string())?;
-        let Reply::Array(parts) = &outcome else { return Err(print(&outcome)) };
-        let [digest, Reply::Array(records), commands] = &parts[..] else {
-            return Err(print(&outcome));
-        };
-        self.recorded
-            .extend(texts(commands).iter().map(|name| String::from_utf8_lossy(name).into_owned()));
-        let records: Vec<_> = records.iter().map(texts).collect();
-        self.count += records.len();
-        let mut faults = String::new();
-        for record in &records {
-            let call: Vec<_> =
-                [b"DEBUG".to_vec(), b"REPLAY".to_vec()].into_iter().chain(record.clone()).collect();
-            let reply = replayer.call(&call).map_err(|e| format!("{}: {e}", show(record)))?;
-            if reply.is_error() {
-                let _ = writeln!(faults, "{}: {}", show(record), print(&reply));
-            }
-        }
-        let again = replayer.call(&["DEBUG", "DIGEST", "FULL", &now]).map_err(fail)?;
-        if *digest != again {
-            let _ = writeln!(faults, "the data differs after:");
-            records.iter().for_each(|record| {
-                let _ = writeln!(faults, "    {}", show(record));
-            });
-        }
-        if faults.is_empty() { Ok(()) } else { Err(faults) }
-    }
+fn first_seed() -> u64 {
+    number("RUSSET_DIFFER_SEED").unwrap_or_else(|| Random::from_entropy().next_u64())
 }
 
 /// Commands of which no wire file can show a change.
@@ -115,15 +36,12 @@ const EXCUSED: &[&str] = &[];
 
 #[test]
 fn what_wire_files_do_can_be_done_again() {
-    let mut pair = Pair::start(&[]);
+    let mut pair = Pair::start(&[]).unwrap();
     let mut failures = String::new();
     for path in files_under(&[root()]) {
         for resp in [Resp::V2, Resp::V3] {
-            let endpoint = Endpoint {
-                address: pair.recorder.address(),
-                kind: Kind::Russet,
-                version: Vec::new(),
-            };
+            let endpoint =
+                Endpoint { address: pair.recorder(), kind: Kind::Russet, version: Vec::new() };
             let mut observe = |_: &Case| pair.catch_up();
             let report = run_file_observed(&path, &endpoint, resp, &mut observe);
             for failure in report.failures {
@@ -144,4 +62,173 @@ fn what_wire_files_do_can_be_done_again() {
         .filter(|name| !pair.recorded.contains(*name))
         .collect();
     assert!(unseen.is_empty(), "no wire file lets these change anything: {}", unseen.join(", "));
+}
+
+fn replay_plans(mode: Mode) {
+    let seconds = number("RUSSET_DIFFER_SECONDS").unwrap_or(SECONDS_DEFAULT);
+    let seed = first_seed();
+    println!("{mode:?}: from seed {seed} for {seconds} s");
+    let mut pair = Pair::start(SEVERAL_THREADS).unwrap();
+    let outcome = streams::search(&mut pair, mode, seed, Duration::from_secs(seconds));
+    let outcome = outcome.unwrap_or_else(|why| panic!("seed {seed} or later, {mode:?}: {why}"));
+    let (plans, steps, count) = (outcome.plans, outcome.steps, pair.count);
+    println!("{mode:?}: {plans} plans, {steps} calls, {count} records from seed {seed}");
+    if let Some(finding) = outcome.found {
+        panic!("what was recorded does not give the data again\n{finding}");
+    }
+    assert!(count > 0, "nothing was recorded");
+}
+
+#[test]
+fn what_pipelines_do_can_be_done_again() {
+    replay_plans(Mode::Pipeline);
+}
+
+#[test]
+fn what_crossed_connections_do_can_be_done_again() {
+    replay_plans(Mode::Crossed);
+}
+
+#[test]
+fn what_scripts_do_can_be_done_again() {
+    replay_plans(Mode::Scripted);
+}
+
+/// The records of calls that ran at the same time are in an order that happened.
+#[test]
+fn what_clients_do_at_the_same_time_can_be_done_again() {
+    let seed = first_seed();
+    println!("from seed {seed}");
+    let mut pair = Pair::start(SEVERAL_THREADS).unwrap();
+    let (looks, work) = clients::run(&mut pair, seed, CALLS).unwrap();
+    println!("{} calls, {} looks, {} served", work.calls, looks.len(), work.served);
+    for (number, look) in looks.iter().enumerate() {
+        let outcome = pair.compare(look);
+        outcome.unwrap_or_else(|why| panic!("seed {seed}, look {number}: {why}"));
+    }
+    assert!(pair.count > CALLS, "only {} records", pair.count);
+    assert!(work.served > 0, "nobody who waited was served");
+}
+
+/// Calls each of whose records is needed, and in this order on each key: all kinds of things that
+/// a digest is made of.
+const NEEDED: &[&str] = &[
+    "SET s a",
+    "APPEND s b",
+    "APPEND s c",
+    "SET e 1",
+    "PEXPIRE e 600000",
+    "RPUSH l a",
+    "RPUSH l b",
+    "RPUSH l c d",
+    "RPOP l",
+    "HSET h f 1",
+    "HINCRBY h f 2",
+    "HSET i f 1",
+    "HPEXPIRE i 600000 FIELDS 1 f",
+    "SADD m a b c",
+    "SPOP m",
+    "ZADD z 1 a",
+    "ZINCRBY z 2 a",
+    "XADD x * f 1",
+    "XADD x * f 2",
+    "XGROUP CREATE x g $",
+    "XADD x * f 3",
+    "XREADGROUP GROUP g c COUNT 1 STREAMS x >",
+    "ONCE id PX 600000 INCR n",
+    "BF.ADD b item",
+    "PFADD p item",
+    "SELECT 3",
+    "SET s elsewhere",
+];
+
+/// The one record that could be left out: what follows it makes the consumer, too.
+const CONSUMER: &str = "0 XGROUP CREATECONSUMER x g c";
+
+/// The records of [`NEEDED`] and of a function, and what the recorder held then.
+fn needed(pair: &mut Pair) -> Look {
+    let mut client = Client::connect(pair.recorder()).unwrap();
+    for line in NEEDED {
+        let words: Vec<&str> = line.split(' ').collect();
+        let reply = client.call(&words).unwrap();
+        assert!(!reply.is_error(), "{line}: {reply:?}");
+    }
+    let library = "#!lua name=l\nredis.register_function('f', function() return 1 end)";
+    client.call(&["FUNCTION", "LOAD", library]).unwrap();
+    pair.look().unwrap()
+}
+
+/// Whether both servers hold the same when the replayer does just this.
+fn is_same(pair: &mut Pair, look: &Look, records: Vec<Record>) -> bool {
+    pair.start_over().unwrap();
+    pair.compare(&look.with_records(records)).is_ok()
+}
+
+/// A law that holds whatever was recorded would be none.
+#[test]
+fn a_record_that_is_missing_is_noticed() {
+    let mut pair = Pair::start(&[]).unwrap();
+    let look = needed(&mut pair);
+    assert!(look.records.len() > NEEDED.len(), "each call is recorded, SELECT aside");
+    assert!(is_same(&mut pair, &look, look.records.clone()), "nothing is missing");
+    for at in 0..look.records.len() {
+        let mut records = look.records.clone();
+        let missing = show(&records.remove(at));
+        let is_noticed = !is_same(&mut pair, &look, records);
+        assert!(is_noticed || missing == CONSUMER, "without {missing}");
+    }
+}
+
+/// Records of one key that have changed places give other data, or can't be run at all.
+#[test]
+fn a_record_in_the_wrong_place_is_noticed() {
+    let mut pair = Pair::start(&[]).unwrap();
+    let look = needed(&mut pair);
+    let mut swaps = 0;
+    for at in 1..look.records.len() {
+        let mut records = look.records.clone();
+        let key = |record: &Record| record.get(2).cloned();
+        if key(&records[at - 1]) != key(&records[at]) {
+            continue;
+        }
+        records.swap(at - 1, at);
+        let (first, second) = (show(&records[at - 1]), show(&records[at]));
+        swaps += 1;
+        assert!(!is_same(&mut pair, &look, records), "{first} before {second}");
+    }
+    assert!(swaps >= 8, "only {swaps}");
+}
+
+/// Deadlines that are over when the records are replayed are still those that they were, and what
+/// took its value from the clock keeps it.
+#[test]
+fn a_replay_does_not_depend_on_when_it_runs() {
+    const TIME_MS: u64 = 700;
+    const CALLS: &[&str] = &[
+        "SET a 1 PX 600",
+        "SET b 1 EX 60",
+        "PEXPIRE b 650 LT",
+        "SET c 1",
+        "GETEX c PX 600",
+        "HSET h f 1 g 2",
+        "HPEXPIRE h 600 FIELDS 1 f",
+        "HSETEX h PX 620 FIELDS 1 i 3",
+        "XADD x * f 1",
+        "XGROUP CREATE x g 0",
+        "XREADGROUP GROUP g c STREAMS x >",
+        "XAUTOCLAIM x g d 0 0",
+        "ONCE id PX 600 INCR n",
+        "EVAL return(redis.call('SET',KEYS[1],redis.call('TIME')[2])) 1 t",
+    ];
+    let mut pair = Pair::start(&[]).unwrap();
+    let mut client = Client::connect(pair.recorder()).unwrap();
+    for line in CALLS {
+        let words: Vec<&str> = line.split(' ').collect();
+        let reply = client.call(&words).unwrap();
+        assert!(!reply.is_error(), "{line}: {reply:?}");
+    }
+    let before = pair.look().unwrap();
+    std::thread::sleep(Duration::from_millis(TIME_MS));
+    pair.compare(&before).unwrap();
+    pair.catch_up().unwrap();
 }

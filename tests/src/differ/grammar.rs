@@ -1,4 +1,4 @@
-//! Calls made from the catalog's argument trees, cut down to what the peer knows.
+//! Calls made from the catalog's argument trees, cut down to what the peer knows if there is one.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -41,10 +41,11 @@ const LEFT_OUT: &[&str] = &[
     "xinfo|consumers",
 ];
 
-/// A command that both sides have, and those of its option tokens that the peer has too.
+/// A command that both sides have, and those of its option tokens that the peer has too; None: there
+/// is no peer, and every option will do.
 struct Verb {
     command: Command,
-    tokens: HashSet<String>,
+    tokens: Option<HashSet<String>>,
 }
 
 /// Every call that can be made on both sides.
@@ -58,6 +59,25 @@ impl Grammar {
     /// Asks the peer for its COMMAND DOCS.
     pub fn of_peer(address: SocketAddr) -> Result<Grammar, String> {
         let mut client = Client::connect(address).map_err(|error| error.to_string())?;
+        Grammar::of(&mut |command| {
+            let docs = client.call(&["COMMAND", "DOCS", command.full_name()]);
+            let docs = docs.map_err(|error| format!("COMMAND DOCS: {error}"))?;
+            let mut tokens = HashSet::new();
+            let is_known = matches!(&docs, Reply::Array(items) if !items.is_empty());
+            collect_tokens(&docs, &mut tokens);
+            Ok(is_known.then_some(Verb { command, tokens: Some(tokens) }))
+        })
+    }
+
+    /// All that Russet knows, also what comes out differently every time.
+    pub fn of_catalog() -> Grammar {
+        let all = Grammar::of(&mut |command| Ok(Some(Verb { command, tokens: None })));
+        all.expect("nobody is asked, so nobody can fail to answer")
+    }
+
+    fn of(
+        verb: &mut dyn FnMut(Command) -> Result<Option<Verb>, String>,
+    ) -> Result<Grammar, String> {
         let (mut plain, mut blocking, mut pubsub) = (Vec::new(), Vec::new(), Vec::new());
         for &command in Command::ALL {
             let spec = command.spec();
@@ -75,6 +95,7 @@ impl Grammar {
                 | Group::SortedSet
                 | Group::Hash
                 | Group::Stream
+                | Group::Module
                 | Group::Generic => {
                     if spec.flags.has(Flags::BLOCKING) {
                         &mut blocking
@@ -85,14 +106,7 @@ impl Grammar {
                 _ if is_taken_too(spec.full_name) => &mut plain,
                 _ => continue,
             };
-            let docs = client.call(&["COMMAND", "DOCS", spec.full_name]);
-            let docs = docs.map_err(|error| format!("COMMAND DOCS: {error}"))?;
-            let mut tokens = HashSet::new();
-            match &docs {
-                Reply::Array(items) if !items.is_empty() => collect_tokens(&docs, &mut tokens),
-                _ => continue,
-            }
-            list.push(Verb { command, tokens });
+            list.extend(verb(command)?);
         }
         Ok(Grammar { plain, blocking, pubsub })
     }
@@ -139,6 +153,9 @@ impl Verb {
     fn call(&self, random: &mut Random) -> Vec<Vec<u8>> {
         loop {
             let mut call = self.draw(random);
+            if self.tokens.is_none() {
+                return call;
+            }
             ordered::fix(random, &mut call);
             let is_odd = leaves_expired(&call)
                 || draws_without_end(&call)
@@ -259,7 +276,9 @@ impl Verb {
 
     fn is_known(&self, token: &str) -> bool {
         // An ID made of the time is another on each side.
-        token != "*" && self.tokens.contains(&token.to_uppercase())
+        let is_peers =
+            |tokens: &HashSet<String>| token != "*" && tokens.contains(&token.to_uppercase());
+        self.tokens.as_ref().is_none_or(is_peers)
     }
 }
 

@@ -35,7 +35,10 @@ impl Step {
     /// Whether this call waits if it finds nothing.
     pub fn may_block(&self) -> bool {
         let command = self.args.first().and_then(|name| lookup(name));
+        let reads_stream = self.is_named("XREAD") || self.is_named("XREADGROUP");
+        let asks_to_block = || self.args.iter().any(|arg| arg.eq_ignore_ascii_case(b"BLOCK"));
         command.is_some_and(|command| command.spec().flags.has(Flags::BLOCKING))
+            && (!reads_stream || asks_to_block())
     }
 
     /// Whether the sides must be made equal after this call: it draws members, or it lets a key

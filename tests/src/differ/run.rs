@@ -28,9 +28,9 @@ pub struct Pair {
 }
 
 /// One server during one plan.
-pub(super) struct Side {
+pub(crate) struct Side {
     pub(super) control: Client,
-    pub(super) connections: Vec<Client>,
+    pub(crate) connections: Vec<Client>,
     ids: Vec<i64>,
 }
 
@@ -78,7 +78,8 @@ impl Pair {
 }
 
 impl Side {
-    fn open(address: SocketAddr, resp: Resp) -> Result<Side, String> {
+    /// Connections to a server that is empty from now on, with the settings that plans begin with.
+    pub(crate) fn open(address: SocketAddr, resp: Resp) -> Result<Side, String> {
         let connect = || Client::connect(address).map_err(|error| error.to_string());
         let mut control = connect()?;
         // The plan before may have left blocked connections that the server has not seen close.
@@ -109,7 +110,7 @@ impl Side {
     }
 
     /// The arguments of a step as this server gets them.
-    fn args(&self, step: &Step) -> Vec<Vec<u8>> {
+    pub(crate) fn args(&self, step: &Step) -> Vec<Vec<u8>> {
         let named = |arg: &Vec<u8>| {
             let index =
                 std::str::from_utf8(arg).ok()?.strip_prefix("@id")?.parse::<usize>().ok()?;
@@ -118,13 +119,13 @@ impl Side {
         step.args.iter().map(|arg| named(arg).unwrap_or_else(|| arg.clone())).collect()
     }
 
-    pub(super) fn send(&mut self, step: &Step) -> Result<(), String> {
+    pub(crate) fn send(&mut self, step: &Step) -> Result<(), String> {
         let args = self.args(step);
         self.connections[step.connection].send(&args).map_err(|error| error.to_string())
     }
 
     /// The next reply of a connection, or None after silence.
-    pub(super) fn reply(
+    pub(crate) fn reply(
         &mut self,
         connection: usize,
         wait: Duration,
@@ -258,7 +259,10 @@ fn crossed(sides: &mut Sides, steps: &[Step]) -> Result<Option<Difference>, Stri
 }
 
 /// Reads until exactly those connections are without a reply that the server counts as blocked.
-fn settle(peer: &mut Side, pending: &[Option<Step>]) -> Result<Vec<(usize, Reply)>, String> {
+pub(crate) fn settle(
+    peer: &mut Side,
+    pending: &[Option<Step>],
+) -> Result<Vec<(usize, Reply)>, String> {
     let mut open: Vec<usize> =
         (0..CONNECTIONS).filter(|&connection| pending[connection].is_some()).collect();
     let mut replies = Vec::new();

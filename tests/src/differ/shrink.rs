@@ -1,16 +1,16 @@
 //! Makes a failing sequence short: leave out ever smaller runs of steps while it still fails.
 
 use super::plan::Plan;
-use super::run::{Difference, Pair};
+use super::run::Difference;
 
 /// How many shorter plans are tried at most.
 const TRIES_MAX: usize = 400;
 
 /// A plan as short as can be found that still shows a difference, and that difference.
 pub fn shortest(
-    pair: &mut Pair,
     plan: Plan,
     difference: Difference,
+    run: &mut dyn FnMut(&Plan) -> Result<Option<Difference>, String>,
 ) -> Result<(Plan, Difference), String> {
     let (mut plan, mut difference) = (plan, difference);
     let mut chunk = plan.steps.len().div_ceil(2);
@@ -28,7 +28,7 @@ pub fn shortest(
                 continue;
             }
             tries += 1;
-            match pair.run(&smaller)? {
+            match run(&smaller)? {
                 Some(found) => {
                     (plan, difference) = (smaller, found);
                     is_shorter = true;
