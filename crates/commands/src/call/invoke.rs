@@ -70,39 +70,49 @@ fn invoke_alone(ctx: &mut Ctx, args: Args) -> Invoked {
 /// Checks a call, runs its handler, records and shows it.
 #[inline(always)]
 fn run(ctx: &mut Ctx, args: Args) -> Invoked {
-    let before = Before::of(ctx.keys.effects);
-    let outcome = match refusal_of(ctx.session, ctx.command) {
-        None => handlers::of(ctx.command)(ctx, args),
-        Some(refusal) => Err(refusal),
+    let invoked = match ctx.keys.is_recording() {
+        false => run_handler(ctx, args).0,
+        true => run_recorded(ctx, args),
     };
-    let is_refused = outcome.is_err();
-    let invoked = match outcome {
-        Ok(Flow::Done) => Invoked::Done,
-        other => conclude(ctx, args, other),
-    };
-    if ctx.keys.is_recording() {
-        record(ctx, args, (before, is_refused));
-    }
     if ctx.node.monitors.is_on() && ctx.is_shown() {
         ctx.node.monitors.feed(ctx.node, ctx.session, ctx.command, args);
     }
     invoked
 }
 
+/// What became of a call, and whether it was refused.
+#[inline(always)]
+fn run_handler(ctx: &mut Ctx, args: Args) -> (Invoked, bool) {
+    if let Some(refusal) = refusal_of(ctx.session, ctx.command) {
+        return conclude(ctx, args, Err(refusal));
+    }
+    match handlers::of(ctx.command)(ctx, args) {
+        Ok(Flow::Done) => (Invoked::Done, false),
+        other => conclude(ctx, args, other),
+    }
+}
+
 /// The client waits, or is refused.
 #[cold]
-fn conclude(ctx: &mut Ctx, args: Args, outcome: Outcome) -> Invoked {
+fn conclude(ctx: &mut Ctx, args: Args, outcome: Outcome) -> (Invoked, bool) {
     match outcome {
-        Ok(Flow::Done) => Invoked::Done,
+        Ok(Flow::Done) => (Invoked::Done, false),
         Ok(Flow::Block(request)) => {
             blocking::wait(ctx, args, *request);
-            Invoked::Blocked
+            (Invoked::Blocked, false)
         }
         Err(refusal) => {
             fail(ctx, &refusal);
-            Invoked::Done
+            (Invoked::Done, true)
         }
     }
+}
+
+fn run_recorded(ctx: &mut Ctx, args: Args) -> Invoked {
+    let before = Before::of(ctx.keys.effects);
+    let (invoked, is_refused) = run_handler(ctx, args);
+    record(ctx, args, (before, is_refused));
+    invoked
 }
 
 /// What stands in the way of any call, whoever has it run.
@@ -132,14 +142,12 @@ struct Before {
 }
 
 impl Before {
-    #[inline]
     fn of(effects: &Effects) -> Self {
         Before { dirty: effects.dirty, records: effects.records.len() }
     }
 }
 
 /// Records what a call has changed, unless its handler has done so itself.
-#[cold]
 fn record(ctx: &mut Ctx, args: Args, (before, is_refused): (Before, bool)) {
     let db = ctx.keys.db;
     let effects = &mut *ctx.keys.effects;

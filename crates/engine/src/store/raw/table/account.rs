@@ -28,7 +28,12 @@ pub trait Measured {
 struct Lent {
     object: NonNull<()>,
     bytes: usize,
+    /// How often it was lent since it was measured.
+    times: u32,
 }
+
+/// An object that is lent again and again, as by a script, is measured once in so many times.
+const LENDS_PER_MEASURE: u32 = 64;
 
 /// The bytes of one table.
 #[derive(Default)]
@@ -97,12 +102,19 @@ impl Core {
     /// # Safety
     /// 1. and 2. as in [`Core::discount_object`].
     pub(super) unsafe fn lend<O: Measured>(&mut self, object: *mut O) {
+        if let Some(lent) = &mut self.account.lent
+            && lent.object.as_ptr() == object.cast()
+            && lent.times < LENDS_PER_MEASURE
+        {
+            lent.times += 1;
+            return;
+        }
         // SAFETY: 1. By the contract.
         unsafe { self.recount::<O>() };
         // SAFETY: 1. As in `discount_object`.
         let bytes = unsafe { &*object }.memory_bytes();
         let object = NonNull::new(object).expect("a box is somewhere").cast();
-        self.account.lent = Some(Lent { object, bytes });
+        self.account.lent = Some(Lent { object, bytes, times: 0 });
     }
 
     /// Measures the object that was lent out last.
@@ -111,7 +123,7 @@ impl Core {
     /// 1. The objects of this table are `O`s.
     #[inline]
     pub(super) unsafe fn recount<O: Measured>(&mut self) {
-        if let Some(Lent { object, bytes }) = self.account.lent.take() {
+        if let Some(Lent { object, bytes, .. }) = self.account.lent.take() {
             // SAFETY: 1. An object that leaves the table is forgotten here first, so this one is
             // alive. 2. It was lent for as long as the table was borrowed, so nobody has it now.
             let measured = unsafe { object.cast::<O>().as_ref() }.memory_bytes();
