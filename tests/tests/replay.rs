@@ -230,5 +230,8 @@ fn a_replay_does_not_depend_on_when_it_runs() {
     let before = pair.look().unwrap();
     std::thread::sleep(Duration::from_millis(TIME_MS));
     pair.compare(&before).unwrap();
+    // The replayer's housekeeping forgot requests under an id whose time was over.
+    std::thread::sleep(Duration::from_millis(TIME_MS));
+    pair.compare(&before.with_records(Vec::new())).unwrap();
     pair.catch_up().unwrap();
 }

@@ -40,8 +40,10 @@ fn visit(core: &Core, worker: &mut Worker) {
         return;
     }
     let (now, started) = (node.clock.now(), node.clock.monotonic_micros());
-    expire(core, worker, now);
-    expire_once(&node.keyspace, now);
+    if !node.is_active_expire_off.load(Ordering::Relaxed) {
+        expire(core, worker, now);
+        expire_once(&node.keyspace, now);
+    }
     node.pause.tick(&node.keyspace, now);
     worker.sweep();
     node.keyspace.prepare_memory();
@@ -62,9 +64,6 @@ fn expire_once(keyspace: &Keyspace, now: UnixMillis) {
 
 /// Visits every shard; those that have more to do are visited again until none has.
 fn expire(core: &Core, worker: &mut Worker, now: UnixMillis) {
-    if core.node.is_active_expire_off.load(Ordering::Relaxed) {
-        return;
-    }
     let mut due: Vec<usize> = (0..core.node.keyspace.shards()).collect();
     while !due.is_empty() && !core.timers.is_stopped() {
         due.retain(|&shard| worker.expire(shard, (now, EXPIRE_BUDGET)));

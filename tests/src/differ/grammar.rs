@@ -41,8 +41,8 @@ const LEFT_OUT: &[&str] = &[
     "xinfo|consumers",
 ];
 
-/// A command that both sides have, and those of its option tokens that the peer has too; None: there
-/// is no peer, and every option will do.
+/// A command that both sides have, and those of its option tokens that the peer has too; None:
+/// there is no peer, and every option will do.
 struct Verb {
     command: Command,
     tokens: Option<HashSet<String>>,
