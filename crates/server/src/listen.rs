@@ -14,7 +14,7 @@ use std::sync::Mutex;
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Location {
+enum Endpoint {
     Tcp(SocketAddr),
     Unix(String),
 }
@@ -22,7 +22,7 @@ enum Location {
 /// The sockets that are open now. Asked for again, they are handed out again: the loop that has
 /// them lets go of them only later, and an address can't be opened twice.
 #[derive(Default)]
-pub struct Listeners(Mutex<Vec<(Location, OwnedFd)>>);
+pub struct Listeners(Mutex<Vec<(Endpoint, OwnedFd)>>);
 
 impl Listeners {
     /// Opens what `bind`, `port` and `unixsocket` ask for, and forgets what they no longer do. An
@@ -54,46 +54,46 @@ impl Listeners {
     }
 }
 
-impl std::fmt::Display for Location {
+impl std::fmt::Display for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Location::Tcp(address) => address.fmt(f),
-            Location::Unix(path) => path.fmt(f),
+            Endpoint::Tcp(address) => address.fmt(f),
+            Endpoint::Unix(path) => path.fmt(f),
         }
     }
 }
 
 /// Where the configuration says to listen, and whether it may be done without.
-fn wanted(config: &Config) -> Result<Vec<(Location, bool)>, String> {
+fn wanted(config: &Config) -> Result<Vec<(Endpoint, bool)>, String> {
     let mut places = Vec::new();
     let port = u16::try_from(config.int(Directive::Port)).unwrap_or(0);
     if port != 0 {
         for word in config.list(Directive::Bind) {
             let (is_optional, address) = parse_address(&word)?;
-            places.push((Location::Tcp(SocketAddr::new(address, port)), is_optional));
+            places.push((Endpoint::Tcp(SocketAddr::new(address, port)), is_optional));
         }
     }
     let path = config.string(Directive::UnixSocket);
     if !path.is_empty() {
-        places.push((Location::Unix(path), false));
+        places.push((Endpoint::Unix(path), false));
     }
     Ok(places)
 }
 
-fn open_place(place: &Location, config: &Config) -> io::Result<OwnedFd> {
+fn open_place(place: &Endpoint, config: &Config) -> io::Result<OwnedFd> {
     match place {
-        Location::Tcp(address) => open_tcp(*address, config),
-        Location::Unix(path) => open_unix(path, config.int(Directive::UnixSocketPerm) as u32),
+        Endpoint::Tcp(address) => open_tcp(*address, config),
+        Endpoint::Unix(path) => open_unix(path, config.int(Directive::UnixSocketPerm) as u32),
     }
 }
 
-fn listener(place: &Location, socket: OwnedFd) -> io::Result<Listener> {
+fn listener(place: &Endpoint, socket: OwnedFd) -> io::Result<Listener> {
     match place {
-        Location::Tcp(_) => {
+        Endpoint::Tcp(_) => {
             let socket = std::net::TcpListener::from(socket);
             Ok(Listener::Tcp(mio::net::TcpListener::from_std(socket)))
         }
-        Location::Unix(path) => {
+        Endpoint::Unix(path) => {
             let socket = std::os::unix::net::UnixListener::from(socket);
             Ok(Listener::Unix(mio::net::UnixListener::from_std(socket), path.clone()))
         }

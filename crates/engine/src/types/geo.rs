@@ -15,7 +15,7 @@ mod tests;
 
 pub use cover::ScoreSpan;
 pub use distance::distance_m;
-pub use filter::{Filter, Location};
+pub use filter::{Filter, GridPoint};
 pub use geohash::{geohash_text, point_of_score, score_of_point};
 pub use nearest::{Hit, Hits, Order};
 pub use shape::{Extents, Shape};

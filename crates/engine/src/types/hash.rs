@@ -64,7 +64,7 @@ pub enum Lease {
 
 /// Where a hash that is read lies.
 #[derive(Clone, Copy)]
-enum Location<'a> {
+enum Held<'a> {
     Packed(&'a [u8], Form),
     Large(&'a LargeHash),
 }
@@ -72,14 +72,14 @@ enum Location<'a> {
 /// A hash to read.
 #[derive(Clone, Copy)]
 pub struct HashRef<'a> {
-    place: Location<'a>,
+    place: Held<'a>,
     /// Fields that expire at this moment or before are not shown.
     hides_ms: i64,
 }
 
 impl<'a> HashRef<'a> {
     #[inline]
-    fn new(place: Location<'a>) -> Self {
+    fn new(place: Held<'a>) -> Self {
         HashRef { place, hides_ms: i64::MIN }
     }
 
@@ -88,9 +88,9 @@ impl<'a> HashRef<'a> {
     #[inline]
     pub fn hiding(self, hides_ms: i64) -> Self {
         let bound = match self.place {
-            Location::Packed(bytes, Form::Expiring) => Some(packed::bound(bytes)),
-            Location::Packed(_, Form::Plain) => None,
-            Location::Large(hash) => hash.bound(),
+            Held::Packed(bytes, Form::Expiring) => Some(packed::bound(bytes)),
+            Held::Packed(_, Form::Plain) => None,
+            Held::Large(hash) => hash.bound(),
         };
         let hides_some = bound.is_some_and(|bound| bound <= hides_ms);
         HashRef { hides_ms: if hides_some { hides_ms } else { i64::MIN }, ..self }
@@ -110,17 +110,17 @@ impl<'a> HashRef<'a> {
     #[inline]
     fn stored_len(self) -> usize {
         match self.place {
-            Location::Packed(bytes, form) => packed::len(bytes, form),
-            Location::Large(hash) => hash.len(),
+            Held::Packed(bytes, form) => packed::len(bytes, form),
+            Held::Large(hash) => hash.len(),
         }
     }
 
     fn hidden_len(self) -> usize {
         match self.place {
-            Location::Packed(bytes, form) => {
+            Held::Packed(bytes, form) => {
                 Fields::new(bytes, form).filter(|field| !self.shows(field.deadline_ms)).count()
             }
-            Location::Large(hash) => hash.over_len(self.hides_ms),
+            Held::Large(hash) => hash.over_len(self.hides_ms),
         }
     }
 
@@ -134,8 +134,8 @@ impl<'a> HashRef<'a> {
     pub fn is_empty(self) -> bool {
         match self.place {
             _ if self.hides_some() => self.len() == 0,
-            Location::Packed(bytes, form) => packed::is_empty(bytes, form),
-            Location::Large(hash) => hash.is_empty(),
+            Held::Packed(bytes, form) => packed::is_empty(bytes, form),
+            Held::Large(hash) => hash.is_empty(),
         }
     }
 
@@ -146,8 +146,8 @@ impl<'a> HashRef<'a> {
             return None;
         }
         match self.place {
-            Location::Packed(bytes, form) => packed::value(bytes, Element::parse(name), form),
-            Location::Large(hash) => hash.value(Element::parse(name)),
+            Held::Packed(bytes, form) => packed::value(bytes, Element::parse(name), form),
+            Held::Large(hash) => hash.value(Element::parse(name)),
         }
     }
 
@@ -159,8 +159,8 @@ impl<'a> HashRef<'a> {
     pub fn deadline(self, name: &[u8]) -> Option<Option<i64>> {
         let name = Element::parse(name);
         let found = match self.place {
-            Location::Packed(bytes, form) => packed::deadline(bytes, name, form),
-            Location::Large(hash) => hash.deadline(name),
+            Held::Packed(bytes, form) => packed::deadline(bytes, name, form),
+            Held::Large(hash) => hash.deadline(name),
         };
         found.filter(|deadline_ms| self.shows(*deadline_ms))
     }
@@ -173,17 +173,17 @@ impl<'a> HashRef<'a> {
             }
         };
         match self.place {
-            Location::Packed(bytes, form) => Fields::new(bytes, form).for_each(visit),
-            Location::Large(hash) => hash.iter().for_each(visit),
+            Held::Packed(bytes, form) => Fields::new(bytes, form).for_each(visit),
+            Held::Large(hash) => hash.iter().for_each(visit),
         }
     }
 
     /// Whether all of its fields are over at `now_ms`.
     fn is_over(self, now_ms: i64) -> bool {
         match self.place {
-            Location::Packed(bytes, form) => Fields::new(bytes, form)
+            Held::Packed(bytes, form) => Fields::new(bytes, form)
                 .all(|field| field.deadline_ms.is_some_and(|at_ms| at_ms <= now_ms)),
-            Location::Large(hash) => hash.is_over(now_ms),
+            Held::Large(hash) => hash.is_over(now_ms),
         }
     }
 
@@ -197,10 +197,10 @@ impl<'a> HashRef<'a> {
 
     fn random_stored(self, random: &mut Random) -> Option<Field<'a>> {
         match self.place {
-            Location::Packed(bytes, form) => {
+            Held::Packed(bytes, form) => {
                 Fields::new(bytes, form).nth(random.index(packed::len(bytes, form)))
             }
-            Location::Large(hash) => hash.random(random),
+            Held::Large(hash) => hash.random(random),
         }
     }
 
@@ -222,7 +222,7 @@ impl<'a> HashRef<'a> {
         let len = self.len();
         match self.place {
             _ if count >= len => self.for_each(visit),
-            Location::Large(hash) if count <= len / FEW_OF && !self.hides_some() => {
+            Held::Large(hash) if count <= len / FEW_OF && !self.hides_some() => {
                 hash.sample_few(count, random, &mut visit);
             }
             _ => {
@@ -244,9 +244,9 @@ impl<'a> HashRef<'a> {
     /// listpack from then on; Redis has a name of its own for it.
     pub fn encoding(self) -> &'static str {
         let is_listpack = match self.place {
-            Location::Packed(bytes, Form::Plain) => !packed::is_marked(bytes),
-            Location::Packed(_, Form::Expiring) => false,
-            Location::Large(hash) => hash.is_listpack(),
+            Held::Packed(bytes, Form::Plain) => !packed::is_marked(bytes),
+            Held::Packed(_, Form::Expiring) => false,
+            Held::Large(hash) => hash.is_listpack(),
         };
         if is_listpack { "listpack" } else { "hashtable" }
     }
@@ -267,12 +267,12 @@ impl<'a> HashRef<'a> {
             return 0;
         }
         match self.place {
-            Location::Large(hash) => hash.scan(cursor, count, |field| {
+            Held::Large(hash) => hash.scan(cursor, count, |field| {
                 if self.shows(field.deadline_ms) {
                     visit(field);
                 }
             }),
-            Location::Packed(..) => {
+            Held::Packed(..) => {
                 let Ok(from) = u32::try_from(cursor) else { return 0 };
                 let mut fields = Vec::new();
                 self.for_each(|field| fields.push((position_of(hasher, field.name), field)));

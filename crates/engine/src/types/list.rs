@@ -32,7 +32,7 @@ pub enum End {
 
 /// Where LINSERT puts an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Location {
+pub enum InsertAt {
     Before,
     After,
 }
@@ -337,7 +337,7 @@ impl<B: Blob> ListMut<'_, B> {
     /// Puts `element` beside the first one equal to `pivot`: the new length, or `None` without one.
     pub fn insert(
         &mut self,
-        place: Location,
+        place: InsertAt,
         pivot: Element<'_>,
         element: Element<'_>,
     ) -> Option<usize> {

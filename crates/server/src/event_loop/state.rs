@@ -30,7 +30,7 @@ const ROUNDS_AVERAGED: u64 = 16;
 /// Accepts of one turn, so that a flood of them can't starve the clients that are there.
 const ACCEPTS_MAX: usize = 64;
 
-enum Location<S: Service> {
+enum Occupant<S: Service> {
     Free,
     Here(Box<Connection<S>>),
     /// Checked out by a thread; letters wait for it.
@@ -39,7 +39,7 @@ enum Location<S: Service> {
 
 struct Slot<S: Service> {
     generation: u64,
-    place: Location<S>,
+    occupant: Occupant<S>,
 }
 
 pub struct LoopState<S: Service> {
@@ -183,8 +183,8 @@ impl<S: Service> EventLoop<S> {
         thread: &mut Thread<S>,
     ) {
         let slot = connection.slot;
-        let place = std::mem::replace(&mut state.slots[slot].place, Location::Free);
-        if let Location::Out(letters) = place {
+        let place = std::mem::replace(&mut state.slots[slot].occupant, Occupant::Free);
+        if let Occupant::Out(letters) = place {
             connection.letters.extend(letters);
         }
         if verdict == Verdict::Close {
@@ -195,7 +195,7 @@ impl<S: Service> EventLoop<S> {
         }
         let deadline_ms = thread.service.deadline_ms(&connection.client);
         state.set_timer(&mut connection, deadline_ms);
-        state.slots[slot].place = Location::Here(connection);
+        state.slots[slot].occupant = Occupant::Here(connection);
     }
 
     #[allow(clippy::boxed_local, reason = "connections travel boxed; this is where they end")]
@@ -270,7 +270,7 @@ impl<S: Service> EventLoop<S> {
             letters: VecDeque::new(),
         });
         match registered {
-            Ok(()) => state.slots[slot].place = Location::Here(connection),
+            Ok(()) => state.slots[slot].occupant = Occupant::Here(connection),
             Err(_) => self.close(state, connection, thread),
         }
     }
@@ -282,13 +282,13 @@ impl<S: Service> EventLoop<S> {
             if given == give.count {
                 break;
             }
-            let Location::Here(connection) = &state.slots[slot].place else { continue };
+            let Occupant::Here(connection) = &state.slots[slot].occupant else { continue };
             if !connection.letters.is_empty() || !thread.service.may_move(&connection.client) {
                 continue;
             }
             let Some(mut connection) = state.check_out(slot) else { continue };
             if state.poll.registry().deregister(connection.stream.source()).is_err() {
-                state.slots[slot].place = Location::Here(connection);
+                state.slots[slot].occupant = Occupant::Here(connection);
                 continue;
             }
             state.set_timer(&mut connection, None);
@@ -320,7 +320,7 @@ impl<S: Service> EventLoop<S> {
                 if !connection.input.is_empty() {
                     state.ready.push_back(slot);
                 }
-                state.slots[slot].place = Location::Here(connection);
+                state.slots[slot].occupant = Occupant::Here(connection);
             }
             Err(_) => self.close(state, connection, thread),
         }
@@ -397,24 +397,24 @@ impl<S: Service> EventLoop<S> {
 impl<S: Service> LoopState<S> {
     fn claim_slot(&mut self) -> usize {
         self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot { generation: 0, place: Location::Free });
+            self.slots.push(Slot { generation: 0, occupant: Occupant::Free });
             self.slots.len() - 1
         })
     }
 
     /// Letters to the slot's old generation are lost from now on.
     fn release(&mut self, slot: usize) {
-        self.slots[slot].place = Location::Free;
+        self.slots[slot].occupant = Occupant::Free;
         self.slots[slot].generation += 1;
         self.free.push(slot);
     }
 
     fn check_out(&mut self, slot: usize) -> Option<Box<Connection<S>>> {
         let held = self.slots.get_mut(slot)?;
-        match std::mem::replace(&mut held.place, Location::Out(VecDeque::new())) {
-            Location::Here(connection) => Some(connection),
+        match std::mem::replace(&mut held.occupant, Occupant::Out(VecDeque::new())) {
+            Occupant::Here(connection) => Some(connection),
             other => {
-                held.place = other;
+                held.occupant = other;
                 None
             }
         }
@@ -428,7 +428,9 @@ impl<S: Service> LoopState<S> {
         }
         let count = left.min(AHEAD_MAX);
         for &slot in self.ready.iter().take(count) {
-            if let Some(Slot { place: Location::Here(connection), .. }) = self.slots.get_mut(slot) {
+            if let Some(Slot { occupant: Occupant::Here(connection), .. }) =
+                self.slots.get_mut(slot)
+            {
                 thread.read_ahead(connection);
             }
         }
@@ -440,10 +442,10 @@ impl<S: Service> LoopState<S> {
         if self.slots[slot].generation != generation {
             return;
         }
-        match &mut self.slots[slot].place {
-            Location::Free => {}
-            Location::Out(letters) => letters.push_back(letter),
-            Location::Here(connection) => {
+        match &mut self.slots[slot].occupant {
+            Occupant::Free => {}
+            Occupant::Out(letters) => letters.push_back(letter),
+            Occupant::Here(connection) => {
                 connection.letters.push_back(letter);
                 if connection.letters.len() == 1 {
                     self.ready.push_back(slot);
@@ -454,14 +456,14 @@ impl<S: Service> LoopState<S> {
 
     fn woken(&mut self, slot: usize, event: &Event) {
         // A connection that is out is found again by its letters or its next event: remember both.
-        match self.slots.get_mut(slot).map(|held| &mut held.place) {
-            Some(Location::Here(connection)) => {
+        match self.slots.get_mut(slot).map(|held| &mut held.occupant) {
+            Some(Occupant::Here(connection)) => {
                 connection.is_readable |= event.is_readable();
                 connection.is_writable |= event.is_writable();
                 connection.may_have_ended |= event.is_read_closed();
                 self.ready.push_back(slot);
             }
-            Some(Location::Out(letters)) => letters.push_back(Letter::SocketReady),
+            Some(Occupant::Out(letters)) => letters.push_back(Letter::SocketReady),
             _ => {}
         }
     }

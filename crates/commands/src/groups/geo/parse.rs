@@ -75,7 +75,7 @@ struct Parser<'a, 'z> {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Center {
-    Location(Point),
+    GridPoint(Point),
     /// None if there is no source to look it up in.
     Member(Option<Point>),
 }
@@ -83,7 +83,7 @@ enum Center {
 impl Center {
     fn place(self) -> Option<Point> {
         match self {
-            Center::Location(place) => Some(place),
+            Center::GridPoint(place) => Some(place),
             Center::Member(place) => place,
         }
     }
@@ -123,7 +123,7 @@ impl<'a> Parser<'a, '_> {
                 self.query.store = Some(Store { key: args.at(1), distances: false });
             }
             Form::Radius { .. } => {
-                self.center = Some(Center::Location(point([args.at(2), args.at(3)])?));
+                self.center = Some(Center::GridPoint(point([args.at(2), args.at(3)])?));
                 self.extents = Some(radius([args.at(4), args.at(5)])?);
             }
             // Without a source the numbers are not even looked at.
@@ -212,13 +212,13 @@ impl<'a> Parser<'a, '_> {
                 return Ok(0);
             }
         } else if is("frommember") && left >= 1 && !is_polygon {
-            if !matches!(self.center, Some(Center::Location(_))) {
+            if !matches!(self.center, Some(Center::GridPoint(_))) {
                 self.center = Some(self.member(args.at(at + 1))?);
                 return Ok(1);
             }
         } else if is("fromlonlat") && left >= 2 && !is_polygon {
             if !matches!(self.center, Some(Center::Member(_))) {
-                self.center = Some(Center::Location(point([args.at(at + 1), args.at(at + 2)])?));
+                self.center = Some(Center::GridPoint(point([args.at(at + 1), args.at(at + 2)])?));
                 return Ok(2);
             }
         } else if is("byradius") && left >= 2 {

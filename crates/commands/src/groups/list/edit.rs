@@ -7,7 +7,7 @@ use crate::error::Refusal;
 use russet_base::Args;
 use russet_base::text::eq_ignore_case;
 use russet_engine::event::Event;
-use russet_engine::types::list::{Bounds, Element, Extent, Location, Quota, resolve_index, stored};
+use russet_engine::types::list::{Bounds, Element, Extent, InsertAt, Quota, resolve_index, stored};
 
 /// The extent of one text.
 fn extent_of(text: &[u8]) -> Extent {
@@ -33,9 +33,9 @@ pub fn lset(ctx: &mut Ctx, args: Args) -> Outcome {
 pub fn linsert(ctx: &mut Ctx, args: Args) -> Outcome {
     let (key, arg) = (args.at(1), args.at(2));
     let place = if eq_ignore_case(arg, b"after") {
-        Location::After
+        InsertAt::After
     } else if eq_ignore_case(arg, b"before") {
-        Location::Before
+        InsertAt::Before
     } else {
         return Err(Refusal::Syntax);
     };

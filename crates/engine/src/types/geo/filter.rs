@@ -10,12 +10,12 @@ use smallvec::SmallVec;
 
 /// A place as its score gives it, not yet decoded into degrees.
 #[derive(Clone, Copy, Debug)]
-pub struct Location(Grid);
+pub struct GridPoint(Grid);
 
-impl Location {
+impl GridPoint {
     #[inline]
-    pub fn of_score(score: f64) -> Location {
-        Location(Grid::of_bits(bits_of_score(score)))
+    pub fn of_score(score: f64) -> GridPoint {
+        GridPoint(Grid::of_bits(bits_of_score(score)))
     }
 
     #[inline]
@@ -188,7 +188,7 @@ impl<'s> Filter<'s> {
 
     /// The point, if the shape holds it.
     #[inline]
-    pub fn pass(&self, place: Location) -> Option<Point> {
+    pub fn pass(&self, place: GridPoint) -> Option<Point> {
         if !self.longitudes.has(place.0.longitude) || !self.latitudes.has(place.0.latitude) {
             return None;
         }

@@ -3,7 +3,7 @@
 
 use super::Point;
 use super::distance::Limit;
-use super::filter::{Filter, Location};
+use super::filter::{Filter, GridPoint};
 use std::cmp::Ordering;
 
 /// The order of results.
@@ -74,7 +74,7 @@ impl<'f, T: Copy> Hits<'f, T> {
     /// Looks at a place; false once nothing more is wanted.
     #[inline]
     pub fn offer(&mut self, score: f64, label: impl FnOnce() -> T) -> bool {
-        if let Some(point) = self.filter.pass(Location::of_score(score)) {
+        if let Some(point) = self.filter.pass(GridPoint::of_score(score)) {
             self.take(point, score, label);
         }
         !self.takes_any || self.hits.len() < self.count_max

@@ -4,7 +4,7 @@
 use super::cover::{ScoreSpan, cover};
 use super::geohash::Cell;
 use super::{
-    Extents, Filter, Hits, LATITUDE_MAX, LONGITUDE_MAX, Location, Order, Point, Shape, Unit,
+    Extents, Filter, GridPoint, Hits, LATITUDE_MAX, LONGITUDE_MAX, Order, Point, Shape, Unit,
     distance_m, geohash_text, point_of_score, score_of_point,
 };
 use russet_base::Random;
@@ -111,7 +111,7 @@ fn the_filter_tells_what_the_formula_tells() {
                 _ => random_place_for(&shape, &mut random),
             };
             let exact = shape.contains(point_of_score(score));
-            let quick = filter.pass(Location::of_score(score));
+            let quick = filter.pass(GridPoint::of_score(score));
             assert_eq!(quick.is_some(), exact, "{shape:?} {:?}", point_of_score(score));
             *(if exact { &mut inside } else { &mut outside }) += 1;
         }
@@ -175,7 +175,7 @@ fn any_length_is_covered_without_end() {
                 let shape = Shape { center, unit: Unit::Mile, extents };
                 assert!(cover(&shape).len() <= 9);
                 let filter = Filter::new(&shape);
-                filter.pass(Location::of_score(score_of_point(center)));
+                filter.pass(GridPoint::of_score(score_of_point(center)));
             }
         }
     }
@@ -195,7 +195,7 @@ fn narrower_spans_hold_all_that_passes_in_the_same_order() {
             let cells: Vec<ScoreSpan> = cover(&shape).into_iter().map(ScoreSpan::of).collect();
             let mut scores: Vec<f64> =
                 (0..60).map(|_| random_place_for(&shape, &mut random)).collect();
-            scores.retain(|score| filter.pass(Location::of_score(*score)).is_some());
+            scores.retain(|score| filter.pass(GridPoint::of_score(*score)).is_some());
             scores.sort_by(f64::total_cmp);
             let walk = |spans: &[ScoreSpan]| -> Vec<f64> {
                 let inside = |span: &ScoreSpan| span.start..span.end;

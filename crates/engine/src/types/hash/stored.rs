@@ -1,7 +1,7 @@
 //! Hashes where they are stored: packed inside a table entry, or an object of their own.
 
 use super::packed::{self, Field, Fields, Form, Scratch};
-use super::{HashLimits, HashRef, LargeHash, Lease, Location};
+use super::{HashLimits, HashRef, Held, LargeHash, Lease};
 use crate::store::raw::table::{EntryMut, EntryRef, NewValue, View};
 use crate::types::blob::Blob;
 use crate::types::element::Element;
@@ -20,8 +20,8 @@ pub fn hash<'a>(entry: &EntryRef<'a, Object>) -> Result<HashRef<'a>, WrongType> 
 #[inline]
 fn of_view(view: View<'_, Object>) -> Option<HashRef<'_>> {
     match view {
-        View::Packed(tag, bytes) => Some(HashRef::new(Location::Packed(bytes, Form::of_tag(tag)?))),
-        View::Object(Object::Hash(hash)) => Some(HashRef::new(Location::Large(hash))),
+        View::Packed(tag, bytes) => Some(HashRef::new(Held::Packed(bytes, Form::of_tag(tag)?))),
+        View::Object(Object::Hash(hash)) => Some(HashRef::new(Held::Large(hash))),
         _ => None,
     }
 }

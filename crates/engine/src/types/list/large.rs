@@ -9,7 +9,7 @@ use super::chunk::{CHUNK_BYTES, Chunk, Spare};
 use super::entries::{Entries, Quota, Run};
 use super::entry::{self, Entry};
 use super::limits::{Extent, Form, ListLimits, ShrinkCause, form_after_shrinking};
-use super::{End, ListRef, Location, medium, packed};
+use super::{End, InsertAt, ListRef, medium, packed};
 use crate::types::blob::Blob;
 use crate::types::capacity::{allocated_bytes, allocated_for, fit_bytes};
 use crate::types::element::Element;
@@ -404,7 +404,7 @@ impl LargeList {
     /// Puts `element` beside the first one equal to `pivot`: the new length, or `None` without one.
     pub fn insert(
         &mut self,
-        place: Location,
+        place: InsertAt,
         pivot: Element<'_>,
         element: Element<'_>,
     ) -> Option<usize> {
@@ -412,8 +412,8 @@ impl LargeList {
         let (chunk, found) = (0..self.chunks.len())
             .find_map(|chunk| Some((chunk, self.run(chunk).matches(pivot, first).pop()?)))?;
         let at = match place {
-            Location::Before => found.start,
-            Location::After => found.end,
+            InsertAt::Before => found.start,
+            InsertAt::After => found.end,
         };
         self.insert_at(Seam { chunk, at }, &Entry::new(element));
         Some(self.size.count)

@@ -15,7 +15,7 @@
 use super::entries::{Entries, Quota, Run};
 use super::entry::{self, Entry};
 use super::limits::MEDIUM_BYTES_MAX;
-use super::{End, Location};
+use super::{End, InsertAt};
 use crate::types::blob::Blob;
 use crate::types::element::Element;
 use smallvec::SmallVec;
@@ -194,7 +194,7 @@ fn reframe(blob: &mut impl Blob, frame: Frame) {
 /// Puts `element` beside the first one equal to `pivot`: the new length, or `None` without a pivot.
 pub fn insert(
     blob: &mut impl Blob,
-    place: Location,
+    place: InsertAt,
     pivot: Element<'_>,
     element: Element<'_>,
 ) -> Option<usize> {
@@ -202,8 +202,8 @@ pub fn insert(
     let found = run(blob.bytes()).matches(pivot, first).pop()?;
     let mut frame = Frame::of(blob.bytes());
     let at = match place {
-        Location::Before => found.start,
-        Location::After => found.end,
+        InsertAt::Before => found.start,
+        InsertAt::After => found.end,
     };
     frame.count += 1;
     blob.overwrite(0, &frame.header());

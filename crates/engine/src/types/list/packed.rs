@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::entries::Quota;
 use super::limits::Extent;
-use super::{End, Location};
+use super::{End, InsertAt};
 use crate::types::blob::Blob;
 use crate::types::element::{self, Element, Stored};
 
@@ -185,15 +185,15 @@ fn matches(run: &[u8], wanted: Element<'_>, quota: Quota) -> Vec<Range<usize>> {
 /// Puts `element` beside the first one equal to `pivot`: the new length, or `None` without a pivot.
 pub fn insert(
     blob: &mut impl Blob,
-    place: Location,
+    place: InsertAt,
     pivot: Element<'_>,
     element: Element<'_>,
 ) -> Option<usize> {
     let bytes = blob.bytes();
     let found = matches(run(bytes), pivot, Quota { limit: 1, from_back: false }).pop()?;
     let at = match place {
-        Location::Before => found.start,
-        Location::After => found.end,
+        InsertAt::Before => found.start,
+        InsertAt::After => found.end,
     };
     let count = len(bytes) + 1;
     blob.overwrite(0, &count_bytes(count));

@@ -137,7 +137,7 @@ fn step_ends(held: &mut Held, model: &mut Model, dice: &mut Dice, growing: bool)
         list.trim(0..1);
         assert!(!list.set(0, Element::Int(1)) && !list.rotate(End::Front, End::Back));
         assert_eq!(list.remove(Quota::of(0), Element::Int(1)), 0);
-        assert_eq!(list.insert(Location::Before, Element::Int(1), Element::Int(2)), None);
+        assert_eq!(list.insert(InsertAt::Before, Element::Int(1), Element::Int(2)), None);
         list.push(end, std::iter::once(&b"again"[..]));
         list.pop(end, 1, |element| assert_eq!(element, Element::Bytes(b"again")));
     }
@@ -162,11 +162,11 @@ fn step_middle(held: &mut Held, model: &mut Model, dice: &mut Dice, huge: bool) 
         }
         1 if !model.is_empty() => {
             let pivot = model[dice.roll(model.len())].clone();
-            let place = if dice.roll(2) == 0 { Location::Before } else { Location::After };
+            let place = if dice.roll(2) == 0 { InsertAt::Before } else { InsertAt::After };
             held.prepare(Extent { bytes: text.len(), count: 1 });
             let len = held.list().insert(place, Element::parse(&pivot), element);
             let at = model.iter().position(|other| *other == pivot).unwrap();
-            model.insert(at + usize::from(place == Location::After), text.clone());
+            model.insert(at + usize::from(place == InsertAt::After), text.clone());
             assert_eq!(len, Some(model.len()));
             assert_eq!(held.list().insert(place, Element::Bytes(b"absent"), element), None);
         }
@@ -364,7 +364,7 @@ fn a_long_list_behaves_at_its_ends_and_in_its_middle() {
         let index = dice.roll(model.len());
         let pivot = model[index].clone();
         let text = format!("inserted-{round}").into_bytes();
-        list.insert(Location::After, Element::parse(&pivot), Element::parse(&text));
+        list.insert(InsertAt::After, Element::parse(&pivot), Element::parse(&text));
         model.insert(index + 1, text);
         let gone = model.remove(dice.roll(model.len())).unwrap();
         assert_eq!(list.remove(Quota::of(1), Element::parse(&gone)), 1);

@@ -25,7 +25,7 @@ const PREFETCH_AHEAD: usize = 12;
 
 /// Where an entry's slot is. Valid until the next change of the directory or of the segment.
 #[derive(Clone, Copy)]
-pub(super) struct Location {
+pub(super) struct SlotPosition {
     pub(super) index: usize,
     pub(super) spot: Spot,
 }
@@ -143,13 +143,13 @@ impl Core {
 
     /// Where a key's entry is, and the entry itself.
     #[inline]
-    pub(super) fn find(&self, key: &[u8], hash: u64) -> Option<(Location, RawEntry)> {
+    pub(super) fn find(&self, key: &[u8], hash: u64) -> Option<(SlotPosition, RawEntry)> {
         if self.directory.is_empty() {
             return None;
         }
         let index = self.index_of(hash);
         let (spot, entry) = self.segment(index).find(fingerprint_of(hash), key)?;
-        Some((Location { index, spot }, entry))
+        Some((SlotPosition { index, spot }, entry))
     }
 
     #[inline]
@@ -166,13 +166,13 @@ impl Core {
     }
 
     #[inline]
-    fn word(&self, place: Location) -> Word {
+    fn word(&self, place: SlotPosition) -> Word {
         let word = self.segment(place.index).word(place.spot);
         word.expect("a place names a slot that is in use")
     }
 
     #[inline]
-    pub(super) fn entry(&self, place: Location) -> RawEntry {
+    pub(super) fn entry(&self, place: SlotPosition) -> RawEntry {
         self.word(place).entry()
     }
 
@@ -183,7 +183,7 @@ impl Core {
         value: (Label, usize),
         expiry: Option<i64>,
         hasher: KeyHasher,
-    ) -> Location {
+    ) -> SlotPosition {
         debug_assert!(self.find(key, hash).is_none(), "an inserted key is absent");
         self.make_room(hash, hasher);
         let index = self.index_of(hash);
@@ -194,7 +194,7 @@ impl Core {
         self.is_changed = true;
         self.publish_much();
         self.objects += usize::from(value.0 == Label::OBJECT);
-        let place = Location { index, spot };
+        let place = SlotPosition { index, spot };
         if expiry.is_some() {
             self.mark_expiry(place, expiry);
         }
@@ -202,7 +202,7 @@ impl Core {
     }
 
     /// Takes an entry out of the table; its block stays until `release`.
-    pub(super) fn detach(&mut self, place: Location) -> RawEntry {
+    pub(super) fn detach(&mut self, place: SlotPosition) -> RawEntry {
         let entry = self.detach_keeping_shape(place);
         let is_time = self.segment(place.index).len.is_multiple_of(MERGE_CHECK_EVERY);
         self.settle(place.index, is_time);
@@ -210,7 +210,7 @@ impl Core {
     }
 
     /// As `detach`, without the shrinking, so that the segment can be walked on.
-    pub(super) fn detach_keeping_shape(&mut self, place: Location) -> RawEntry {
+    pub(super) fn detach_keeping_shape(&mut self, place: SlotPosition) -> RawEntry {
         let word = self.segment_mut(place.index).remove(place.spot);
         self.len -= 1;
         self.is_changed = true;
@@ -233,7 +233,7 @@ impl Core {
     }
 
     /// Changes an entry in place or into a new block. An object that is replaced is not dropped.
-    pub(super) fn reshape(&mut self, place: Location, change: &Change<'_>) {
+    pub(super) fn reshape(&mut self, place: SlotPosition, change: &Change<'_>) {
         let word = self.word(place);
         let old = word.entry();
         let old_expiry = if word.has_expiry() { old.expiry() } else { None };
@@ -253,13 +253,13 @@ impl Core {
     }
 
     /// The entry holds an object no longer.
-    pub(super) fn become_zero(&mut self, place: Location) {
+    pub(super) fn become_zero(&mut self, place: SlotPosition) {
         self.entry(place).become_zero();
         self.objects -= 1;
     }
 
     /// Makes slot, segment and counters agree with an entry's expiry.
-    fn mark_expiry(&mut self, place: Location, expiry: Option<i64>) {
+    fn mark_expiry(&mut self, place: SlotPosition, expiry: Option<i64>) {
         let word = self.word(place);
         let segment = self.segment_mut(place.index);
         let is_soon = expiry.is_some_and(|at_ms| at_ms < segment.horizon);

@@ -2,7 +2,7 @@
 //! was removed. Their lifetimes keep the table from changing under them.
 
 use super::account::{Measured, block_cost};
-use super::core::{Core, Location};
+use super::core::{Core, SlotPosition};
 use super::entry::{Change, Kind, Label, RawEntry};
 use super::removed::{Deleted, Removed};
 use crate::types::blob::Blob;
@@ -103,7 +103,7 @@ impl<'a, O> EntryRef<'a, O> {
 /// An entry to read and change.
 pub struct EntryMut<'a, O> {
     core: &'a mut Core,
-    place: Location,
+    place: SlotPosition,
     /// What is at `place`, so that it need not be looked up for each use.
     entry: RawEntry,
     marker: PhantomData<&'a mut O>,
@@ -116,7 +116,7 @@ impl<'a, O> EntryMut<'a, O> {
     #[inline]
     pub(super) unsafe fn new(
         core: &'a mut Core,
-        (place, entry): (Location, RawEntry),
+        (place, entry): (SlotPosition, RawEntry),
     ) -> EntryMut<'a, O> {
         EntryMut { core, place, entry, marker: PhantomData }
     }
@@ -329,12 +329,17 @@ impl<'a, O: Measured> EntryMut<'a, O> {
         self.reshape(&change);
     }
 
+    #[inline(always)]
     fn detach_object(&mut self) -> Option<Box<O>> {
-        let entry = self.raw();
-        if entry.label().kind != Kind::Object {
+        if self.raw().label().kind != Kind::Object {
             return None;
         }
-        let object = entry.object::<O>();
+        self.detach_held_object()
+    }
+
+    #[inline(never)]
+    fn detach_held_object(&mut self) -> Option<Box<O>> {
+        let object = self.raw().object::<O>();
         // SAFETY: 1. The table's objects are `O`s. 2. This is one of them.
         unsafe { self.core.discount_object(object) };
         self.core.become_zero(self.place);
@@ -346,7 +351,7 @@ impl<'a, O: Measured> EntryMut<'a, O> {
 /// The bytes of one entry's value.
 pub struct BlobMut<'a> {
     core: &'a mut Core,
-    place: Location,
+    place: SlotPosition,
     entry: &'a mut RawEntry,
 }
 

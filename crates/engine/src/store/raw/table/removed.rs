@@ -1,7 +1,7 @@
 //! What is left of an entry that is out of the table: its value, owned.
 
 use super::account::Measured;
-use super::core::{Core, Location};
+use super::core::{Core, SlotPosition};
 use super::entry::{Kind, RawEntry};
 use super::handle::{EntryRef, NewValue, View};
 use smallvec::SmallVec;
@@ -26,7 +26,7 @@ pub struct Removed<O> {
 impl<O> Removed<O> {
     /// # Safety
     /// 1. `place` is a slot in use of `core`, whose objects are `O`s.
-    pub(super) unsafe fn take(core: &mut Core, place: Location) -> Removed<O>
+    pub(super) unsafe fn take(core: &mut Core, place: SlotPosition) -> Removed<O>
     where
         O: Measured,
     {
@@ -126,7 +126,7 @@ pub struct Deleted<O> {
 impl<O> Deleted<O> {
     /// # Safety
     /// 1. `place` is a slot in use of `core`, whose objects are `O`s.
-    pub(super) unsafe fn take(core: &mut Core, place: Location) -> Deleted<O>
+    pub(super) unsafe fn take(core: &mut Core, place: SlotPosition) -> Deleted<O>
     where
         O: Measured,
     {

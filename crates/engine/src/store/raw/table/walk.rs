@@ -2,7 +2,7 @@
 //! sweep for expired entries, and a random entry.
 
 use super::account::Measured;
-use super::core::{Core, DEPTH_MAX, Location};
+use super::core::{Core, DEPTH_MAX, SlotPosition};
 use super::entry::Kind;
 use super::face::Table;
 use super::handle::EntryRef;
@@ -239,7 +239,7 @@ impl<O: Measured> Table<O> {
                 }
                 looked_at += 1;
                 let spot = Spot::new(bucket, due.trailing_zeros() as usize);
-                let place = Location { index, spot };
+                let place = SlotPosition { index, spot };
                 match self.core.entry(place).expiry() {
                     Some(at_ms) if at_ms <= now_ms => {
                         // The slot is looked at again: it may have been filled from further on.
@@ -264,7 +264,7 @@ impl<O: Measured> Table<O> {
         looked_at
     }
 
-    fn expire(&mut self, place: Location, expired: &mut dyn FnMut(Gone<'_>, Deleted<O>)) {
+    fn expire(&mut self, place: SlotPosition, expired: &mut dyn FnMut(Gone<'_>, Deleted<O>)) {
         let entry = self.core.detach_keeping_shape(place);
         // SAFETY: 1. Detached just now from this table, whose objects are `O`s.
         let deleted = unsafe { Deleted::of(&mut self.core, entry) };
