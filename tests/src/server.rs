@@ -45,6 +45,18 @@ pub struct Server {
 }
 
 impl Server {
+    /// A Valkey to compare with, if there is one. `RUSSET_REQUIRE_PEER` makes its absence a failure.
+    pub fn start_peer(what: &str) -> Option<Server> {
+        match Server::start(Kind::Valkey, &[]) {
+            Ok(peer) => Some(peer),
+            Err(why) => {
+                assert!(std::env::var_os("RUSSET_REQUIRE_PEER").is_none(), "no peer: {why}");
+                println!("SKIPPED: {what} is not compared with a Valkey server: {why}");
+                None
+            }
+        }
+    }
+
     /// Starts a server on a free loopback port. `extra` are further `--name value` arguments.
     ///
     /// Fails with a sentence if there is no such binary or it does not come up.
