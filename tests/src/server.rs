@@ -45,7 +45,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// A Valkey to compare with, if there is one. `RUSSET_REQUIRE_PEER` makes its absence a failure.
+    /// A Valkey to compare with, if there is one. `RUSSET_REQUIRE_PEER` makes its absence a
+    /// failure.
     pub fn start_peer(what: &str) -> Option<Server> {
         match Server::start(Kind::Valkey, &[]) {
             Ok(peer) => Some(peer),
