@@ -8,6 +8,7 @@
 use russet_tests::client::{Client, REPLY_WAIT, Reply};
 use russet_tests::server::{Kind, Server};
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 const CLIENTS: usize = 8;
@@ -199,4 +200,41 @@ fn a_library_that_grows_is_bounded_and_given_back() {
     assert!(held(&mut client) > 1_000_000);
     client.call(&["FUNCTION", "FLUSH"]).unwrap();
     assert!(held(&mut client) < 500_000, "{}", held(&mut client));
+}
+
+/// A transaction that loads a library and calls it could meet another client's version of it: who
+/// changed functions held no lock that the transaction held, too.
+#[test]
+fn a_transaction_calls_the_function_that_it_has_loaded() {
+    const TRIES: usize = 40;
+    let server = several_loops(&[]);
+    let source = |name: &str| {
+        format!(
+            "#!lua name=raced\nredis.register_function('raced', function() return '{name}' end)"
+        )
+    };
+    let load = |client: &mut Client, name: &str| {
+        client.call(&["FUNCTION", "LOAD", "REPLACE", &source(name)]).unwrap()
+    };
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut other = connect(&server);
+            while !is_over.load(Ordering::Relaxed) {
+                load(&mut other, "other");
+            }
+        });
+        let mut client = connect(&server);
+        let mut seen = Vec::new();
+        for _ in 0..TRIES {
+            client.call(&["MULTI"]).unwrap();
+            load(&mut client, "own");
+            client.call(&["EVAL", "for i = 1, 20000 do end", "0"]).unwrap();
+            client.call(&["FCALL", "raced", "0"]).unwrap();
+            let Reply::Array(replies) = client.call(&["EXEC"]).unwrap() else { break };
+            seen.push(shown(&replies[2]));
+        }
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(seen, vec!["own"; TRIES]);
+    });
 }
