@@ -5,7 +5,7 @@ use crate::failure::{Doing, Failure, Result};
 use crate::replies::{ReplyCounter, Tally};
 use russet_protocol::Value;
 use russet_protocol::reply::Decoder;
-use russet_protocol::request::encode;
+use russet_protocol::request::{encode, encode_into};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
@@ -41,9 +41,9 @@ impl Client {
         Ok(Client { stream: open(port)?, decoder: Decoder::new(), buffer: vec![0; 64 * 1024] })
     }
 
-    pub fn ask(&mut self, words: &[&str]) -> Result<Value> {
-        let doing = || format!("sending {}", words.join(" "));
-        self.stream.write_all(&encode(words)).doing(doing())?;
+    pub fn ask(&mut self, args: &[&str]) -> Result<Value> {
+        let doing = || format!("sending {}", args.join(" "));
+        self.stream.write_all(&encode(args)).doing(doing())?;
         loop {
             match self.decoder.next_reply() {
                 Ok(Some(value)) => return Ok(value),
@@ -53,10 +53,29 @@ impl Client {
         }
     }
 
+    /// Sends commands in one pipeline; their answers. An error is a failure.
+    pub fn ask_all<const ARGS: usize>(&mut self, calls: &[[&str; ARGS]]) -> Result<Vec<Value>> {
+        let mut bytes = Vec::new();
+        calls.iter().for_each(|call| encode_into(call, &mut bytes));
+        self.stream.write_all(&bytes).doing("sending a pipeline")?;
+        let mut values = Vec::with_capacity(calls.len());
+        while values.len() < calls.len() {
+            match self.decoder.next_reply() {
+                Ok(Some(value)) if value.is_error() => {
+                    return Err(Failure::server("the server", format!("answered {value:?}")));
+                }
+                Ok(Some(value)) => values.push(value),
+                Ok(None) => self.decoder.feed(receive(&mut self.stream, &mut self.buffer)?),
+                Err(error) => return Err(Failure::server("the server", error.to_string())),
+            }
+        }
+        Ok(values)
+    }
+
     /// The number that a command answers.
-    pub fn number(&mut self, words: &[&str]) -> Result<i64> {
-        let value = self.ask(words)?;
-        let strange = || Failure::server(words.join(" "), format!("answered {value:?}"));
+    pub fn number(&mut self, args: &[&str]) -> Result<i64> {
+        let value = self.ask(args)?;
+        let strange = || Failure::server(args.join(" "), format!("answered {value:?}"));
         value.as_integer().ok_or_else(strange)
     }
 

@@ -1,21 +1,16 @@
 //! Two builds of Russet under the same load, in turn: did anything get slower between two commits?
-//!
-//! A commit is built as a release in a work tree under the target directory. Both are built in the
-//! same place, one after the other, so that the binaries differ by their sources only.
 
-use crate::failure::{Doing, Failure, Result};
+use crate::builds::{self, Build};
+use crate::failure::Result;
 use crate::figures::{median, paired_ratios, spread};
 use crate::find;
 use crate::options::Options;
 use crate::report::{Table, cost, figure, percent};
 use crate::throughput::{self, Series};
 use crate::workloads::{self, Workload};
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// A ratio above this is called slower.
-const RATIO_MAX: f64 = 1.03;
+pub const RATIO_MAX: f64 = 1.03;
 /// What people do every day, each type and each way of running commands once.
 const WORKLOADS: [&str; 13] = [
     "GET",
@@ -33,18 +28,9 @@ const WORKLOADS: [&str; 13] = [
     "FCALL-FIXED-WINDOW",
 ];
 
-/// A build and what to call it in the report.
-struct Build {
-    binary: PathBuf,
-    label: String,
-}
-
 pub fn run(options: &Options, builds: &[String; 2]) -> Result<Table> {
-    let chosen = match &options.workloads {
-        Some(names) => workloads::named(names)?,
-        None => workloads::named(&WORKLOADS)?,
-    };
-    let builds = find_both(builds)?;
+    let chosen = chosen(options)?;
+    let builds = builds::find_both(builds)?;
     let mut launches = Vec::new();
     for build in &builds {
         launches.push(find::russet(build.binary.clone(), options)?);
@@ -62,6 +48,14 @@ pub fn run(options: &Options, builds: &[String; 2]) -> Result<Table> {
     })?;
     table.notes.push(format!("{slower} of {rows} rows are above {RATIO_MAX}"));
     Ok(table)
+}
+
+/// The workloads that two builds are compared by, unless others are named.
+pub fn chosen(options: &Options) -> Result<Vec<&'static Workload>> {
+    match &options.workloads {
+        Some(names) => workloads::named(names),
+        None => workloads::named(&WORKLOADS),
+    }
 }
 
 fn empty_table(options: &Options, builds: &[Build; 2]) -> Table {
@@ -150,92 +144,6 @@ fn row(
     ]
 }
 
-/// Both are looked for before the first is built: a typing error should not cost a build.
-fn find_both([before, after]: &[String; 2]) -> Result<[Build; 2]> {
-    let (before, after) = (Source::find(before)?, Source::find(after)?);
-    let builds = [before.build()?, after.build()?];
-    remove_work_tree()?;
-    Ok(builds)
-}
-
-enum Source {
-    Binary(PathBuf),
-    /// Its full name, and the line about it in the log.
-    Commit(String, String),
-}
-
-impl Source {
-    /// A path of a file is that file, anything else a commit.
-    fn find(word: &str) -> Result<Source> {
-        let path = Path::new(word);
-        if path.is_file() {
-            return fs::canonicalize(path).doing(format!("finding {word}")).map(Source::Binary);
-        }
-        let unknown = || Failure::Usage(format!("'{word}' is no commit and no file"));
-        let log = git(&["log", "-1", "--format=%H %h %s", word, "--"]).map_err(|_| unknown())?;
-        let (name, line) = log.split_once(' ').ok_or_else(unknown)?;
-        Ok(Source::Commit(name.to_owned(), line.to_owned()))
-    }
-
-    fn build(self) -> Result<Build> {
-        match self {
-            Source::Binary(binary) => Ok(Build { label: binary.display().to_string(), binary }),
-            Source::Commit(name, line) => Ok(Build { binary: build_commit(&name)?, label: line }),
-        }
-    }
-}
-
-fn home() -> Result<PathBuf> {
-    Ok(find::target_directory()?.join("compare"))
-}
-
-/// The binary of a commit, kept for the next time.
-fn build_commit(name: &str) -> Result<PathBuf> {
-    let home = home()?;
-    let kept = home.join(name).join("russet");
-    if kept.is_file() {
-        return Ok(kept);
-    }
-    let tree = home.join("tree");
-    let tree_name = tree.to_string_lossy().into_owned();
-    if tree.join(".git").exists() {
-        git(&["-C", &tree_name, "checkout", "--quiet", "--force", "--detach", name])?;
-    } else {
-        // Forced: git may remember one that was removed with its target directory.
-        git(&["worktree", "add", "--quiet", "--force", "--detach", &tree_name, name])?;
-    }
-    eprintln!("{name}:");
-    let manifest = tree.join("Cargo.toml");
-    let built = find::build_from(&manifest, &home.join("target"), "russet-server", "russet")?;
-    let doing = || format!("keeping the build of {name}");
-    fs::create_dir_all(home.join(name)).doing(doing())?;
-    // By way of another name: what has the final name is whole.
-    let copy = home.join(name).join("russet.part");
-    fs::copy(&built, &copy).doing(doing())?;
-    fs::rename(&copy, &kept).doing(doing())?;
-    Ok(kept)
-}
-
-fn remove_work_tree() -> Result<()> {
-    let tree = home()?.join("tree");
-    if tree.exists() {
-        git(&["worktree", "remove", "--force", &tree.to_string_lossy()])?;
-    }
-    Ok(())
-}
-
-/// Runs git in the repository of this program's source; what it prints.
-fn git(arguments: &[&str]) -> Result<String> {
-    let mut command = Command::new("git");
-    command.current_dir(env!("CARGO_MANIFEST_DIR")).args(arguments);
-    let output = command.output().doing("running git")?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(Failure::server(format!("git {}", arguments.join(" ")), said));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -263,12 +171,5 @@ mod tests {
     #[test]
     fn every_workload_of_the_list_is_there() {
         assert_eq!(workloads::named(&WORKLOADS).unwrap().len(), WORKLOADS.len());
-    }
-
-    #[test]
-    fn a_file_is_a_binary_and_a_word_that_is_neither_is_refused() {
-        let own = std::env::current_exe().unwrap();
-        assert!(matches!(Source::find(own.to_str().unwrap()), Ok(Source::Binary(_))));
-        assert!(matches!(Source::find("no-such-commit"), Err(Failure::Usage(_))));
     }
 }

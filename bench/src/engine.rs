@@ -91,9 +91,9 @@ fn compare(node: &Arc<Node>, name: &str, work: Work, table: &mut Table) {
 
 fn load_script(node: &Arc<Node>) -> [u8; 40] {
     let source = scripts::source("fixed_window").unwrap_or_default();
-    let words: OwnedArgs = ["SCRIPT", "LOAD", source].into_iter().collect();
+    let args: OwnedArgs = ["SCRIPT", "LOAD", source].into_iter().collect();
     let mut client = Client::new(node, 1);
-    client.run_each(&[words]);
+    client.run_each(&[args]);
     // The reply is the digest between its length and the end of the line.
     let digest = client.out.get(5..45).and_then(|digest| digest.try_into().ok());
     digest.expect("a script that is part of this program can be loaded")
@@ -102,9 +102,9 @@ fn load_script(node: &Arc<Node>) -> [u8; 40] {
 fn fill(node: &Arc<Node>) {
     let mut client = Client::new(node, 1);
     for key in 0..KEYS {
-        let words: OwnedArgs =
+        let args: OwnedArgs =
             [b"SET".as_slice(), key_name(key).as_bytes(), &[b'x'; 32]].into_iter().collect();
-        client.run(&[words]);
+        client.run(&[args]);
     }
 }
 
@@ -164,8 +164,8 @@ fn batch(random: &mut Random, work: Work) -> Vec<OwnedArgs> {
         match work {
             Work::Script(digest) => {
                 let key = format!("window:{key}");
-                let words = [b"EVALSHA".as_slice(), &digest, b"1", key.as_bytes(), b"100", b"60"];
-                words.into_iter().collect()
+                let args = [b"EVALSHA".as_slice(), &digest, b"1", key.as_bytes(), b"100", b"60"];
+                args.into_iter().collect()
             }
             Work::Plain if random.below(2) == 0 => {
                 [b"GET".as_slice(), key.as_bytes()].into_iter().collect()
@@ -186,7 +186,7 @@ struct Client {
 impl Client {
     fn new(node: &Arc<Node>, id: u64) -> Client {
         let card = Arc::new(ClientCard::new(id, String::new(), String::new(), -1, 0));
-        let session = Session::new(card, Arc::new(NoMailbox), false);
+        let session = Session::new(card, Arc::new(NoMailbox));
         Client { worker: Worker::new(node.clone()), session, out: Vec::new() }
     }
 
@@ -198,7 +198,7 @@ impl Client {
     fn run_each(&mut self, batch: &[OwnedArgs]) {
         self.worker.begin_batch();
         let mut rest = batch;
-        while let Some((words, after)) = rest.split_first() {
+        while let Some((args, after)) = rest.split_first() {
             let commands = rest.iter().map(OwnedArgs::as_args);
             let ran = self.worker.run_batch(&mut self.session, commands, &mut self.out);
             if ran.count > 0 {
@@ -208,7 +208,7 @@ impl Client {
             rest = after;
             loop {
                 let mut sink = RespWriter::new(&mut self.out, Resp::V2);
-                match self.worker.run(&mut self.session, words.as_args(), &mut sink) {
+                match self.worker.run(&mut self.session, args.as_args(), &mut sink) {
                     Progress::Busy => thread::yield_now(),
                     Progress::Done | Progress::Blocked => break,
                 }

@@ -3,7 +3,7 @@
 
 use crate::failure::{Doing, Failure, Result};
 use crate::options::Options;
-use crate::servers::{Kind, Launch};
+use crate::servers::{CALLGRIND, Kind, Launch};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -53,6 +53,16 @@ pub fn russet(binary: PathBuf, options: &Options) -> Result<Launch> {
     Ok(launch)
 }
 
+/// A build of Russet under callgrind. Refused where there is no valgrind.
+pub fn counted_russet(binary: PathBuf, options: &Options) -> Result<Launch> {
+    let [program, tool] = CALLGRIND;
+    if !succeeds(Command::new(program).args([tool, "--version"])) {
+        let what = "not found on the PATH, and instructions are counted with it (Debian: valgrind)";
+        return Err(Failure::server(program, what));
+    }
+    Ok(Launch { counts_instructions: true, ..russet(binary, options)? })
+}
+
 fn add_arguments(launch: &mut Launch, options: &Options) {
     if let (Some(threads), Kind::Russet | Kind::Floor) = (options.threads, launch.kind) {
         launch.arguments.extend(["--threads".to_owned(), threads.to_string()]);
@@ -76,8 +86,7 @@ fn ours(kind: Kind, given: Option<PathBuf>, package: &str) -> Result<Launch> {
         Kind::Floor => "answers +OK to every command".to_owned(),
         _ => version_line(&binary)?,
     };
-    let (arguments, preload) = (Vec::new(), None);
-    Ok(Launch { kind, binary, arguments, preload, version, dies_with_parent: false })
+    Ok(Launch::new(kind, binary, version))
 }
 
 /// The directory that this program itself was built into.
@@ -129,8 +138,8 @@ fn valkey(given: Option<PathBuf>, notes: &mut Vec<String>) -> Result<Option<Laun
         ),
         (None, false) => "Valkey runs with its own allocator".into(),
     });
-    let (arguments, dies_with_parent) = (Vec::new(), false);
-    Ok(Some(Launch { kind, binary, arguments, preload, version, dies_with_parent }))
+    let preload = preload.into_iter().collect();
+    Ok(Some(Launch { preload, ..Launch::new(kind, binary, version) }))
 }
 
 fn on_path() -> Option<PathBuf> {

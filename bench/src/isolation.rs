@@ -1,4 +1,5 @@
-//! What others feel while one client reads a very long list, or runs a long script, over and over.
+//! What others feel while one client reads a very long list, walks the whole keyspace, or runs a
+//! long script, over and over; and what readers of a few keys feel that others keep writing.
 
 use crate::client::{BareClient, Client};
 use crate::failure::{Failure, Result};
@@ -6,7 +7,7 @@ use crate::figures::{median, milliseconds, paired_ratios};
 use crate::find::Field;
 use crate::options::Options;
 use crate::probe::{PROBE_CONNECTIONS, Probe, ProbePlan, Readings};
-use crate::report::{Table, cost, figure, goal};
+use crate::report::{Table, cost, figure, goal, goal_in};
 use crate::servers::{Kind, Server};
 use crate::template::{Source, Template};
 use crate::throughput::load;
@@ -21,12 +22,18 @@ static MILLION: Preparation =
     Preparation::new("RPUSH million 100x[ {v:16} ]", Count::Times(10_000));
 const ROUNDS: usize = 3;
 
-/// What the one client does.
+/// What the others do, and what is asked meanwhile.
 pub struct Disturbance {
     title: &'static str,
     name: &'static str,
     work: Work,
     goal: Goal,
+    /// Clients that do it, each in a loop of its own.
+    clients: usize,
+    /// The request whose latency is measured.
+    probe: &'static str,
+    /// Times the usual number of keys.
+    keys_factor: u64,
 }
 
 enum Work {
@@ -34,6 +41,12 @@ enum Work {
     List,
     /// A script on one key that takes about so long.
     Script(Duration),
+    /// The same on a key that it does not declare: it has every key to itself.
+    WideScript(Duration),
+    /// The name of every key.
+    AllKeys,
+    /// Values for the few keys that are read meanwhile.
+    HotKeys,
 }
 
 /// The most that the others' p99 may be.
@@ -43,44 +56,97 @@ enum Goal {
     Milliseconds(f64),
 }
 
-pub static LIST: Disturbance = Disturbance {
+const GET: &str = "GET key:{r}";
+const HOT_KEYS: usize = 10;
+
+const LIST: Disturbance = Disturbance {
     title: "Isolation: GET on other keys while LRANGE reads a million elements in a loop",
     name: "LRANGE",
     work: Work::List,
     goal: Goal::Share(0.1),
+    clients: 1,
+    probe: GET,
+    keys_factor: 1,
 };
+
+const ALL_KEYS: Disturbance = Disturbance {
+    title: "Isolation: GET while KEYS walks three times as many keys in a loop",
+    name: "KEYS",
+    work: Work::AllKeys,
+    keys_factor: 3,
+    ..LIST
+};
+
+const WIDE_SCRIPT: Disturbance = Disturbance {
+    title: "Isolation: GET while a script of 50 ms runs on undeclared keys in a loop",
+    name: "wide script",
+    work: Work::WideScript(Duration::from_millis(50)),
+    goal: Goal::Milliseconds(60.0),
+    ..LIST
+};
+
+const HOT_KEYS_WRITTEN: Disturbance = Disturbance {
+    title: "Isolation: MGET of ten keys while four clients write these keys by MSET in a loop",
+    name: "MSET",
+    work: Work::HotKeys,
+    goal: Goal::Share(1.0),
+    clients: 4,
+    probe: "MGET 10x[ hot:{i:10} ]",
+    keys_factor: 1,
+};
+
+/// The disturbances of the section, in the order of the report.
+pub static ALL: [&Disturbance; 4] = [&LIST, &ALL_KEYS, &WIDE_SCRIPT, &HOT_KEYS_WRITTEN];
 
 pub static SCRIPT: Disturbance = Disturbance {
     title: "Isolation: GET on other keys while a script of 100 ms runs on one key in a loop",
     name: "script",
     work: Work::Script(Duration::from_millis(100)),
     goal: Goal::Milliseconds(10.0),
+    ..LIST
 };
 
-/// Writes its key and then counts for as long as it is told. (It can't look at the clock: to a
+/// Writes its key and then counts for as long as it is asked to. (It can't look at the clock: to a
 /// script of Valkey the time stands still.)
 const BUSY: &str = "redis.call('INCR', KEYS[1]) local n = 0 \
                     for i = 1, tonumber(ARGV[1]) do n = n + i % 7 end return n";
+/// The same with a key that it makes up.
+const BUSY_WIDE: &str = "redis.call('INCR', 'bu' .. 'sy') local n = 0 \
+                         for i = 1, tonumber(ARGV[1]) do n = n + i % 7 end return n";
 /// Turns that are timed to find out how many a script needs.
 const TRIAL_TURNS: u64 = 2_000_000;
 
 impl Work {
     /// The request for this server, which works at its own speed.
     fn request(&self, server: &Server) -> Result<Vec<u8>> {
-        let Work::Script(time) = self else {
-            return Ok(encode(&["LRANGE", "million", "0", "-1"]));
+        let (time, script) = match self {
+            Work::List => return Ok(encode(&["LRANGE", "million", "0", "-1"])),
+            Work::AllKeys => return Ok(encode(&["KEYS", "*"])),
+            Work::HotKeys => return Ok(encode(&hot_values())),
+            Work::Script(time) => (time, [BUSY, "1", "busy"].as_slice()),
+            Work::WideScript(time) => (time, [BUSY_WIDE, "0"].as_slice()),
         };
         let mut client = Client::connect(server.port)?;
         let mut fastest = Duration::MAX;
         for _ in 0..3 {
             let start = Instant::now();
-            client.number(&["EVAL", BUSY, "1", "busy", &TRIAL_TURNS.to_string()])?;
+            client.number(&script_call(script, &TRIAL_TURNS.to_string()))?;
             fastest = fastest.min(start.elapsed());
         }
         let turns = TRIAL_TURNS as f64 * time.as_secs_f64() / fastest.as_secs_f64().max(1e-6);
-        Ok(encode(&["EVAL", BUSY, "1", "busy", &(turns as u64).to_string()]))
+        Ok(encode(&script_call(script, &(turns as u64).to_string())))
     }
 }
+fn script_call<'a>(script: &[&'a str], turns: &'a str) -> Vec<&'a str> {
+    [&["EVAL"], script, &[turns]].concat()
+}
+
+/// From the last key to the first: against the order in which they are read.
+fn hot_values() -> Vec<String> {
+    let pairs = (0..HOT_KEYS).rev().flat_map(|key| [format!("hot:{key}"), "value".to_owned()]);
+    std::iter::once("MSET".to_owned()).chain(pairs).collect()
+}
+
 /// The probes must not be a load of their own.
 const RATE_SHARE: u64 = 10;
 
@@ -94,6 +160,7 @@ struct Series {
 }
 
 pub fn run(options: &Options, field: &Field, disturbance: &Disturbance) -> Result<Table> {
+    let options = &Options { keys: options.keys * disturbance.keys_factor, ..options.clone() };
     let mut contenders = Vec::new();
     for launch in field.launches.iter().filter(|launch| launch.kind.stores_data()) {
         let server = launch.start()?;
@@ -109,18 +176,28 @@ pub fn run(options: &Options, field: &Field, disturbance: &Disturbance) -> Resul
         let count = contenders.len();
         for turn in 0..count {
             let (server, series) = &mut contenders[(turn + round) % count];
-            one_round(server, options, series)?;
-            eprintln!("isolation: {} round {}", server.kind.name(), round + 1);
+            one_round(server, options, disturbance, series)?;
+            eprintln!(
+                "isolation, {}: {} round {}",
+                disturbance.name,
+                server.kind.name(),
+                round + 1
+            );
         }
     }
     Ok(table(options, disturbance, &contenders, rounds))
 }
 
-fn one_round(server: &Server, options: &Options, series: &mut Series) -> Result<()> {
+fn one_round(
+    server: &Server,
+    options: &Options,
+    disturbance: &Disturbance,
+    series: &mut Series,
+) -> Result<()> {
     let time = options.time_per_round * 4;
     let plan = ProbePlan {
         port: server.port,
-        template: Template::parse("GET key:{r}")?,
+        template: Template::parse(disturbance.probe)?,
         source: Source::seeded(options.seed).among(options.keys),
         probes_per_s: (options.probes_per_s / RATE_SHARE).max(1),
     };
@@ -128,13 +205,16 @@ fn one_round(server: &Server, options: &Options, series: &mut Series) -> Result<
     thread::sleep(time / 2);
     series.quiet.push(probe.finish()?);
 
-    let disturber = Disturber::start(server.port, series.request.clone())?;
+    let disturbers = (0..disturbance.clients)
+        .map(|_| Disturber::start(server.port, series.request.clone()))
+        .collect::<Result<Vec<_>>>()?;
     let start = Instant::now();
     let probe = Probe::start(&plan)?;
     thread::sleep(time);
     let readings = probe.finish()?;
     let elapsed = start.elapsed();
-    series.runs_per_s.push(disturber.finish()? as f64 / elapsed.as_secs_f64());
+    let runs = disturbers.into_iter().map(Disturber::finish).sum::<Result<u64>>()?;
+    series.runs_per_s.push(runs as f64 / elapsed.as_secs_f64());
     series.disturbed.push(readings);
     Ok(())
 }
@@ -149,10 +229,10 @@ impl Disturber {
     fn start(port: u16, request: Vec<u8>) -> Result<Disturber> {
         let mut client = BareClient::connect(port)?;
         let stop = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&stop);
+        let is_over = Arc::clone(&stop);
         let thread = thread::spawn(move || {
             let mut runs = 0;
-            while !told.load(Ordering::Relaxed) {
+            while !is_over.load(Ordering::Relaxed) {
                 client.exchange(&request)?;
                 runs += 1;
             }
@@ -202,18 +282,20 @@ fn table(
             [String::new(), String::new()],
             None,
         ));
-        let (limit, reached) = match disturbance.goal {
-            Goal::Share(share) => (share, ratio),
-            Goal::Milliseconds(time) => (time, median(&p99s(&series.disturbed))),
+        let limit = |limit: f64| (server.kind == Kind::Russet).then_some(limit);
+        let goal = match disturbance.goal {
+            Goal::Share(share) => goal(limit(share), ratio),
+            Goal::Milliseconds(time) => {
+                goal_in("ms", limit(time), median(&p99s(&series.disturbed)))
+            }
         };
-        let limit = (server.kind == Kind::Russet).then_some(limit);
-        let against = [figure(ratio), goal(limit, reached)];
+        let against = [figure(ratio), goal];
         let runs = median(&series.runs_per_s);
         let name = format!("{name}, {}", disturbance.name);
         table.row(row(name, &series.disturbed, against, runs));
     }
     table.notes.push(format!(
-        "{PROBE_CONNECTIONS} connections, {} GETs/s on a fixed schedule, latency from the time \
+        "{PROBE_CONNECTIONS} connections, {} requests/s on a fixed schedule, latency from the time \
          each was due; {rounds} interleaved rounds, medians, max of all; probe lag: how late the \
          prober itself woke, which is the machine's doing.",
         (options.probes_per_s / RATE_SHARE).max(1)

@@ -198,7 +198,7 @@ impl Connection {
     }
 
     /// Reads until the socket is empty. A read that does not fill the buffer has emptied it, and
-    /// the poller tells of what comes later, so the usual pipeline costs one read.
+    /// the poller reports what comes later, so the usual pipeline costs one read.
     fn receive(&mut self, buffer: &mut [u8], run: &mut Run<'_>) -> Result<()> {
         loop {
             let bytes = match self.stream.read(buffer) {
@@ -227,7 +227,7 @@ impl Connection {
         }
     }
 
-    /// Asks to be told of room in the socket only while there is something to send.
+    /// Asks to be notified of room in the socket only while there is something to send.
     fn watch(&mut self, poll: &Poll, index: usize) -> Result<()> {
         let wants_to_write = !self.unsent.is_empty();
         if wants_to_write == self.waits_to_write {

@@ -2,18 +2,24 @@
 //! Measures Russet next to a peer and a floor: one command starts them all, drives each with the
 //! same load in turn, and prints tables. README.md says how to run it and how to read them.
 
+mod builds;
 mod client;
 mod compare;
 mod cpu;
 mod embedded;
 mod engine;
+mod eviction;
 mod expiry;
 mod failure;
 mod figures;
 mod find;
 mod growth;
+mod instructions;
 mod isolation;
 mod load;
+mod loading;
+mod log;
+mod lua;
 mod machine;
 mod memory;
 mod once;
@@ -23,12 +29,20 @@ mod removal;
 mod replies;
 mod report;
 mod servers;
+mod settings;
+mod snapshot;
+mod sweep;
 mod template;
 mod throughput;
+mod tls;
+mod toolkit;
+mod values;
 mod workloads;
 
 use failure::Result;
-use options::{HELP, Options, Section};
+use find::Field;
+use options::{Comparison, HELP, Options, Section};
+use report::Table;
 use std::process::ExitCode;
 
 /// The server's: the engine in this process is to work as it does there.
@@ -36,8 +50,8 @@ use std::process::ExitCode;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    match Options::parse(&words).and_then(|options| run(&options)) {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match Options::parse(&args).and_then(|options| run(&options)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("russet-bench: {failure}");
@@ -52,8 +66,11 @@ fn run(options: &Options) -> Result<()> {
         return Ok(());
     }
     let mut lines = machine::describe();
-    if let Some(builds) = &options.builds {
-        let table = compare::run(options, builds)?;
+    if let Some((comparison, builds)) = &options.builds {
+        let table = match comparison {
+            Comparison::Time => compare::run(options, builds)?,
+            Comparison::Instructions => instructions::run(options, builds)?,
+        };
         let text: String = lines.iter().map(|line| format!("- {line}\n")).collect();
         let text = format!("{text}\n{table}");
         println!("{text}");
@@ -68,24 +85,44 @@ fn run(options: &Options) -> Result<()> {
     text.extend(lines.iter().map(|line| format!("- {line}\n")));
     println!("{text}");
     for section in &options.sections {
-        let table = match section {
-            Section::Throughput => throughput::run(options, &field)?,
-            Section::Memory => memory::run(options, &field)?,
-            Section::Isolation => isolation::run(options, &field, &isolation::LIST)?,
-            Section::Busy => isolation::run(options, &field, &isolation::SCRIPT)?,
-            Section::Once => once::run(options, &field)?,
-            Section::Growth => growth::run(options, &field)?,
-            Section::Expiry => expiry::run(options, &field)?,
-            Section::Removal => removal::run(options, &field)?,
-            Section::Engine => engine::run(options)?,
-            Section::Embedded => embedded::run(options)?,
-        };
-        println!("{table}");
-        text.push_str(&format!("\n{table}"));
+        let tables = measure(*section, options, &field)?;
+        for table in tables {
+            println!("{table}");
+            text.push_str(&format!("\n{table}"));
+        }
         // After each section, so that what was measured outlives a failure later on.
         if let Some(path) = &options.markdown {
             report::write(path, &text)?;
         }
     }
     Ok(())
+}
+
+fn measure(section: Section, options: &Options, field: &Field) -> Result<Vec<Table>> {
+    let table = match section {
+        Section::Throughput => throughput::run(options, field)?,
+        Section::Memory => memory::run(options, field)?,
+        Section::Isolation => {
+            let all = isolation::ALL.iter();
+            return all.map(|one| isolation::run(options, field, one)).collect();
+        }
+        Section::Busy => isolation::run(options, field, &isolation::SCRIPT)?,
+        Section::Tls => tls::run(options, field)?,
+        Section::Once => once::run(options, field)?,
+        Section::Settings => settings::run(options, field)?,
+        Section::Lua => lua::run(options, field)?,
+        Section::Growth => growth::run(options, field)?,
+        Section::Expiry => expiry::run(options, field)?,
+        Section::Eviction => eviction::run(options, field)?,
+        Section::Removal => removal::run(options, field)?,
+        Section::Load => loading::run(options, field)?,
+        Section::Log => return log::run(options, field),
+        Section::Snapshot => snapshot::run(options, field)?,
+        Section::Values => values::run(options, field)?,
+        Section::Engine => engine::run(options)?,
+        Section::Embedded => embedded::run(options)?,
+        Section::Toolkit => toolkit::run(options, field)?,
+        Section::Sweep => sweep::run(options, field)?,
+    };
+    Ok(vec![table])
 }

@@ -5,7 +5,7 @@ use crate::failure::{Doing, Failure, Result};
 use crate::find::Field;
 use crate::load::{Loader, Plan, Until};
 use crate::options::Options;
-use crate::report::{Table, figure, goal};
+use crate::report::{Table, figure, goal, goal_in};
 use crate::servers::{Kind, Launch};
 use crate::template::{Source, Template};
 use crate::throughput::refuse_errors;
@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 const LOADING_CONNECTIONS: usize = 10;
 const LOADING_PIPELINE: usize = 100;
 /// Tables that still grow and memory that is still given back make the figure wander.
-const SETTLE_MAX: Duration = Duration::from_secs(10);
-const SETTLED_AFTER: Duration = Duration::from_millis(1500);
-const SETTLED_WITHIN_BYTES: u64 = 256 * 1024;
+const STEADY_WAIT_MAX: Duration = Duration::from_secs(10);
+const STEADY_AFTER: Duration = Duration::from_millis(1500);
+const STEADY_WITHIN_BYTES: u64 = 256 * 1024;
 
 /// What a request adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,7 +180,7 @@ impl Shape {
     fn goal(&self, ratio: Option<f64>, resident: Option<f64>) -> String {
         match self.limit {
             Limit::Share(share) => goal(Some(share), ratio),
-            Limit::Bytes(bytes) => goal(Some(bytes), resident),
+            Limit::Bytes(bytes) => goal_in("B", Some(bytes), resident),
         }
     }
 }
@@ -283,7 +283,7 @@ fn measure(launch: &Launch, shape: &Shape, load: Load, options: &Options) -> Res
     let Load { keys, pipeline } = load;
     let server = launch.start()?;
     let mut client = server.client()?;
-    let resident_before = settled_bytes(server.pid())?;
+    let resident_before = steady_bytes(server.pid())?;
     let used_before = client.info_field("memory", "used_memory")?;
     let template = Template::parse(&shape.request)?;
     let mut loader = Loader::connect(server.port, LOADING_CONNECTIONS)?;
@@ -293,7 +293,7 @@ fn measure(launch: &Launch, shape: &Shape, load: Load, options: &Options) -> Res
     refuse_errors(server.kind, &shape.request, &outcome)?;
     // The buffers of connections are no part of what a key costs.
     drop(loader);
-    let resident = settled_bytes(server.pid())?;
+    let resident = steady_bytes(server.pid())?;
     let used = client.info_field("memory", "used_memory")?;
     let held = client.number(&["DBSIZE"])?;
     let expected = if shape.unit == Unit::Key { keys } else { 1 };
@@ -307,13 +307,13 @@ fn measure(launch: &Launch, shape: &Shape, load: Load, options: &Options) -> Res
 }
 
 /// Resident bytes once they no longer change.
-fn settled_bytes(pid: u32) -> Result<u64> {
+fn steady_bytes(pid: u32) -> Result<u64> {
     let start = Instant::now();
     let (mut steady, mut since) = (resident_bytes(pid)?, start);
-    while start.elapsed() < SETTLE_MAX && since.elapsed() < SETTLED_AFTER {
+    while start.elapsed() < STEADY_WAIT_MAX && since.elapsed() < STEADY_AFTER {
         thread::sleep(Duration::from_millis(100));
         let bytes = resident_bytes(pid)?;
-        if bytes.abs_diff(steady) > SETTLED_WITHIN_BYTES {
+        if bytes.abs_diff(steady) > STEADY_WITHIN_BYTES {
             (steady, since) = (bytes, Instant::now());
         }
     }

@@ -5,12 +5,12 @@ use crate::client::Client;
 use crate::failure::Result;
 use crate::figures::{median, spread};
 use crate::find::Field;
-use crate::load::{Loader, Plan, Until};
+use crate::load::{Plan, Until};
 use crate::options::Options;
 use crate::report::{Table, cost, goal, percent};
-use crate::servers::{Kind, Server};
+use crate::servers::Kind;
 use crate::template::{Source, Template};
-use crate::throughput::{load, refuse_errors};
+use crate::throughput::{cpu_us, load};
 use crate::workloads::COUNTERS;
 
 /// The most that ONCE may add, in microseconds of the server's CPU per request.
@@ -65,14 +65,4 @@ pub fn run(options: &Options, field: &Field) -> Result<Table> {
         ]);
     }
     Ok(table)
-}
-
-/// The server's CPU per request.
-fn cpu_us(server: &Server, plan: Plan<'_>, connections: usize, source: &mut Source) -> Result<f64> {
-    let mut loader = Loader::connect(server.port, connections)?;
-    let before = server.cpu()?;
-    let outcome = loader.run(plan, source)?;
-    let cpu = server.cpu()?.saturating_sub(before);
-    refuse_errors(server.kind, "the request", &outcome)?;
-    Ok(cpu.as_secs_f64() * 1e6 / outcome.requests.max(1) as f64)
 }

@@ -11,21 +11,34 @@ Measures Russet next to Valkey and a floor, in turn, under the same load.
 
   russet-bench [section ...] [options]
   russet-bench compare <before> <after> [options]
+  russet-bench instructions <before> <after> [options]
 
 Sections (all of them when none is named):
   throughput   requests/s and server CPU per request, by workload and pipeline
   memory       bytes per key
   isolation    latency of GETs while one client reads a list of a million elements
   busy         latency of GETs while one client runs a script of 100 ms in a loop
+  tls          GET over TLS, next to a Redis
   once         what ONCE costs over the command that it runs
+  settings     what a user with few rights, tracking and HOTKEYS cost a GET
+  lua          programs in plain Lua, as scripts
   growth       longest pause while the table grows
   expiry       a million keys with one deadline
+  eviction     hit rates and the cost of writes when memory is at its limit
   removal      a set of five million members and as many keys, removed at once
+  load         a start with five million keys, from an RDB file and from a log
+  log          SETs with everysec over none, with always, and beside very large ones
+  snapshot     BGSAVE of five million keys, alone and beside reads and writes
+  values       BGSAVE beside writers of one collection of a million elements
   engine       the engine in this process, one thread against two
   embedded     single calls of a client of the embedded engine
+  toolkit      hot operations of the crate russet, next to scripts by hand
+  sweep        every command that can be timed by itself (only when named; half an hour)
 
 compare measures two builds of Russet against each other, and nothing else: <before> and <after>
 are commits, which are built, or paths of binaries. 9 rounds, and the workloads of every day.
+instructions counts the instructions of both per request instead, by valgrind's callgrind: slow,
+but the same on a busy machine. One thread, one connection, pipelines of 1 and 16, 10000 keys.
 
 Options:
   --quick                small sizes and few rounds: does it work, not how fast it is
@@ -37,7 +50,8 @@ Options:
   --russet-args 'A B'    more arguments for that server; \"\" is an empty one
   --valkey-args 'A B'
   --threads N            of Russet and of the floor (their default)
-  --work LIST            only these workloads of throughput or compare, for example get,set
+  --work LIST            only these workloads of throughput, compare or instructions, or
+                         commands of sweep, for example get,set
   --pipeline LIST        pipeline depths (1,16,100)
   --connections N        connections of the loader (50)
   --keys N               keys that requests choose from (1000000)
@@ -49,12 +63,37 @@ Options:
   --growth-keys N        (10000000)
   --expiry-keys N        (1000000)
   --removal-keys N       members, and keys (5000000)
+  --load-keys N          (5000000)
+  --snapshot-keys N      (5000000)
   --seed N               of the random keys (1)
   --help
 ";
 
-/// More than for the tables: a difference of a few hundredths is to be told from noise.
+/// More than for the tables: a difference of a few hundredths must stand out from noise.
 const COMPARE_ROUNDS: usize = 9;
+/// Under callgrind a request takes fifty times as long: fewer keys, which must be loaded first.
+const INSTRUCTIONS_KEYS: u64 = 10_000;
+const SWEEP_KEYS: u64 = 100_000;
+const SWEEP_TIME_PER_ROUND: Duration = Duration::from_millis(200);
+
+/// What is looked at of two builds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// CPU and elapsed time per request.
+    Time,
+    /// Instructions per request.
+    Instructions,
+}
+
+impl Comparison {
+    fn parse(name: &str) -> Option<Comparison> {
+        match name {
+            "compare" => Some(Comparison::Time),
+            "instructions" => Some(Comparison::Instructions),
+            _ => None,
+        }
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
@@ -62,27 +101,52 @@ pub enum Section {
     Memory,
     Isolation,
     Busy,
+    Tls,
     Once,
+    Settings,
+    Lua,
     Growth,
     Expiry,
+    Eviction,
     Removal,
+    Load,
+    Log,
+    Snapshot,
+    Values,
     Engine,
     Embedded,
+    Toolkit,
+    Sweep,
 }
 
 impl Section {
-    pub const ALL: [Section; 10] = [
+    pub const ALL: [Section; 20] = [
         Section::Throughput,
         Section::Memory,
         Section::Isolation,
         Section::Busy,
+        Section::Tls,
         Section::Once,
+        Section::Settings,
+        Section::Lua,
         Section::Growth,
         Section::Expiry,
+        Section::Eviction,
         Section::Removal,
+        Section::Load,
+        Section::Log,
+        Section::Snapshot,
+        Section::Values,
         Section::Engine,
         Section::Embedded,
+        Section::Toolkit,
+        Section::Sweep,
     ];
+
+    /// Those that run when none is named.
+    fn usual() -> impl Iterator<Item = Section> {
+        Section::ALL.into_iter().filter(|section| *section != Section::Sweep)
+    }
 
     fn parse(name: &str) -> Option<Section> {
         Section::ALL.into_iter().find(|section| format!("{section:?}").to_lowercase() == name)
@@ -93,7 +157,7 @@ impl Section {
 pub struct Options {
     pub sections: Vec<Section>,
     /// Two builds to compare, the earlier first: commits, or paths of binaries.
-    pub builds: Option<[String; 2]>,
+    pub builds: Option<(Comparison, [String; 2])>,
     pub wants_help: bool,
     pub is_quick: bool,
     pub markdown: Option<PathBuf>,
@@ -116,6 +180,8 @@ pub struct Options {
     pub growth_keys: u64,
     pub expiry_keys: u64,
     pub removal_keys: u64,
+    pub load_keys: u64,
+    pub snapshot_keys: u64,
     pub seed: u64,
 }
 
@@ -146,6 +212,8 @@ impl Options {
             growth_keys: 10_000_000,
             expiry_keys: 1_000_000,
             removal_keys: 5_000_000,
+            load_keys: 5_000_000,
+            snapshot_keys: 5_000_000,
             seed: 1,
         }
     }
@@ -161,43 +229,66 @@ impl Options {
             growth_keys: 1_000_000,
             expiry_keys: 100_000,
             removal_keys: 200_000,
+            load_keys: 500_000,
+            snapshot_keys: 200_000,
             ..Options::full()
         }
     }
 
+    /// One thread and one connection: the same requests meet in the same turns in each run.
+    fn count_instructions(&mut self) {
+        self.keys = self.keys.min(INSTRUCTIONS_KEYS);
+        self.pipelines = vec![1, 16];
+        self.threads = Some(1);
+        self.connections = 1;
+    }
+
+    /// Many rows: each of them shorter, on fewer keys, in as many rounds as a comparison.
+    fn sweep(&mut self) {
+        self.keys = SWEEP_KEYS;
+        self.rounds = COMPARE_ROUNDS;
+        self.time_per_round = SWEEP_TIME_PER_ROUND;
+    }
+
     /// Of several same options the last counts; `--quick` sets what no other option sets.
-    pub fn parse(words: &[String]) -> Result<Options> {
-        let is_quick = words.iter().any(|word| word == "--quick");
+    pub fn parse(args: &[String]) -> Result<Options> {
+        let is_quick = args.iter().any(|arg| arg == "--quick");
         let mut options = if is_quick { Options::quick() } else { Options::full() };
-        if !is_quick && words.first().is_some_and(|word| word == "compare") {
-            options.rounds = COMPARE_ROUNDS;
+        match args.first().and_then(|arg| Comparison::parse(arg)) {
+            Some(Comparison::Time) if !is_quick => options.rounds = COMPARE_ROUNDS,
+            Some(Comparison::Instructions) => options.count_instructions(),
+            None if !is_quick && args.first().is_some_and(|arg| arg == "sweep") => {
+                options.sweep();
+            }
+            _ => {}
         }
-        let mut words = words.iter().map(String::as_str);
-        while let Some(word) = words.next() {
-            match word {
+        let mut args = args.iter().map(String::as_str);
+        while let Some(arg) = args.next() {
+            if let Some(comparison) = Comparison::parse(arg) {
+                let two = || Failure::Usage(format!("{arg} wants two commits or binaries"));
+                let mut build = || args.next().map(str::to_owned).ok_or_else(two);
+                options.builds = Some((comparison, [build()?, build()?]));
+                continue;
+            }
+            match arg {
                 "--quick" => {}
                 "--help" | "-h" => options.wants_help = true,
-                "all" => options.sections.extend(Section::ALL),
-                "compare" => {
-                    let two = || Failure::Usage("compare wants two commits or binaries".into());
-                    let mut build = || words.next().map(str::to_owned).ok_or_else(two);
-                    options.builds = Some([build()?, build()?]);
-                }
-                _ if word.starts_with("--") => {
-                    let missing = || Failure::Usage(format!("{word} wants a value"));
-                    options.set(word, words.next().ok_or_else(missing)?)?;
+                "all" => options.sections.extend(Section::usual()),
+                _ if arg.starts_with("--") => {
+                    let missing = || Failure::Usage(format!("{arg} wants a value"));
+                    options.set(arg, args.next().ok_or_else(missing)?)?;
                 }
                 _ => {
-                    let unknown = || Failure::Usage(format!("there is no section '{word}'"));
-                    options.sections.push(Section::parse(word).ok_or_else(unknown)?);
+                    let unknown = || Failure::Usage(format!("there is no section '{arg}'"));
+                    options.sections.push(Section::parse(arg).ok_or_else(unknown)?);
                 }
             }
         }
         if options.builds.is_some() && !options.sections.is_empty() {
-            return Err(Failure::Usage("compare runs alone".into()));
+            return Err(Failure::Usage("a comparison of two builds runs alone".into()));
         }
         if options.builds.is_none() && options.sections.is_empty() {
-            options.sections.extend(Section::ALL);
+            options.sections.extend(Section::usual());
         }
         Ok(options)
     }
@@ -224,6 +315,8 @@ impl Options {
             "--growth-keys" => self.growth_keys = positive(name, value)?,
             "--expiry-keys" => self.expiry_keys = positive(name, value)?,
             "--removal-keys" => self.removal_keys = positive(name, value)?,
+            "--load-keys" => self.load_keys = positive(name, value)?,
+            "--snapshot-keys" => self.snapshot_keys = positive(name, value)?,
             "--seed" => self.seed = positive(name, value)?,
             _ => return Err(Failure::Usage(format!("there is no option {name}"))),
         }
@@ -255,8 +348,8 @@ fn list<T>(name: &str, value: &str, one: impl Fn(&str, &str) -> Result<T>) -> Re
 }
 
 fn arguments(value: &str) -> Vec<String> {
-    let words = value.split_ascii_whitespace();
-    words.map(|word| if word == "\"\"" { String::new() } else { word.to_owned() }).collect()
+    let args = value.split_ascii_whitespace();
+    args.map(|arg| if arg == "\"\"" { String::new() } else { arg.to_owned() }).collect()
 }
 
 #[cfg(test)]
@@ -279,13 +372,32 @@ mod tests {
     #[test]
     fn compare_takes_two_builds_and_runs_alone() {
         let options = parse("compare main~3 target/release/russet --secs 0.5").unwrap();
-        assert_eq!(options.builds, Some(["main~3".into(), "target/release/russet".into()]));
+        let builds = ["main~3".into(), "target/release/russet".into()];
+        assert_eq!(options.builds, Some((Comparison::Time, builds)));
         assert_eq!(options.rounds, COMPARE_ROUNDS);
         assert!(options.sections.is_empty());
         assert_eq!(parse("compare a b --rounds 3").unwrap().rounds, 3);
         for bad in ["compare", "compare main", "compare a b throughput"] {
             assert!(parse(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn instructions_are_counted_on_one_thread_and_fewer_keys() {
+        let options = parse("instructions a b --pipeline 16").unwrap();
+        assert_eq!(options.builds, Some((Comparison::Instructions, ["a".into(), "b".into()])));
+        assert_eq!((options.threads, options.connections), (Some(1), 1));
+        assert_eq!((options.keys, options.pipelines), (INSTRUCTIONS_KEYS, vec![16]));
+        assert_eq!(parse("instructions a b --keys 500").unwrap().keys, 500);
+        assert!(parse("instructions a").is_err());
+    }
+
+    #[test]
+    fn the_sweep_runs_only_when_it_is_named() {
+        assert!(!parse("all").unwrap().sections.contains(&Section::Sweep));
+        let options = parse("sweep --keys 7").unwrap();
+        assert_eq!(options.sections, [Section::Sweep]);
+        assert_eq!((options.keys, options.rounds), (7, COMPARE_ROUNDS));
     }
 
     #[test]

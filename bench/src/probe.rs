@@ -43,7 +43,7 @@ struct Times {
 #[derive(Clone, Debug)]
 pub struct Readings {
     pub latencies: Latencies,
-    /// The same less the probe's own lag: what can be laid at the server's door.
+    /// The same less the probe's own lag: what the server itself causes.
     pub pauses: Latencies,
     /// How late the probe itself woke up: what this machine adds to a latency, whatever the server.
     pub lags: Latencies,

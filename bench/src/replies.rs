@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_reply_are_told() {
+    fn bytes_that_are_no_reply_are_reported() {
         let (mut counter, mut tally) = (ReplyCounter::default(), Tally::default());
         counter.feed(b"HTTP/1.1 200 OK\r\n", &mut tally);
         assert!(tally.is_broken);

@@ -81,13 +81,19 @@ pub fn percent(share: Option<f64>) -> String {
     share.map_or("-".to_owned(), |share| format!("{:.0} %", share * 100.0))
 }
 
-/// The goal, and whether it was reached.
+/// The goal for the figure beside it, and whether it was reached.
 pub fn goal(limit: Option<f64>, reached: Option<f64>) -> String {
+    goal_in("", limit, reached)
+}
+
+/// A goal with its unit, for it is not about the figure beside it.
+pub fn goal_in(unit: &str, limit: Option<f64>, reached: Option<f64>) -> String {
     let Some(limit) = limit.filter(|limit| limit.is_finite()) else { return String::new() };
+    let goal = format!("≤ {limit} {unit}").trim_end().to_owned();
     match reached {
-        None => format!("≤ {limit}"),
-        Some(reached) if reached <= limit => format!("≤ {limit} met"),
-        Some(_) => format!("≤ {limit} MISSED"),
+        None => goal,
+        Some(reached) if reached <= limit => format!("{goal} met"),
+        Some(_) => format!("{goal} MISSED"),
     }
 }
 
@@ -114,5 +120,6 @@ mod tests {
         assert_eq!(goal(Some(0.5), Some(0.4)), "≤ 0.5 met");
         assert_eq!(goal(Some(0.5), Some(0.6)), "≤ 0.5 MISSED");
         assert_eq!(goal(None, Some(0.6)), "");
+        assert_eq!(goal_in("B", Some(200.0), Some(120.5)), "≤ 200 B met");
     }
 }

@@ -10,10 +10,11 @@
 //! | `{n}` | a random integer of 9 digits that does not begin with 0 |
 //! | `{i:N}` | a random integer below N, with as many digits as the largest of them |
 //! | `{x:N}` | N random letters |
-//! | `{lon}`, `{lat}` | a random place on the globe, in degrees |
+//! | `{lon}`, `{lat}` | a random point on the globe, in degrees |
 //! | `{v:N}` | N bytes of filler |
+//! | `{hex:DIGITS}` | bytes, two digits each |
 //! | `{script:NAME}` | the script of this name in `tests/seeds` |
-//! | `10x[ a b ]` | the words between the brackets, ten times |
+//! | `10x[ a b ]` | the arguments between the brackets, ten times |
 //! | `;` | ends one command of the request and begins the next |
 
 use crate::failure::{Failure, Result};
@@ -63,6 +64,11 @@ impl Source {
         self.state.wrapping_mul(0x2545_F491_4F6C_DD1D)
     }
 
+    /// A random number from 0 to 1.
+    pub fn share(&mut self) -> f64 {
+        self.random() as f64 / u64::MAX as f64
+    }
+
     fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.random()) * u128::from(bound)) >> 64) as u64
     }
@@ -97,9 +103,9 @@ pub struct Template {
 
 impl Template {
     pub fn parse(text: &str) -> Result<Template> {
-        let words = expand(text)?;
+        let args = expand(text)?;
         let mut template = Template { image: Vec::new(), patches: Vec::new(), commands: 0 };
-        for command in words.split(|word| word == ";") {
+        for command in args.split(|arg| arg == ";") {
             template.add_command(command, text)?;
         }
         Ok(template)
@@ -110,73 +116,74 @@ impl Template {
         self.commands
     }
 
-    fn add_command(&mut self, words: &[String], text: &str) -> Result<()> {
-        if words.is_empty() {
+    fn add_command(&mut self, args: &[String], text: &str) -> Result<()> {
+        if args.is_empty() {
             return Err(Failure::Usage(format!("an empty command in the template '{text}'")));
         }
-        let mut filled = Vec::with_capacity(words.len());
+        let mut filled = Vec::with_capacity(args.len());
         let mut fields = Vec::new();
-        for (index, word) in words.iter().enumerate() {
-            filled.push(fill(word, |at, field| fields.push((index, at, field)))?);
+        for (index, arg) in args.iter().enumerate() {
+            filled.push(fill(arg, |at, field| fields.push((index, at, field)))?);
         }
         let start = self.image.len();
         encode_into(&filled, &mut self.image);
-        let words_start = word_offsets(&filled, start);
-        for (word, at, field) in fields {
-            self.patches.push(Patch { offset: words_start[word] + at.start, len: at.len(), field });
+        let args_start = arg_offsets(&filled, start);
+        for (arg, at, field) in fields {
+            self.patches.push(Patch { offset: args_start[arg] + at.start, len: at.len(), field });
         }
         self.commands += 1;
         Ok(())
     }
 }
 
-/// Where each word's bytes begin in the encoding of a command that begins at `start`.
-fn word_offsets(words: &[Vec<u8>], start: usize) -> Vec<usize> {
+/// Where each argument's bytes begin in the encoding of a command that begins at `start`.
+fn arg_offsets(args: &[Vec<u8>], start: usize) -> Vec<usize> {
     let header = |number: usize| format!("*{number}\r\n").len();
-    let mut at = start + header(words.len());
-    words
-        .iter()
-        .map(|word| {
-            let begin = at + header(word.len());
-            at = begin + word.len() + 2;
+    let mut at = start + header(args.len());
+    args.iter()
+        .map(|arg| {
+            let begin = at + header(arg.len());
+            at = begin + arg.len() + 2;
             begin
         })
         .collect()
 }
 
-/// Splits into words and writes out the repetitions.
+/// Splits into arguments and writes out the repetitions.
 fn expand(text: &str) -> Result<Vec<String>> {
-    let mut words = Vec::new();
+    let mut args = Vec::new();
     let mut group: Option<(usize, usize)> = None;
-    for word in text.split_ascii_whitespace() {
-        if let Some(times) = word.strip_suffix("x[").and_then(|times| times.parse().ok()) {
-            group = Some((times, words.len()));
-        } else if word == "]" {
+    for arg in text.split_ascii_whitespace() {
+        if let Some(times) = arg.strip_suffix("x[").and_then(|times| times.parse().ok()) {
+            group = Some((times, args.len()));
+        } else if arg == "]" {
             let (times, start) = group.take().ok_or_else(|| unclosed(text))?;
-            let repeated: Vec<String> = words.drain(start..).collect();
-            (0..times).for_each(|_| words.extend_from_slice(&repeated));
+            let repeated: Vec<String> = args.drain(start..).collect();
+            (0..times).for_each(|_| args.extend_from_slice(&repeated));
         } else {
-            words.push(word.to_owned());
+            args.push(arg.to_owned());
         }
     }
-    if group.is_some() { Err(unclosed(text)) } else { Ok(words) }
+    if group.is_some() { Err(unclosed(text)) } else { Ok(args) }
 }
 
 fn unclosed(text: &str) -> Failure {
     Failure::Usage(format!("unbalanced brackets in the template '{text}'"))
 }
 
-/// A word with room for its fields; tells where each field is.
-fn fill(word: &str, mut found: impl FnMut(Range<usize>, Field)) -> Result<Vec<u8>> {
-    let mut out = Vec::with_capacity(word.len());
-    let mut rest = word;
+/// An argument with room for its fields; reports where each field is.
+fn fill(arg: &str, mut found: impl FnMut(Range<usize>, Field)) -> Result<Vec<u8>> {
+    let mut out = Vec::with_capacity(arg.len());
+    let mut rest = arg;
     while let Some(open) = rest.find('{') {
         out.extend_from_slice(&rest.as_bytes()[..open]);
         let Some(close) = rest[open..].find('}').map(|at| open + at) else { break };
         let name = &rest[open + 1..close];
-        let unknown = || Failure::Usage(format!("unknown field '{{{name}}}' in '{word}'"));
+        let unknown = || Failure::Usage(format!("unknown field '{{{name}}}' in '{arg}'"));
         if let Some(bytes) = parameter(name, "v:", FILLER_BYTES_MAX as u64) {
             add_filler(&mut out, bytes as usize);
+        } else if let Some(digits) = name.strip_prefix("hex:") {
+            out.extend(bytes_of(digits).ok_or_else(unknown)?);
         } else if let Some(name) = name.strip_prefix("script:") {
             out.extend_from_slice(scripts::source(name).ok_or_else(unknown)?.as_bytes());
         } else {
@@ -192,6 +199,11 @@ fn fill(word: &str, mut found: impl FnMut(Range<usize>, Field)) -> Result<Vec<u8
 /// The number after a prefix, if it is not too large.
 fn parameter(name: &str, prefix: &str, max: u64) -> Option<u64> {
     name.strip_prefix(prefix)?.parse().ok().filter(|number| (1..=max).contains(number))
+}
+
+fn bytes_of(digits: &str) -> Option<Vec<u8>> {
+    let pairs = digits.as_bytes().chunks(2).map(|pair| str::from_utf8(pair).ok());
+    pairs.map(|pair| u8::from_str_radix(pair?, 16).ok()).collect()
 }
 
 /// A field that is filled anew for each request, and its width.
@@ -336,9 +348,9 @@ mod tests {
     fn groups_fields_and_fillers_have_their_sizes() {
         let made = text("MSET 2x[ key:{r} {v:5} ]", 1);
         assert!(made.starts_with("*5\r\n$4\r\nMSET\r\n$16\r\nkey:000000"), "{made}");
-        let words: Vec<&str> = made.split("\r\n").collect();
-        assert_eq!((words[4].len(), words[6].len(), words[8].len()), (16, 5, 16));
-        assert_ne!(words[4], words[8]);
+        let lines: Vec<&str> = made.split("\r\n").collect();
+        assert_eq!((lines[4].len(), lines[6].len(), lines[8].len()), (16, 5, 16));
+        assert_ne!(lines[4], lines[8]);
     }
 
     #[test]
@@ -346,20 +358,25 @@ mod tests {
         let template = Template::parse("SET a:{k} {n} ; GET a:{k}").unwrap();
         assert_eq!(template.replies(), 2);
         let made = text("SET a:{k} {n} ; GET a:{k}", 1);
-        let words: Vec<&str> = made.split("\r\n").collect();
-        assert_eq!(words[4], words[11]);
-        assert!(words[6].len() == 9 && !words[6].starts_with('0'));
+        let lines: Vec<&str> = made.split("\r\n").collect();
+        assert_eq!(lines[4], lines[11]);
+        assert!(lines[6].len() == 9 && !lines[6].starts_with('0'));
     }
 
     #[test]
-    fn numbers_letters_and_places_have_their_widths() {
+    fn numbers_letters_and_coordinates_have_their_widths() {
         let made = text("X {s:5} {i:10} {i:1000} {i:1001} {x:20} {lon} {lat}", 1);
-        let words: Vec<&str> = made.split("\r\n").collect();
-        let sizes: Vec<usize> = (4..18).step_by(2).map(|at| words[at].len()).collect();
+        let lines: Vec<&str> = made.split("\r\n").collect();
+        let sizes: Vec<usize> = (4..18).step_by(2).map(|at| lines[at].len()).collect();
         assert_eq!(sizes, [5, 1, 3, 4, 20, 11, 11]);
-        assert!(words[12].bytes().all(|byte| byte.is_ascii_lowercase()));
-        let (lon, lat): (f64, f64) = (words[14].parse().unwrap(), words[16].parse().unwrap());
+        assert!(lines[12].bytes().all(|byte| byte.is_ascii_lowercase()));
+        let (lon, lat): (f64, f64) = (lines[14].parse().unwrap(), lines[16].parse().unwrap());
         assert!(lon.abs() <= 179.0 && lat.abs() <= 84.0);
+    }
+
+    #[test]
+    fn bytes_can_be_written_in_hex() {
+        assert_eq!(text("ECHO {hex:412d0a}", 1), "*2\r\n$4\r\nECHO\r\n$3\r\nA-\n\r\n");
     }
 
     #[test]
@@ -368,6 +385,7 @@ mod tests {
             "X {i:0}",
             "X {s:13}",
             "X {x:}",
+            "X {hex:4z}",
             "GET {q}",
             "MSET 3x[ a",
             "GET a ; ",

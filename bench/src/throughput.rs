@@ -61,11 +61,7 @@ pub fn each_cell(
         for contender in &mut contenders {
             prepare(contender, workload, options)?;
         }
-        let pipelines: &[usize] = match workload.pattern {
-            Pattern::Heavy { .. } | Pattern::Single => &[1],
-            _ => &options.pipelines,
-        };
-        for pipeline in pipelines {
+        for pipeline in workload.pattern.pipelines(&options.pipelines) {
             let cell = measure(&contenders, workload, *pipeline, options)?;
             report(workload, *pipeline, &cell);
         }
@@ -85,15 +81,49 @@ fn prepare(contender: &mut Contender, workload: &Workload, options: &Options) ->
     Ok(())
 }
 
+/// The server's CPU per request, in microseconds, over new connections.
+pub fn cpu_us(
+    server: &Server,
+    plan: Plan<'_>,
+    connections: usize,
+    source: &mut Source,
+) -> Result<f64> {
+    cpu_us_over(server, plan, &mut Loader::connect(server.port, connections)?, source)
+}
+
+/// The same over connections that are there.
+pub fn cpu_us_over(
+    server: &Server,
+    plan: Plan<'_>,
+    loader: &mut Loader,
+    source: &mut Source,
+) -> Result<f64> {
+    let before = server.cpu()?;
+    let outcome = loader.run(plan, source)?;
+    let cpu = server.cpu()?.saturating_sub(before);
+    refuse_errors(server.kind, "the request", &outcome)?;
+    Ok(cpu.as_secs_f64() * 1e6 / outcome.requests.max(1) as f64)
+}
+
 /// Loads what a workload or another section needs.
 pub fn load(server: &Server, need: &Preparation, options: &Options) -> Result<Outcome> {
+    let connections = if need.is_in_order { 1 } else { PREPARING_CONNECTIONS };
+    load_over(connections, server, need, options)
+}
+
+/// Like [`load`], over so many connections: over one, the order is always the same.
+pub fn load_over(
+    connections: usize,
+    server: &Server,
+    need: &Preparation,
+    options: &Options,
+) -> Result<Outcome> {
     let template = Template::parse(need.request)?;
     let requests = match need.count {
         Count::Keys => options.keys,
         Count::Times(times) => times,
         Count::PerMillion(times) => bounded(times, options),
     };
-    let connections = if need.is_in_order { 1 } else { PREPARING_CONNECTIONS };
     let mut loader = Loader::connect(server.port, connections)?;
     let until = Until::Requests(requests);
     let plan = Plan { template: &template, pipeline: need.pipeline, until };
@@ -188,6 +218,8 @@ fn empty_table(options: &Options) -> Table {
             "CPU ÷ Valkey",
             "goal",
             "CPU ÷ floor",
+            "above floor ÷ Valkey",
+            "goal",
             "Russet k/s",
             "Valkey k/s",
             "floor k/s",
@@ -200,6 +232,8 @@ fn empty_table(options: &Options) -> Table {
         "µs: CPU time of all the server's threads per request; k/s: thousands of requests per \
          second. {} connections, {} keys, {} interleaved rounds of {} s, medians; ratios are \
          medians of the ratios of each round, spread is from the least to the greatest of them. \
+         above floor: (Russet - floor) ÷ (Valkey - floor) of the CPU, what is left of the \
+         difference between the servers without sockets, loop and parsing. \
          loader: the loader's own CPU per request on the fastest server.",
         options.connections,
         options.keys,
@@ -207,6 +241,14 @@ fn empty_table(options: &Options) -> Table {
         options.time_per_round.as_secs_f64(),
     ));
     table
+}
+
+/// Round by round, the CPU above the floor's as a share of Valkey's above it. A round in which
+/// Valkey is no dearer than the floor has none.
+fn above_floor([russet, valkey, floor]: [&[f64]; 3]) -> Vec<f64> {
+    let less = |over: &[f64]| over.iter().zip(floor).map(|(over, floor)| over - floor).collect();
+    let (ours, theirs): (Vec<f64>, Vec<f64>) = (less(russet), less(valkey));
+    paired_ratios(&ours, &theirs)
 }
 
 fn row(
@@ -233,6 +275,8 @@ fn row(
         let (name, nils) = (workload.name, series.nils);
         notes.push(format!("{name} at {pipeline}: {} answered nil {nils} times", kind.name()));
     }
+    let cpus = Kind::ALL.map(|kind| series(kind).map_or(&[][..], |series| &series.cpu_us));
+    let above = median(&above_floor(cpus));
     let thousands = |rate: Option<f64>| figure(rate.map(|rate| rate / 1e3));
     vec![
         workload.name.to_owned(),
@@ -243,6 +287,8 @@ fn row(
         figure(median(&to_valkey)),
         goal(workload.target.at(pipeline), median(&to_valkey)),
         figure(median(&ratios(Kind::Floor, |series| &series.cpu_us))),
+        figure(above),
+        goal(workload.above_floor_max(pipeline), above),
         thousands(rate(Kind::Russet)),
         thousands(rate(Kind::Valkey)),
         thousands(rate(Kind::Floor)),
@@ -250,4 +296,16 @@ fn row(
         percent(spread),
         cost(loader.reduce(f64::min)),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_above_the_floor_is_compared_round_by_round() {
+        let ratios = above_floor([&[1.5, 2.0, 9.0], &[2.0, 3.0, 1.0], &[1.0, 1.0, 1.0]]);
+        assert_eq!(ratios, [0.5, 0.5]);
+        assert!(above_floor([&[1.0], &[2.0], &[]]).is_empty());
+    }
 }

@@ -1,12 +1,15 @@
-"""A session of redis-py, in both protocols: the list of README.md. RUSSET_PORT says where the server is."""
+"""A session of redis-py, in both protocols: the list of README.md. RUSSET_PORT says where the server is.
+With RUSSET_TLS, a directory of certificates, the connections are encrypted and show one."""
 
 import os
 import threading
 import time
 
 import redis
+from redis.cache import CacheConfig
 
 PORT = int(os.environ["RUSSET_PORT"])
+TLS = os.environ.get("RUSSET_TLS")
 WAIT_SECONDS = 10
 
 SCRIPT = "redis.call('SET', KEYS[1], ARGV[1]) return {KEYS[1], redis.call('GET', KEYS[1]), 7}"
@@ -20,8 +23,15 @@ redis.register_function{
 }"""
 
 
-def connect(protocol):
-    return redis.Redis(port=PORT, protocol=protocol, decode_responses=True)
+def connect(protocol, **options):
+    if TLS:
+        options |= {
+            "ssl": True,
+            "ssl_ca_certs": f"{TLS}/ca.crt",
+            "ssl_certfile": f"{TLS}/client.crt",
+            "ssl_keyfile": f"{TLS}/client.key",
+        }
+    return redis.Redis(port=PORT, protocol=protocol, decode_responses=True, **options)
 
 
 def equal(seen, expected):
@@ -212,6 +222,20 @@ def messages(client, protocol):
     listener.close()
 
 
+def caching(client):
+    """The client's own cache, over CLIENT TRACKING: a value that another client changes is read again."""
+    reader = connect(3, cache_config=CacheConfig())
+    client.set("cached", "1")
+    equal([reader.get("cached") for _ in range(3)], ["1", "1", "1"])
+    equal(reader.get_cache().size, 1)
+    for change, expected in [(lambda: client.set("cached", "2"), "2"), (client.flushall, None)]:
+        change()
+        deadline = time.monotonic() + WAIT_SECONDS
+        while reader.get("cached") != expected:
+            assert time.monotonic() < deadline, "the cache was not invalidated"
+    reader.close()
+
+
 def session(protocol):
     client = connect(protocol)
     client.flushall()
@@ -230,6 +254,8 @@ def session(protocol):
     pipelines_and_transactions(client)
     blocking(client, protocol)
     messages(client, protocol)
+    if protocol == 3:
+        caching(client)
     client.close()
 
 

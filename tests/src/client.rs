@@ -2,7 +2,9 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use crate::tls::Wire;
 
 /// How long a reply may take before the test fails.
 pub const REPLY_WAIT: Duration = Duration::from_secs(30);
@@ -84,7 +86,9 @@ impl From<io::Error> for ReadError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ReadError::TimedOut,
-            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ReadError::Closed,
+            io::ErrorKind::ConnectionReset
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::UnexpectedEof => ReadError::Closed,
             _ => ReadError::Io(error),
         }
     }
@@ -92,7 +96,7 @@ impl From<io::Error> for ReadError {
 
 /// One connection.
 pub struct Client {
-    stream: TcpStream,
+    stream: Wire,
     buffer: Vec<u8>,
     /// How much of the buffer has been read: a deep pipeline must not move it for each reply.
     taken: usize,
@@ -100,14 +104,17 @@ pub struct Client {
 
 impl Client {
     pub fn connect(address: SocketAddr) -> io::Result<Client> {
-        let stream = TcpStream::connect(address)?;
-        stream.set_nodelay(true)?;
-        Ok(Client { stream, buffer: Vec::new(), taken: 0 })
+        Ok(Client::over(Wire::connect(address)?))
+    }
+
+    /// A client of a connection that is there.
+    pub fn over(stream: Wire) -> Client {
+        Client { stream, buffer: Vec::new(), taken: 0 }
     }
 
     /// As `CLIENT LIST` shows this connection in `addr=`.
     pub fn local_address(&self) -> io::Result<SocketAddr> {
-        self.stream.local_addr()
+        self.stream.socket().local_addr()
     }
 
     pub fn send(&mut self, args: &[Vec<u8>]) -> io::Result<()> {
@@ -115,12 +122,16 @@ impl Client {
     }
 
     pub fn send_raw(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.stream.write_all(bytes)
+        self.stream.write_all(bytes)?;
+        self.stream.flush()
     }
 
-    /// The writing half, for a thread of its own.
+    /// The writing half of a plain connection, for a thread of its own.
     pub fn sender(&self) -> io::Result<TcpStream> {
-        self.stream.try_clone()
+        match &self.stream {
+            Wire::Plain(socket) => socket.try_clone(),
+            Wire::Tls(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
     }
 
     /// Sends one command and reads one reply.
@@ -128,6 +139,22 @@ impl Client {
         let args: Vec<Vec<u8>> = args.iter().map(|arg| arg.as_ref().to_vec()).collect();
         self.send(&args)?;
         self.read(REPLY_WAIT)
+    }
+
+    /// Waits until INFO says that no rewrite of the log is under way, and that the last one went
+    /// well.
+    pub fn await_rewrite(&mut self) {
+        let started = Instant::now();
+        loop {
+            let info = self.call(&["INFO", "persistence"]).expect("INFO is answered");
+            let info = String::from_utf8_lossy(info.text().unwrap_or_default()).into_owned();
+            if info.contains("aof_rewrite_in_progress:0") {
+                assert!(info.contains("aof_last_bgrewrite_status:ok"), "{info}");
+                return;
+            }
+            assert!(started.elapsed() < REPLY_WAIT, "{info}");
+            std::thread::yield_now();
+        }
     }
 
     /// The next reply, waiting up to `wait` for each piece of it.
@@ -151,15 +178,14 @@ impl Client {
             self.taken += used;
             return Ok(Some(reply));
         }
-        self.stream.set_nonblocking(true)?;
-        let mut byte = [0];
-        let seen = self.stream.peek(&mut byte);
-        self.stream.set_nonblocking(false)?;
+        self.stream.socket().set_nonblocking(true)?;
+        let seen = self.fill_with_what_is_there();
+        self.stream.socket().set_nonblocking(false)?;
         match seen {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(ReadError::TimedOut) => Ok(None),
+            Err(error) => Err(error),
             // The first byte is here: the rest is on its way.
-            Ok(_) => self.read(REPLY_WAIT).map(Some),
+            Ok(()) => self.read(REPLY_WAIT).map(Some),
         }
     }
 
@@ -178,7 +204,12 @@ impl Client {
     }
 
     fn fill(&mut self, wait: Duration) -> Result<(), ReadError> {
-        self.stream.set_read_timeout(Some(wait.max(Duration::from_millis(1))))?;
+        self.stream.socket().set_read_timeout(Some(wait.max(Duration::from_millis(1))))?;
+        self.fill_with_what_is_there()
+    }
+
+    /// What the connection gives, which waits or not.
+    fn fill_with_what_is_there(&mut self) -> Result<(), ReadError> {
         self.buffer.drain(..self.taken);
         self.taken = 0;
         let mut chunk = [0; 64 * 1024];

@@ -10,4 +10,5 @@ pub mod lua;
 pub mod replay;
 pub mod server;
 pub mod tidy;
+pub mod tls;
 pub mod wire;

@@ -11,6 +11,7 @@ pub mod streams;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::client::{Client, REPLY_WAIT, ReadError, Reply, encode};
@@ -70,8 +71,8 @@ fn texts(reply: &Reply) -> Record {
 
 /// A record as a line of text.
 pub fn show(record: &Record) -> String {
-    let words: Vec<_> = record.iter().map(|word| word.escape_ascii().to_string()).collect();
-    words.join(" ")
+    let args: Vec<_> = record.iter().map(|arg| arg.escape_ascii().to_string()).collect();
+    args.join(" ")
 }
 
 fn said(error: ReadError) -> String {
@@ -208,10 +209,38 @@ impl Pair {
     }
 }
 
+/// A server that records what it does. When a test is done with it, the records must give the data
+/// again.
+pub struct Recorded(Pair);
+
+impl Recorded {
+    pub fn start(directives: &[&str]) -> Recorded {
+        Recorded(Pair::start(directives).expect("both servers start"))
+    }
+}
+
+impl Deref for Recorded {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.0.recorder
+    }
+}
+
+impl Drop for Recorded {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let look = self.0.look().expect("the recorder still runs");
+            let outcome = self.0.compare(&look);
+            outcome.expect("the records give the data again");
+        }
+    }
+}
+
 fn replay(client: &mut Client, records: &[Record], faults: &mut String) -> Result<(), String> {
     let call = |record: &Record| {
-        let words = [b"DEBUG".to_vec(), b"REPLAY".to_vec()];
-        encode(&words.into_iter().chain(record.iter().cloned()).collect::<Vec<_>>())
+        let args = [b"DEBUG".to_vec(), b"REPLAY".to_vec()];
+        encode(&args.into_iter().chain(record.iter().cloned()).collect::<Vec<_>>())
     };
     let bytes: Vec<u8> = records.iter().flat_map(call).collect();
     client.send_raw(&bytes).map_err(|error| error.to_string())?;

@@ -10,13 +10,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use russet_tests::client::{Client, REPLY_WAIT, ReadError, Reply, encode};
-use russet_tests::server::{Kind, Server};
+use russet_tests::replay::Recorded;
+use russet_tests::server::Server;
 
 /// How long each storm lasts.
 const STORM: Duration = Duration::from_millis(1_200);
 
-fn server() -> Server {
-    Server::start(Kind::Russet, &["--threads", "4", "--threads-min", "4"]).unwrap()
+fn server() -> Recorded {
+    Recorded::start(&["--threads", "4", "--threads-min", "4"])
 }
 
 fn connect(server: &Server) -> Client {
@@ -24,8 +25,8 @@ fn connect(server: &Server) -> Client {
 }
 
 fn call(client: &mut Client, line: &str) -> Reply {
-    let words: Vec<&str> = line.split(' ').collect();
-    let reply = client.call(&words).unwrap();
+    let args: Vec<&str> = line.split(' ').collect();
+    let reply = client.call(&args).unwrap();
     assert!(!reply.is_error(), "{line}: {reply:?}");
     reply
 }
@@ -45,8 +46,8 @@ fn texts(reply: &Reply) -> Vec<String> {
 /// Sends the lines as one transaction; its parts, or None if a watched key changed.
 fn transact(client: &mut Client, lines: &[&str]) -> Option<Vec<Reply>> {
     let all = ["MULTI"].iter().chain(lines).chain(&["EXEC"]);
-    let words = |line: &&str| line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
-    let bytes: Vec<u8> = all.flat_map(|line| encode(&words(line) as &Vec<Vec<u8>>)).collect();
+    let args = |line: &&str| line.split(' ').map(|arg| arg.as_bytes().to_vec()).collect();
+    let bytes: Vec<u8> = all.flat_map(|line| encode(&args(line) as &Vec<Vec<u8>>)).collect();
     client.send_raw(&bytes).unwrap();
     for _ in 0..=lines.len() {
         assert!(!client.read(REPLY_WAIT).unwrap().is_error());
@@ -91,7 +92,7 @@ fn storm(server: &Server, workers: &[(usize, &Worker<'_>)]) {
                 let mut client = connect(server);
                 let done = &done;
                 scope.spawn(move || {
-                    // A failed worker ends the storm, so that its story is told at once.
+                    // A failed worker ends the storm, so that its failure is reported at once.
                     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                         while !done.load(Ordering::Relaxed) {
                             work(&mut client, index);
@@ -119,7 +120,7 @@ fn mget_never_sees_half_of_an_mset() {
     let turn = AtomicUsize::new(1);
     let write = |client: &mut Client, index: usize| {
         let n = turn.fetch_add(1, Ordering::Relaxed);
-        // In both orders: locks are taken in the shards' order, whatever the words say.
+        // In both orders: locks are taken in the shards' order, whatever the arguments' is.
         let line = match index % 2 {
             0 => format!("MSET k1 {n} k2 {n} k3 {n} k4 {n}"),
             _ => format!("MSET k4 {n} k3 {n} k2 {n} k1 {n}"),
@@ -484,7 +485,7 @@ fn disconnects_while_blocked_lose_nothing() {
 }
 
 fn encode_line(line: &str) -> Vec<Vec<u8>> {
-    line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
+    line.split(' ').map(|arg| arg.as_bytes().to_vec()).collect()
 }
 
 fn wait_for_blocked(client: &mut Client, count: usize) {

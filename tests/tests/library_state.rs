@@ -151,7 +151,7 @@ fn shown(reply: &Reply) -> String {
 
 #[test]
 fn variables_live_as_long_as_their_library() {
-    let peer = Server::start_peer("the life of variables");
+    let peer = Server::start_if_there(Kind::Valkey, &[]);
     for server in [Some(several_loops(&[])), peer].into_iter().flatten() {
         let mut client = connect(&server);
         for (call, wanted) in life() {

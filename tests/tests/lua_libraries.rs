@@ -25,21 +25,10 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-fn peer() -> Option<Server> {
-    match Server::start(Kind::Valkey, &[]) {
-        Ok(peer) => Some(peer),
-        Err(why) => {
-            assert!(std::env::var_os("RUSSET_REQUIRE_PEER").is_none(), "no peer: {why}");
-            println!("SKIPPED: comparing the libraries of scripts needs a Valkey server: {why}");
-            None
-        }
-    }
-}
-
 fn theirs(client: &mut Client, chunks: &[Vec<u8>]) -> Vec<String> {
-    let mut words: Vec<&[u8]> = vec![b"EVAL", SHOW.as_bytes(), b"0"];
-    words.extend(chunks.iter().map(Vec::as_slice));
-    let reply = client.call(&words).expect("the peer answers");
+    let mut args: Vec<&[u8]> = vec![b"EVAL", SHOW.as_bytes(), b"0"];
+    args.extend(chunks.iter().map(Vec::as_slice));
+    let reply = client.call(&args).expect("the peer answers");
     let Reply::Array(lines) = reply else { panic!("{reply:?}") };
     let text = |line: &Reply| String::from_utf8_lossy(line.text().expect("a line")).into_owned();
     lines.iter().map(text).collect()
@@ -83,7 +72,7 @@ fn new_state(memory_bytes_max: usize) -> State {
 /// The answers in the corpus are those of the peer.
 #[test]
 fn the_corpus_holds_what_a_peer_answers() {
-    let Some(peer) = peer() else { return };
+    let Some(peer) = Server::start_if_there(Kind::Valkey, &[]) else { return };
     let mut client = Client::connect(peer.address()).expect("the peer takes connections");
     let is_recording = std::env::var_os("RUSSET_RECORD").is_some();
     let mut differences = Vec::new();
@@ -167,7 +156,7 @@ fn short_of_memory_and_time() {
 
 /// Runs chunks of one family on both sides.
 fn compare(family: Family) {
-    let Some(peer) = peer() else { return };
+    let Some(peer) = Server::start_if_there(Kind::Valkey, &[]) else { return };
     let mut client = Client::connect(peer.address()).expect("the peer takes connections");
     let mut state = new_state(MEMORY_BYTES_MAX);
     let seed = number("RUSSET_DIFFER_SEED").unwrap_or_else(|| Random::from_entropy().next_u64());
@@ -177,6 +166,7 @@ fn compare(family: Family) {
     for _ in 0..count.div_ceil(BATCH) {
         let chunks: Vec<Vec<u8>> = (0..BATCH).map(|_| family.chunk(&mut random)).collect();
         let (theirs, ours) = (theirs(&mut client, &chunks), ours(&mut state, &chunks));
+        assert_eq!((theirs.len(), ours.len()), (BATCH, BATCH));
         for (chunk, (theirs, ours)) in chunks.iter().zip(theirs.into_iter().zip(ours)) {
             if theirs != ours {
                 let chunk = String::from_utf8_lossy(chunk);

@@ -17,7 +17,7 @@ fn ok() -> Reply {
     Reply::Status(b"OK".to_vec())
 }
 
-fn words(parts: &[&str]) -> Vec<Vec<u8>> {
+fn args(parts: &[&str]) -> Vec<Vec<u8>> {
     parts.iter().map(|part| part.as_bytes().to_vec()).collect()
 }
 
@@ -136,8 +136,8 @@ fn a_reader_that_never_reads_shares_the_value() {
     let mut reader = Client::connect(server.address()).unwrap();
     let id = reader.call(&["CLIENT", "ID"]).unwrap();
     let Reply::Int(id) = id else { panic!("{id:?}") };
-    reader.send_raw(&encode(&words(&["GET", "k"])).repeat(REPLIES)).unwrap();
-    reader.send_raw(&encode(&words(&["MGET", "k", "none", "k"]))).unwrap();
+    reader.send_raw(&encode(&args(&["GET", "k"])).repeat(REPLIES)).unwrap();
+    reader.send_raw(&encode(&args(&["MGET", "k", "none", "k"]))).unwrap();
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
         let line = client.call(&["CLIENT", "LIST", "ID", &id.to_string()]).unwrap();
@@ -170,7 +170,7 @@ fn unsent_replies_take_little_more_than_their_bytes() {
     const REPLIES: u64 = 200;
     let server = Server::start(Kind::Russet, &[]).unwrap();
     let mut client = Client::connect(server.address()).unwrap();
-    let mut push = words(&["RPUSH", "l"]);
+    let mut push = args(&["RPUSH", "l"]);
     push.extend((0..10_000).map(|n: u32| format!("{n:010}").into_bytes()));
     client.send(&push).unwrap();
     assert_eq!(client.read(REPLY_WAIT).unwrap(), Reply::Int(10_000));
@@ -178,8 +178,8 @@ fn unsent_replies_take_little_more_than_their_bytes() {
     let before = (used_memory(&mut client), peak_bytes(&server));
 
     let mut reader = Client::connect(server.address()).unwrap();
-    reader.send_raw(&encode(&words(&["LRANGE", "l", "0", "-1"])).repeat(REPLIES as usize)).unwrap();
-    reader.send_raw(&encode(&words(&["PUBLISH", "done", "x"]))).unwrap();
+    reader.send_raw(&encode(&args(&["LRANGE", "l", "0", "-1"])).repeat(REPLIES as usize)).unwrap();
+    reader.send_raw(&encode(&args(&["PUBLISH", "done", "x"]))).unwrap();
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
         let list = client.call(&["CLIENT", "LIST"]).unwrap();
@@ -215,20 +215,20 @@ fn send_to_busy_shard([busy, client, probe, admin]: &mut [Client; 4], size: usiz
     let read_before = bytes_read(admin, "writer");
     let script = "local start = os.clock() while os.clock() - start < 0.3 do end \
                   return redis.call('SET', KEYS[1], 'old')";
-    busy.send(&words(&["EVAL", script, "1", "{t}k"])).unwrap();
+    busy.send(&args(&["EVAL", script, "1", "{t}k"])).unwrap();
     // A call on the key waits as soon as the script runs.
     let deadline = Instant::now() + REPLY_WAIT;
-    probe.send(&words(&["EXISTS", "{t}k"])).unwrap();
+    probe.send(&args(&["EXISTS", "{t}k"])).unwrap();
     while probe.read(Duration::from_millis(20)).is_ok() {
         assert!(Instant::now() < deadline, "the script does not run");
-        probe.send(&words(&["EXISTS", "{t}k"])).unwrap();
+        probe.send(&args(&["EXISTS", "{t}k"])).unwrap();
     }
     let request = [
-        encode(&words(&["PING"])),
+        encode(&args(&["PING"])),
         encode(&set("{t}k", &value)),
-        encode(&words(&["APPEND", "{t}k", "!"])),
+        encode(&args(&["APPEND", "{t}k", "!"])),
         encode(&set("{t}other", &value)),
-        encode(&words(&["GET", "{t}k"])),
+        encode(&args(&["GET", "{t}k"])),
     ];
     for piece in request.concat().chunks(77_777) {
         client.send_raw(piece).unwrap();
@@ -294,23 +294,23 @@ fn large_calls_leave_no_memory_behind() {
 
     // Each SET is an event, and they are published when the script ends.
     let script = "for i = 1, 200000 do redis.call('SET', KEYS[1], i) end";
-    client.send(&words(&["EVAL", script, "1", "k"])).unwrap();
+    client.send(&args(&["EVAL", script, "1", "k"])).unwrap();
     assert_eq!(client.read(REPLY_WAIT).unwrap(), Reply::NullBulk);
     let script = "local t = {} for i = 1, 50000 do t[i] = i * 7919 % 50021 end \
                   table.sort(t, function(a, b) return 'x' .. a < 'x' .. b end) return #t";
-    client.send(&words(&["EVAL", script, "0"])).unwrap();
+    client.send(&args(&["EVAL", script, "0"])).unwrap();
     assert_eq!(client.read(REPLY_WAIT).unwrap(), Reply::Int(50_000));
     assert_returned(&mut other, "scripts");
 
     for (begin, end) in [("SUBSCRIBE", "UNSUBSCRIBE"), ("PSUBSCRIBE", "PUNSUBSCRIBE")] {
         client.send(&on_all(begin)).unwrap();
         (0..KEYS).for_each(|_| drop(client.read(REPLY_WAIT).unwrap()));
-        client.send(&words(&[end])).unwrap();
+        client.send(&args(&[end])).unwrap();
         (0..KEYS).for_each(|_| drop(client.read(REPLY_WAIT).unwrap()));
         assert_returned(&mut other, begin);
     }
 
-    client.send(&[on_all("BLPOP"), words(&["0"])].concat()).unwrap();
+    client.send(&[on_all("BLPOP"), args(&["0"])].concat()).unwrap();
     while other.call(&["RPUSH", "key:0000005", "x"]).unwrap() == Reply::Int(1)
         && client.glance().unwrap().is_none()
     {
@@ -343,7 +343,7 @@ fn used_memory_counts_each_value_once() {
         let before = used_memory(&mut client);
         for at in 0..TOTAL_BYTES / value_bytes {
             let key = format!("{value_bytes}:{at}");
-            client.send(&["SET", &key, &value].map(|word| word.as_bytes().to_vec())).unwrap();
+            client.send(&["SET", &key, &value].map(|arg| arg.as_bytes().to_vec())).unwrap();
         }
         for _ in 0..TOTAL_BYTES / value_bytes {
             assert_eq!(client.read(REPLY_WAIT).unwrap(), ok());
@@ -352,5 +352,59 @@ fn used_memory_counts_each_value_once() {
         // Keys, slots and what is lost by rounding take less than half as much again.
         let range = TOTAL_BYTES as u64..TOTAL_BYTES as u64 * 3 / 2;
         assert!(range.contains(&grown), "values of {value_bytes}: {grown} for {TOTAL_BYTES}");
+    }
+}
+
+/// Messages that nobody reads, and values that were deleted while they waited to be sent, were no
+/// part of `used_memory`: 100 MB of them were nothing.
+#[test]
+fn bytes_that_only_an_output_has_are_used_memory() {
+    const COUNT: usize = 120;
+    let limits = ["--client-output-buffer-limit", "pubsub 0 0 0", "--save", ""];
+    let server = Server::start(Kind::Russet, &limits).unwrap();
+    let [mut client, mut listener, mut reader] =
+        [(); 3].map(|()| Client::connect(server.address()).unwrap());
+    let value = "v".repeat((MIB / 4) as usize);
+    let before = used_memory(&mut client);
+    listener.call(&["SUBSCRIBE", "news"]).unwrap();
+    for _ in 0..COUNT {
+        client.call(&["PUBLISH", "news", &value]).unwrap();
+    }
+    assert_unsent_is_counted(&mut client, before, "messages");
+    let keys: Vec<String> = (0..COUNT).map(|at| format!("k{at}")).collect();
+    for key in &keys {
+        client.call(&["SET", key, &value]).unwrap();
+    }
+    let call: Vec<&str> = ["MGET"].into_iter().chain(keys.iter().map(String::as_str)).collect();
+    reader.send(&args(&call)).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while unsent_bytes(&mut client) < 30 * MIB {
+        assert!(Instant::now() < deadline, "the values are not sent");
+    }
+    client.call(&["FLUSHALL"]).unwrap();
+    assert_unsent_is_counted(&mut client, before, "deleted values");
+    drop((listener, reader));
+    assert_memory_returns(&mut client, before, "output of clients that are gone");
+}
+
+/// Of all clients.
+fn unsent_bytes(client: &mut Client) -> u64 {
+    let reply = client.call(&["CLIENT", "LIST"]).unwrap();
+    let text = String::from_utf8_lossy(reply.text().unwrap()).into_owned();
+    let fields = text.split_ascii_whitespace().filter_map(|field| field.strip_prefix("omem="));
+    fields.map(|bytes| bytes.parse::<u64>().unwrap()).sum()
+}
+
+/// Waits until what is in use has grown by what is unsent: outputs are looked at each second.
+fn assert_unsent_is_counted(client: &mut Client, before: u64, what: &str) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let unsent = unsent_bytes(client);
+        let grown = used_memory(client).saturating_sub(before);
+        if unsent > 8 * MIB && grown.abs_diff(unsent) < unsent / 50 {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{what}: {grown} bytes for {unsent}");
+        std::thread::sleep(Duration::from_millis(50));
     }
 }

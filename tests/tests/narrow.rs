@@ -273,8 +273,8 @@ struct Tested {
 
 impl Tested {
     fn start() -> Self {
-        let words = ["--threads", "1", "--script-undeclared-keys", "warn"];
-        let server = Server::start(Kind::Russet, &words).unwrap();
+        let args = ["--threads", "1", "--script-undeclared-keys", "warn"];
+        let server = Server::start(Kind::Russet, &args).unwrap();
         let client = Client::connect(server.address()).unwrap();
         Tested { server, client }
     }
@@ -291,19 +291,19 @@ impl Tested {
     }
 
     /// Runs a call; its reply, and whether it was narrow.
-    fn run(&mut self, words: &[String], program: &str) -> (Reply, bool) {
+    fn run(&mut self, args: &[String], program: &str) -> (Reply, bool) {
         let before = self.counts();
-        let reply = self.client.call(words).unwrap();
+        let reply = self.client.call(args).unwrap();
         let after = self.counts();
         let is_narrow = after.0 > before.0;
         let text = String::from_utf8_lossy(reply.text().unwrap_or_default());
-        assert!(!text.contains(REFUSED), "{text}\n{words:?}\n{program}");
-        assert!(!is_narrow || after.1 == before.1, "it used other keys\n{words:?}\n{program}");
+        assert!(!text.contains(REFUSED), "{text}\n{args:?}\n{program}");
+        assert!(!is_narrow || after.1 == before.1, "it used other keys\n{args:?}\n{program}");
         (reply, is_narrow)
     }
 }
 
-fn words(parts: &[&str]) -> Vec<String> {
+fn args(parts: &[&str]) -> Vec<String> {
     parts.iter().map(|part| (*part).to_owned()).collect()
 }
 
@@ -316,13 +316,13 @@ fn flush(client: &mut Client) {
 #[test]
 fn no_script_is_called_narrow_that_is_not() {
     let mut tested = Tested::start();
-    let peer = Server::start_peer("what scripts answer");
+    let peer = Server::start_if_there(Kind::Valkey, &[]);
     let mut peer = peer.as_ref().map(|peer| Client::connect(peer.address()).unwrap());
     let mut narrow = 0;
     for seed in 0..SCRIPTS {
         let script = Author::new(seed, "KEYS", "ARGV").script();
         let second = if seed % 4 == 0 { "STORE" } else { "k2" };
-        let call = words(&["EVAL", &script, "3", "k1", second, "k3", "x", "other:1"]);
+        let call = args(&["EVAL", &script, "3", "k1", second, "k3", "x", "other:1"]);
         let (reply, is_narrow) = tested.run(&call, &format!("seed {seed}\n{script}"));
         narrow += u64::from(is_narrow);
         flush(&mut tested.client);
@@ -348,15 +348,15 @@ fn no_function_is_called_narrow_that_is_not() {
     let mut narrow = 0;
     for seed in 0..LIBRARIES {
         let library = Author::new(seed, "keys", "args").library();
-        let load = words(&["FUNCTION", "LOAD", "REPLACE", &library]);
+        let load = args(&["FUNCTION", "LOAD", "REPLACE", &library]);
         let loaded = tested.client.call(&load).unwrap();
         assert!(!loaded.is_error(), "{loaded:?}\nseed {seed}\n{library}");
         for call in 0..CALLS {
             let name = ["p", "q", "r"][(seed + call) as usize % 3];
             let keys: Vec<String> = (1..=3).map(|key| format!("k{call}:{key}")).collect();
-            let mut call = words(&["FCALL", name, "3"]);
+            let mut call = args(&["FCALL", name, "3"]);
             call.extend(keys);
-            call.extend(words(&["x", "other:1"]));
+            call.extend(args(&["x", "other:1"]));
             narrow += u64::from(tested.run(&call, &format!("seed {seed}\n{library}")).1);
         }
         flush(&mut tested.client);

@@ -9,15 +9,16 @@ use std::time::{Duration, Instant};
 
 use russet_base::Random;
 use russet_tests::client::{Client, REPLY_WAIT, ReadError, Reply};
-use russet_tests::server::{Kind, Server};
+use russet_tests::replay::Recorded;
+use russet_tests::server::Server;
 
 const CLIENTS: usize = 8;
 const REQUESTS: usize = 2_000;
 /// Longer than any test runs.
 const LONG: &str = "600000";
 
-fn server() -> Server {
-    Server::start(Kind::Russet, &["--threads", "4", "--threads-min", "4"]).unwrap()
+fn server() -> Recorded {
+    Recorded::start(&["--threads", "4", "--threads-min", "4"])
 }
 
 fn connect(server: &Server) -> Client {
@@ -25,8 +26,8 @@ fn connect(server: &Server) -> Client {
 }
 
 fn call(client: &mut Client, line: &str) -> Reply {
-    let words: Vec<&str> = line.split(' ').collect();
-    client.call(&words).unwrap()
+    let args: Vec<&str> = line.split(' ').collect();
+    client.call(&args).unwrap()
 }
 
 fn number(reply: &Reply) -> i64 {
@@ -44,8 +45,8 @@ struct Request {
     commands: Vec<Vec<Vec<u8>>>,
 }
 
-fn words(words: &[&str]) -> Vec<Vec<u8>> {
-    words.iter().map(|word| word.as_bytes().to_vec()).collect()
+fn args(args: &[&str]) -> Vec<Vec<u8>> {
+    args.iter().map(|arg| arg.as_bytes().to_vec()).collect()
 }
 
 /// Requests of each kind that ONCE takes. Each adds 1 to `total` and to a key of its own, so both
@@ -58,18 +59,15 @@ fn request(number: usize) -> Request {
     let once = ["ONCE", &id, "PX", LONG];
     let with = |rest: &[&str]| {
         let all: Vec<&str> = once.iter().chain(rest).copied().collect();
-        words(&all)
+        args(&all)
     };
     let commands = match number % 4 {
         0 => vec![with(&["EVAL", BUMP, "2", "total", &own])],
         1 => vec![with(&["EVAL", BUMP_BY_NAME, "0", &plain])],
         2 => vec![with(&["FCALL", "bump", "2", "total", &own])],
-        _ => vec![
-            words(&["MULTI"]),
-            words(&["INCR", "total"]),
-            words(&["INCR", &own]),
-            with(&["EXEC"]),
-        ],
+        _ => {
+            vec![args(&["MULTI"]), args(&["INCR", "total"]), args(&["INCR", &own]), with(&["EXEC"])]
+        }
     };
     Request { commands }
 }
@@ -150,7 +148,7 @@ fn every_request_has_its_effect_once() {
     assert_eq!(seen, (1..=REQUESTS as i64).collect::<Vec<_>>(), "seed {seed}");
 }
 
-/// The total that a request was told.
+/// The total in a reply to a request.
 fn total_of(reply: &Reply) -> i64 {
     match reply {
         Reply::Array(parts) => number(&parts[0]),
@@ -241,7 +239,7 @@ fn a_full_store_refuses_before_it_runs() {
     assert_eq!(number(&call(&mut client, &format!("ONCE {{n}}99 PX {LONG} INCR n"))), 11);
 }
 
-/// An `ONCE ... EXEC` that was told BUSY left its transaction open, and a plain EXEC then ran it.
+/// An `ONCE ... EXEC` that was answered BUSY left its transaction open; a plain EXEC then ran it.
 #[test]
 fn an_exec_that_finds_a_script_in_its_way_ends_its_transaction() {
     let server = server();
@@ -249,7 +247,7 @@ fn an_exec_that_finds_a_script_in_its_way_ends_its_transaction() {
     call(&mut client, "CONFIG SET busy-reply-threshold 1");
     call(&mut client, "MULTI");
     call(&mut client, "INCR k");
-    other.send(&words(&["EVAL", "while true do end", "1", "k"])).unwrap();
+    other.send(&args(&["EVAL", "while true do end", "1", "k"])).unwrap();
     let deadline = Instant::now() + REPLY_WAIT;
     while !call(&mut admin, "GET k").is_error() {
         assert!(Instant::now() < deadline, "the script is not running");
@@ -272,7 +270,7 @@ fn records_expire_beside_a_busy_shard() {
     let [mut client, mut other, mut admin] = [(); 3].map(|()| connect(&server));
     call(&mut client, "CONFIG SET busy-reply-threshold 1");
     // The script runs before the first record is there: none expires without it.
-    other.send(&words(&["EVAL", "while true do end", "1", "busy"])).unwrap();
+    other.send(&args(&["EVAL", "while true do end", "1", "busy"])).unwrap();
     let deadline = Instant::now() + REPLY_WAIT;
     while !call(&mut admin, "GET busy").is_error() {
         assert!(Instant::now() < deadline, "the script is not running");

@@ -21,7 +21,7 @@ fn info(client: &mut Client, section: &str, name: &str) -> String {
 /// `used_cpu_user_main_thread` was the time of the thread that waits for the end of the process,
 /// and so it was 0 for ever: whoever watches it to see how busy a server is saw nothing.
 #[test]
-fn the_time_of_the_threads_that_run_commands_is_told() {
+fn the_time_of_the_threads_that_run_commands_is_reported() {
     let server = Server::start(Kind::Russet, &[]).unwrap();
     let mut client = Client::connect(server.address()).unwrap();
     let started = Instant::now();
@@ -34,7 +34,7 @@ fn the_time_of_the_threads_that_run_commands_is_told() {
 /// The figures were hundredths of a second, so that a server which had answered some commands had
 /// used none.
 #[test]
-fn the_time_of_a_few_commands_is_told() {
+fn the_time_of_a_few_commands_is_reported() {
     let server = Server::start(Kind::Russet, &[]).unwrap();
     let mut client = Client::connect(server.address()).unwrap();
     let mut shown = || -> f64 {
@@ -150,6 +150,28 @@ fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+/// The arguments of a process as every user of the machine can read them.
+fn visible_args(pid: &str) -> String {
+    let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+    String::from_utf8_lossy(&bytes).replace('\0', " ")
+}
+
+/// `--requirepass secret` stayed readable in /proc for as long as the server ran.
+#[test]
+fn a_secret_on_the_command_line_is_not_left_there() {
+    let secrets = ["--requirepass", "TOPSECRET", "--user", "u", "on", ">TOPSECRET", "+ping"];
+    let server = Server::start(Kind::Russet, &secrets).unwrap();
+    let shown = visible_args(&server.pid().to_string());
+    assert!(shown.contains("--requirepass (hidden) --user (hidden) "), "{shown}");
+    assert!(shown.contains("--port ") && !shown.contains("TOPSECRET"), "{shown}");
+    let mut client = Client::connect(server.address()).unwrap();
+    assert!(
+        matches!(client.call(&["PING"]).unwrap(), Reply::Error(text) if text.starts_with(b"NOAUTH"))
+    );
+    assert_eq!(client.call(&["AUTH", "TOPSECRET"]).unwrap(), Reply::Status("OK".into()));
+    assert_eq!(client.call(&["AUTH", "u", "TOPSECRET"]).unwrap(), Reply::Status("OK".into()));
+}
+
 /// `daemonize yes`, as Debian's redis.conf has it, was refused.
 #[test]
 fn a_daemon_runs_on_in_a_session_of_its_own() {
@@ -171,6 +193,8 @@ fn a_daemon_runs_on_in_a_session_of_its_own() {
         log.to_str().unwrap(),
         "--dir",
         dir.to_str().unwrap(),
+        "--masterauth",
+        "TOPSECRET",
     ])
     .unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -181,6 +205,7 @@ fn a_daemon_runs_on_in_a_session_of_its_own() {
     let _background = Background(pid.clone());
     let mut client = eventually("listener", || Client::connect(address).ok());
     assert_eq!(info(&mut client, "server", "process_id"), pid);
+    assert!(visible_args(&pid).contains("--masterauth (hidden)"), "{}", visible_args(&pid));
     // Behind the name: state, parent, process group, session.
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let session = stat.rsplit(')').next().unwrap().split_whitespace().nth(3).map(str::to_owned);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use russet_tests::client::{Client, REPLY_WAIT, Reply, encode};
 use russet_tests::server::{Kind, Server};
 
-fn words(parts: &[&str]) -> Vec<Vec<u8>> {
+fn args(parts: &[&str]) -> Vec<Vec<u8>> {
     parts.iter().map(|part| part.as_bytes().to_vec()).collect()
 }
 
@@ -17,7 +17,7 @@ fn a_deep_pipeline_is_answered_in_order() {
     let server = Server::start(Kind::Russet, &[]).unwrap();
     let mut client = Client::connect(server.address()).unwrap();
     let mut sender = client.sender().unwrap();
-    let request = encode(&words(&["INCR", "n"])).repeat(DEPTH as usize);
+    let request = encode(&args(&["INCR", "n"])).repeat(DEPTH as usize);
     // Written beside the reading: neither side's buffers hold it all.
     let writing = std::thread::spawn(move || sender.write_all(&request));
     for n in 1..=DEPTH {
@@ -32,7 +32,7 @@ fn a_request_may_arrive_byte_by_byte() {
     let mut client = Client::connect(server.address()).unwrap();
     let value = b"a\r\n$3\r\n\0*1\r\n".to_vec();
     let set = encode(&[b"SET".to_vec(), b"k".to_vec(), value.clone()]);
-    let all = [set, b"PING\r\n".to_vec(), encode(&words(&["GET", "k"]))].concat();
+    let all = [set, b"PING\r\n".to_vec(), encode(&args(&["GET", "k"]))].concat();
     for byte in &all {
         client.send_raw(std::slice::from_ref(byte)).unwrap();
     }
@@ -59,7 +59,7 @@ fn large_values_and_many_arguments() {
     assert_eq!(client.read(REPLY_WAIT).unwrap(), Reply::Status(b"OK".to_vec()));
     assert!(client.call(&["GET", "k"]).unwrap() == Reply::Bulk(value));
 
-    let mut push = words(&["RPUSH", "l"]);
+    let mut push = args(&["RPUSH", "l"]);
     push.extend((0..100_000).map(|n: u32| n.to_string().into_bytes()));
     client.send(&push).unwrap();
     assert_eq!(client.read(REPLY_WAIT).unwrap(), Reply::Int(100_000));
@@ -109,7 +109,7 @@ fn a_client_that_never_reads_is_cut_off() {
 
     let mut deaf = TcpStream::connect(server.address()).unwrap();
     let address = deaf.local_addr().unwrap().to_string();
-    let request = encode(&words(&["GET", "k"])).repeat(200);
+    let request = encode(&args(&["GET", "k"])).repeat(200);
     // The server may have cut it off before all is written.
     let _ = deaf.write_all(&request);
 
@@ -158,7 +158,7 @@ fn client_list_tells_what_is_in_the_buffers() {
     assert_eq!(deaf.read(REPLY_WAIT).unwrap(), Reply::Status(b"OK".to_vec()));
     wait_until(&|line| figure(line, "qbuf") == 0 && figure(line, "qbuf-free") == 0);
     // More than the socket's buffers take.
-    deaf.send_raw(&encode(&words(&["GET", "k"])).repeat(50)).unwrap();
+    deaf.send_raw(&encode(&args(&["GET", "k"])).repeat(50)).unwrap();
     let is_full = |line: &str| {
         let omem = figure(line, "omem");
         figure(line, "obl") == 16384

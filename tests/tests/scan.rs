@@ -13,10 +13,10 @@ const STAYING: usize = 3_000;
 fn write_many(client: &mut Client, requests: impl Iterator<Item = [String; 3]>) {
     let mut count = 0;
     let mut bytes = Vec::new();
-    for words in requests {
-        let words: Vec<Vec<u8>> =
-            words.into_iter().filter(|w| !w.is_empty()).map(String::into_bytes).collect();
-        bytes.extend(encode(&words));
+    for args in requests {
+        let args: Vec<Vec<u8>> =
+            args.into_iter().filter(|w| !w.is_empty()).map(String::into_bytes).collect();
+        bytes.extend(encode(&args));
         count += 1;
     }
     client.send_raw(&bytes).unwrap();
@@ -53,8 +53,8 @@ fn walk(client: &mut Client, count: &str) -> HashSet<String> {
 /// As the server comes, where one loop may serve both clients, and with four loops.
 #[test]
 fn keys_that_stay_are_all_returned() {
-    for words in [&[][..], &["--threads", "4", "--threads-min", "4"]] {
-        walk_beside_a_writer(&Server::start(Kind::Russet, words).unwrap());
+    for args in [&[][..], &["--threads", "4", "--threads-min", "4"]] {
+        walk_beside_a_writer(&Server::start(Kind::Russet, args).unwrap());
     }
 }
 
@@ -90,8 +90,8 @@ struct Collection {
     scan: &'static str,
     add: fn(&str) -> Vec<String>,
     remove: &'static str,
-    /// Words of a page for each element.
-    words_per_element: usize,
+    /// Items of a page for each element.
+    items_per_element: usize,
 }
 
 const COLLECTIONS: [Collection; 3] = [
@@ -99,19 +99,19 @@ const COLLECTIONS: [Collection; 3] = [
         scan: "SSCAN",
         add: |element| vec!["SADD".into(), "key".into(), element.into()],
         remove: "SREM",
-        words_per_element: 1,
+        items_per_element: 1,
     },
     Collection {
         scan: "HSCAN",
         add: |element| vec!["HSET".into(), "key".into(), element.into(), "v".into()],
         remove: "HDEL",
-        words_per_element: 2,
+        items_per_element: 2,
     },
     Collection {
         scan: "ZSCAN",
         add: |element| vec!["ZADD".into(), "key".into(), element.len().to_string(), element.into()],
         remove: "ZREM",
-        words_per_element: 2,
+        items_per_element: 2,
     },
 ];
 
@@ -124,13 +124,13 @@ const FORMS: [&str; 4] = [
 ];
 
 fn run(client: &mut Client, requests: &[Vec<String>]) {
-    let encoded = requests.iter().flat_map(|words| {
-        encode(&words.iter().map(|word| word.clone().into_bytes()).collect::<Vec<_>>())
+    let encoded = requests.iter().flat_map(|args| {
+        encode(&args.iter().map(|arg| arg.clone().into_bytes()).collect::<Vec<_>>())
     });
     client.send_raw(&encoded.collect::<Vec<u8>>()).unwrap();
-    for words in requests {
+    for args in requests {
         let reply = client.read(REPLY_WAIT).unwrap();
-        assert!(!reply.is_error(), "{words:?}: {reply:?}");
+        assert!(!reply.is_error(), "{args:?}: {reply:?}");
     }
 }
 
@@ -146,10 +146,10 @@ fn walk_elements(
     for page in 0.. {
         let reply = client.call(&[collection.scan, "key", &cursor, "COUNT", count]).unwrap();
         let Reply::Array(parts) = reply else { panic!("not an array") };
-        let [next, Reply::Array(words)] = parts.as_slice() else { panic!("not a page") };
-        found.extend(words.iter().step_by(collection.words_per_element).map(text));
+        let [next, Reply::Array(items)] = parts.as_slice() else { panic!("not a page") };
+        found.extend(items.iter().step_by(collection.items_per_element).map(text));
         cursor = text(next);
-        between(client, page, words.len() / collection.words_per_element);
+        between(client, page, items.len() / collection.items_per_element);
         if cursor == "0" {
             break;
         }
@@ -185,8 +185,8 @@ fn elements_that_stay_are_returned_whatever_the_collection_becomes() {
                 let requests: Vec<Vec<String>> = match page % 2 {
                     0 => (0..300).map(|n| (collection.add)(&passing(n))).collect(),
                     _ => {
-                        let words = [collection.remove, "key"].map(str::to_owned).into_iter();
-                        vec![words.chain((0..300).map(passing)).collect()]
+                        let args = [collection.remove, "key"].map(str::to_owned).into_iter();
+                        vec![args.chain((0..300).map(passing)).collect()]
                     }
                 };
                 run(client, &requests);

@@ -7,8 +7,8 @@ use russet_tests::server::{Kind, Server};
 const MIB: u64 = 1 << 20;
 
 fn server(extra: &[&str]) -> Server {
-    let words: Vec<&str> = ["--threads", "2"].iter().chain(extra).copied().collect();
-    Server::start(Kind::Russet, &words).unwrap()
+    let args: Vec<&str> = ["--threads", "2"].iter().chain(extra).copied().collect();
+    Server::start(Kind::Russet, &args).unwrap()
 }
 
 fn connect(server: &Server) -> Client {
@@ -27,7 +27,7 @@ fn memory(client: &mut Client, field: &str) -> u64 {
 }
 
 /// After one sort with an order function that builds strings 300 MB stayed with the interpreter
-/// until SCRIPT FLUSH, and were told as data.
+/// until SCRIPT FLUSH, and were reported as data.
 #[test]
 fn a_large_run_gives_its_memory_back() {
     let server = server(&[]);

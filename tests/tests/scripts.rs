@@ -11,9 +11,9 @@ const ACCOUNTS: u64 = 16;
 const EACH: i64 = 100;
 
 fn server(extra: &[&str]) -> Server {
-    let words: Vec<&str> =
+    let args: Vec<&str> =
         ["--threads", "4", "--threads-min", "4"].iter().chain(extra).copied().collect();
-    Server::start(Kind::Russet, &words).unwrap()
+    Server::start(Kind::Russet, &args).unwrap()
 }
 
 fn connect(server: &Server) -> Client {
@@ -164,8 +164,8 @@ fn undeclared_keys_are_counted_or_refused() {
 fn what_scripts_log_is_one_line_each() {
     let server = server(&["--loglevel", "verbose"]);
     let client = &mut connect(&server);
-    let say = |client: &mut Client, level: &str, words: &str| {
-        let script = format!("redis.log(redis.LOG_{level}, {words})");
+    let say = |client: &mut Client, level: &str, args: &str| {
+        let script = format!("redis.log(redis.LOG_{level}, {args})");
         assert!(!client.call(&["EVAL", &script, "0"]).unwrap().is_error());
     };
     say(client, "DEBUG", "'too quiet'");

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use russet_tests::client::{Client, Reply};
-use russet_tests::server::{Kind, Server};
+use russet_tests::replay::Recorded;
+use russet_tests::server::Server;
 
 const CLIENTS: usize = 32;
 
@@ -15,15 +16,15 @@ macro_rules! seed {
     };
 }
 
-fn server() -> Server {
-    Server::start(Kind::Russet, &[]).unwrap()
+fn server() -> Recorded {
+    Recorded::start(&[])
 }
 
 /// Runs a test of many clients as the server comes, where one loop may serve them all, and with
 /// four loops, so that they meet in the keyspace.
 fn on_one_and_on_four_loops(test: impl Fn(&Server)) {
-    for words in [&[][..], &["--threads", "4", "--threads-min", "4"]] {
-        test(&Server::start(Kind::Russet, words).unwrap());
+    for args in [&[][..], &["--threads", "4", "--threads-min", "4"]] {
+        test(&Recorded::start(args));
     }
 }
 
@@ -31,19 +32,19 @@ fn connect(server: &Server) -> Client {
     Client::connect(server.address()).unwrap()
 }
 
-/// A command, its words parted by spaces.
+/// A command, its arguments parted by spaces.
 fn call(client: &mut Client, line: &str) -> Reply {
-    let words: Vec<&str> = line.split(' ').collect();
-    let reply = client.call(&words).unwrap();
+    let args: Vec<&str> = line.split(' ').collect();
+    let reply = client.call(&args).unwrap();
     assert!(!reply.is_error(), "{line}: {reply:?}");
     reply
 }
 
 fn reply_of(client: &mut Client, script: &str, keys: &[&str], args: &[&str]) -> Reply {
     let count = keys.len().to_string();
-    let words: Vec<&str> =
+    let args: Vec<&str> =
         ["EVAL", script, &count].iter().chain(keys).chain(args).copied().collect();
-    client.call(&words).unwrap()
+    client.call(&args).unwrap()
 }
 
 /// What a script answers, written down: `1`, `'text'`, `nil`, `[1 'text']`, `-ERR text`.
@@ -73,7 +74,7 @@ fn number(reply: &Reply) -> i64 {
 }
 
 /// Each of the clients, on a thread of its own and all at once, with its number.
-fn together(server: &Server, work: impl Fn(&mut Client, usize) + Sync) {
+fn on_all_clients(server: &Server, work: impl Fn(&mut Client, usize) + Sync) {
     let start = std::sync::Barrier::new(CLIENTS);
     std::thread::scope(|scope| {
         for index in 0..CLIENTS {
@@ -86,8 +87,8 @@ fn together(server: &Server, work: impl Fn(&mut Client, usize) + Sync) {
     });
 }
 
-/// The words of the call that a thread makes for its n-th request.
-type Words<'a> = dyn Fn(usize) -> Vec<String> + Sync + 'a;
+/// The arguments of the call that a thread makes for its n-th request.
+type CallArgs<'a> = dyn Fn(usize) -> Vec<String> + Sync + 'a;
 
 #[test]
 fn counters_with_a_first_expiry() {
@@ -130,7 +131,7 @@ fn consume_a_token(server: &Server) {
     assert_eq!(eval(client, script, &["t"], &[]), "0");
     call(client, "SET t U-123");
     let winners = AtomicUsize::new(0);
-    together(server, |client, _| {
+    on_all_clients(server, |client, _| {
         if eval(client, script, &["t"], &[]) != "0" {
             winners.fetch_add(1, Ordering::Relaxed);
         }
@@ -168,33 +169,33 @@ fn call_limiters(server: &Server) {
     let members = sha(client, seed!("sliding_window_members"));
     let loaded = client.call(&["FUNCTION", "LOAD", seed!("quota_lib")]).unwrap();
     assert_eq!(show(&loaded), "'quota_lib'");
-    let limiters: [(&str, &Words<'_>); 4] = [
-        ("fixed window", &|_| words(&["EVALSHA", &fixed, "1", "{rl}:fixed", LIMIT, "60"])),
+    let limiters: [(&str, &CallArgs<'_>); 4] = [
+        ("fixed window", &|_| args(&["EVALSHA", &fixed, "1", "{rl}:fixed", LIMIT, "60"])),
         ("sliding window", &|request| {
             let id = format!("req-{request}");
             let now = (1_000_000 + request).to_string();
-            words(&["EVALSHA", &sliding, "1", "{rl}:zset", &now, "60000", LIMIT, &id, "65"])
+            args(&["EVALSHA", &sliding, "1", "{rl}:zset", &now, "60000", LIMIT, &id, "65"])
         }),
         ("sliding window of members", &|request| {
             let id = format!("req-{request}");
             let now = (1_000_000 + request).to_string();
-            words(&["EVALSHA", &members, "1", "{rl}:members", &now, "60000", LIMIT, &id, "65"])
+            args(&["EVALSHA", &members, "1", "{rl}:members", &now, "60000", LIMIT, &id, "65"])
         }),
         ("function", &|_| {
-            words(&["FCALL", "fixed_window_allow", "1", "{rl}:function", LIMIT, "60"])
+            args(&["FCALL", "fixed_window_allow", "1", "{rl}:function", LIMIT, "60"])
         }),
     ];
     let admitted: Vec<AtomicUsize> = limiters.iter().map(|_| AtomicUsize::new(0)).collect();
     let next = AtomicUsize::new(0);
     let requests: Vec<Vec<Vec<String>>> = (0..REQUESTS)
-        .map(|request| limiters.iter().map(|(_, words)| words(request)).collect())
+        .map(|request| limiters.iter().map(|(_, args)| args(request)).collect())
         .collect();
-    together(server, |client, _| {
+    on_all_clients(server, |client, _| {
         loop {
             let request = next.fetch_add(1, Ordering::Relaxed);
             let Some(calls) = requests.get(request) else { return };
-            for (at, words) in calls.iter().enumerate() {
-                match client.call(words).unwrap() {
+            for (at, args) in calls.iter().enumerate() {
+                match client.call(args).unwrap() {
                     Reply::Array(parts) if parts[0] == Reply::Int(1) => {
                         admitted[at].fetch_add(1, Ordering::Relaxed);
                     }
@@ -209,8 +210,8 @@ fn call_limiters(server: &Server) {
     }
 }
 
-fn words(words: &[&str]) -> Vec<String> {
-    words.iter().map(|word| (*word).to_owned()).collect()
+fn args(args: &[&str]) -> Vec<String> {
+    args.iter().map(|arg| (*arg).to_owned()).collect()
 }
 
 #[test]
@@ -256,7 +257,7 @@ fn take_and_release_a_lock(server: &Server) {
     let script = seed!("lock_release");
     let holders = AtomicUsize::new(0);
     let rounds = AtomicUsize::new(0);
-    together(server, |client, index| {
+    on_all_clients(server, |client, index| {
         for round in 0..30 {
             let token = format!("{index}:{round}");
             let taken = call_nil(client, &format!("SET lock {token} NX PX 600000"));
@@ -298,7 +299,7 @@ fn claim_idempotency_keys(server: &Server) {
     for round in 0..20 {
         let key = format!("idem:{round}");
         let (winners, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        together(server, |client, index| {
+        on_all_clients(server, |client, index| {
             let owner = format!("owner-{index}");
             let answer = eval(client, claim, &[&key], &[&owner, "1000", "60"]);
             let completed = eval(client, complete, &[&key], &[&owner, "200", &owner, "600"]);
@@ -312,7 +313,7 @@ fn claim_idempotency_keys(server: &Server) {
 }
 
 #[test]
-fn a_session_and_its_index_are_written_together() {
+fn a_session_and_its_index_are_written_at_once() {
     let (server, script) = (server(), seed!("session_and_index"));
     let client = &mut connect(&server);
     let keys = ["session:{u1}:s1", "user:{u1}:sessions"];
@@ -365,7 +366,7 @@ fn see_things(server: &Server) {
     assert_eq!(eval(client, seed!("dedupe"), &["d"], &["event-1", "60"]), "0");
     assert!((1..=60).contains(&number(&call(client, "TTL d"))));
     let first = AtomicUsize::new(0);
-    together(server, |client, _| {
+    on_all_clients(server, |client, _| {
         let added = eval(client, seed!("dedupe"), &["d"], &["event-2", "60"]);
         first.fetch_add(usize::from(added == "1"), Ordering::Relaxed);
     });
@@ -387,7 +388,7 @@ fn claim_due_jobs(server: &Server) {
     call(client, "ZADD {jobs}:delayed 999999 later");
     let keys = ["{jobs}:delayed", "{jobs}:processing"];
     let claimed = std::sync::Mutex::new(Vec::new());
-    together(server, |client, _| {
+    on_all_clients(server, |client, _| {
         loop {
             let reply = reply_of(client, script, &keys, &["1000", "7", "61000"]);
             let Reply::Array(jobs) = reply else { panic!("{reply:?}") };
@@ -417,7 +418,7 @@ fn sell_in_a_flash(server: &Server) {
     call(client, &format!("SET promo:stock:P1 {STOCK}"));
     let sold = std::sync::Mutex::new(Vec::new());
     // Every user tries from several clients.
-    together(server, |client, index| {
+    on_all_clients(server, |client, index| {
         for n in 0..USERS {
             let user = format!("user-{}", (n + index * 7) % USERS);
             match eval(client, script, &["P1"], &[&user]).as_str() {

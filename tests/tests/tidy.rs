@@ -2,7 +2,7 @@
 //! about, and what is excused from it, with the reason.
 
 use russet_tests::tidy::{Offence, SourceFile, Tree, manifests, markdown, rules};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Tables: data in the shape of source. They may be as long as what they list.
 const TABLES: &[&str] = &[
@@ -20,14 +20,14 @@ const TABLE_FUNCTIONS: &[(&str, &str)] = &[
 /// Offences of today, to be mended and taken off this list: a file, and a part of the message.
 const KNOWN: &[(&str, &str)] = &[];
 
-const PAGE_LINES_MAX: &[(&str, usize)] = &[("ARCHITECTURE.md", 330)];
+const PAGE_LINES_MAX: &[(&str, usize)] = &[("ARCHITECTURE.md", 300)];
 
 fn tree() -> Tree {
     Tree::read().unwrap()
 }
 
 /// Fails with all offences that nobody excused.
-fn settle(offences: Vec<Offence>) {
+fn report(offences: Vec<Offence>) {
     let is_known = |offence: &&Offence| {
         KNOWN.iter().any(|(path, text)| offence.path == *path && offence.text.contains(text))
     };
@@ -37,7 +37,7 @@ fn settle(offences: Vec<Offence>) {
 }
 
 fn check(rule: fn(&SourceFile) -> Vec<Offence>) {
-    settle(tree().sources.iter().flat_map(rule).collect());
+    report(tree().sources.iter().flat_map(rule).collect());
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn files_are_short() {
     let tree = tree();
     let is_table = |file: &&SourceFile| TABLES.iter().any(|table| file.path.starts_with(table));
     let files = tree.sources.iter().filter(|file| !is_table(file));
-    settle(files.flat_map(rules::file_length).collect());
+    report(files.flat_map(rules::file_length).collect());
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn functions_are_short() {
             .iter()
             .any(|(path, name)| offence.path == *path && offence.text.starts_with(name))
     };
-    settle(offences.filter(|offence| !is_table(offence)).collect());
+    report(offences.filter(|offence| !is_table(offence)).collect());
 }
 
 #[test]
@@ -85,12 +85,13 @@ fn unsafe_code_stays_in_its_room() {
 /// would have had to change each of them.
 #[test]
 fn one_file_knows_where_a_key_lives() {
-    const RULE: &str = "crates/engine/src/placement.rs";
+    // The slot that a key has everywhere, and the shard that it has here.
+    const RULES: &[&str] = &["crates/base/src/slot.rs", "crates/engine/src/placement.rs"];
     const NAMES: &[&str] = &["hash_tag", "fixed_tag", "crc16", "shard_mask"];
     let tree = tree();
     let knows = |file: &&SourceFile| NAMES.iter().any(|name| file.code.contains(name));
     let paths: Vec<&str> = tree.sources.iter().filter(knows).map(|file| &*file.path).collect();
-    assert_eq!(paths, [RULE]);
+    assert_eq!(paths, RULES);
 }
 
 #[test]
@@ -114,8 +115,8 @@ fn crates_know_only_those_below_them() {
     let of = |rule: fn(&str, &str) -> Vec<Offence>| -> Vec<Offence> {
         tree.manifests.iter().flat_map(|(path, text)| rule(path, text)).collect()
     };
-    settle(of(manifests::direction));
-    settle(of(manifests::versions));
+    report(of(manifests::direction));
+    report(of(manifests::versions));
 }
 
 /// docs/dependencies.md has a line for each dependency, and for nothing else.
@@ -132,26 +133,30 @@ fn every_dependency_has_its_reason() {
         .iter()
         .flat_map(|(_, text)| manifests::dependencies(text))
         .map(|dependency| dependency.name)
-        .filter(|name| !name.starts_with("russet-"))
+        .filter(|name| name != "russet" && !name.starts_with("russet-"))
         .collect();
     assert_eq!(explained, used, "docs/dependencies.md against the manifests");
 }
 
-/// A chosen difference is told to users: the page names every file with a `DIFFERS:` mark, and no
-/// file without one.
+/// A chosen difference is documented: the page names every file once for each of its `DIFFERS:`
+/// marks, and no file without one.
 #[test]
 fn every_difference_is_documented() {
     let tree = tree();
     let page = tree.pages.iter().find(|page| page.path == "docs/differences.md").unwrap();
-    let marked: BTreeSet<&str> = tree
+    let marked: BTreeMap<&str, usize> = tree
         .sources
         .iter()
         .filter(|file| file.path.starts_with("crates/") && !file.is_test)
-        .filter(|file| !rules::marks(file, "DIFFERS:").is_empty())
-        .map(|file| file.path.as_str())
+        .map(|file| (file.path.as_str(), rules::marks(file, "DIFFERS:").len()))
+        .filter(|(_, marks)| *marks > 0)
         .collect();
-    let named: BTreeSet<&str> =
-        page.text.lines().flat_map(markdown::paths_named).filter(|p| p.ends_with(".rs")).collect();
+    let mut named = BTreeMap::new();
+    for path in page.text.lines().flat_map(markdown::paths_named) {
+        if path.ends_with(".rs") {
+            *named.entry(path).or_insert(0) += 1;
+        }
+    }
     assert_eq!(named, marked, "files named in docs/differences.md against DIFFERS: marks");
 }
 
@@ -167,14 +172,14 @@ fn wire_files_that_comments_name_exist() {
             }
         }
     }
-    settle(offences);
+    report(offences);
 }
 
 #[test]
 fn pages_lead_somewhere() {
     let tree = tree();
-    settle(tree.pages.iter().flat_map(|page| markdown::links(page, &tree)).collect());
-    settle(tree.pages.iter().flat_map(|page| markdown::paths(page, &tree)).collect());
+    report(tree.pages.iter().flat_map(|page| markdown::links(page, &tree)).collect());
+    report(tree.pages.iter().flat_map(|page| markdown::paths(page, &tree)).collect());
 }
 
 #[test]

@@ -20,20 +20,20 @@ const SITUATION_WAIT: Duration = Duration::from_secs(120);
 const SPIN_FOR_EVER: &str = "redis.call('EXISTS', KEYS[1]) while true do end";
 
 fn server(extra: &[&str]) -> Server {
-    let words = [&["--threads", "4", "--threads-min", "4"], extra].concat();
-    Server::start(Kind::Russet, &words).unwrap()
+    let args = [&["--threads", "4", "--threads-min", "4"], extra].concat();
+    Server::start(Kind::Russet, &args).unwrap()
 }
 
 fn connect(server: &Server) -> Client {
     Client::connect(server.address()).unwrap()
 }
 
-fn words(line: &str) -> Vec<Vec<u8>> {
-    line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
+fn args(line: &str) -> Vec<Vec<u8>> {
+    line.split(' ').map(|arg| arg.as_bytes().to_vec()).collect()
 }
 
 fn send(client: &mut Client, line: &str) {
-    client.send(&words(line)).unwrap();
+    client.send(&args(line)).unwrap();
 }
 
 /// The reply as text, as redis-cli would show it.
@@ -58,7 +58,7 @@ fn shown(reply: &Reply) -> String {
 fn spin(client: &mut Client, key: &str, ms: u32) {
     // Read-only: CLIENT PAUSE WRITE may come before it.
     let script = ["EVAL_RO", SPIN, "1", key, &ms.to_string()];
-    client.send(&script.map(|word| word.as_bytes().to_vec())).unwrap();
+    client.send(&script.map(|arg| arg.as_bytes().to_vec())).unwrap();
 }
 
 /// Waits until a call on the key has to wait, since the script that was sent holds its shard. The
@@ -73,7 +73,7 @@ fn await_busy(probe: &mut Client, key: &str) {
 /// Sends commands, and waits until the server has come to the first of them. Replies are sent when
 /// a client's turn is over, so by the answer to ECHO the first either was run or waits.
 fn send_and_begin(client: &mut Client, lines: &[&str]) {
-    let all = ["ECHO begun"].iter().chain(lines).map(|line| encode(&words(line)));
+    let all = ["ECHO begun"].iter().chain(lines).map(|line| encode(&args(line)));
     client.send_raw(&all.collect::<Vec<_>>().concat()).unwrap();
     assert_eq!(read(client), "begun");
 }
@@ -93,7 +93,7 @@ fn await_situation(times: usize, mut attempt: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until something is so that nothing tells of.
+/// Waits for a condition without a signal.
 fn await_that(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + REPLY_WAIT;
     while !is_so() {
@@ -139,15 +139,15 @@ fn a_blocked_move_that_times_out_holds_nothing() {
     });
 }
 
-/// A client that was blocked on two keys, one of which a slow script held, was told BUSY when the
-/// other was fed; when the script was killed the element was popped into nothing.
+/// A client that was blocked on two keys, one of which a slow script held, was answered BUSY when
+/// the other was fed; when the script was killed the element was popped into nothing.
 #[test]
 fn a_blocked_pop_waits_on_through_a_slow_script() {
     let server = server(&["--busy-reply-threshold", "50"]);
     let [a, b, c] = &mut [(); 3].map(|()| connect(&server));
     send(a, "BLPOP k1 k2 0");
     await_blocked(c, 1);
-    b.send(&["EVAL", SPIN_FOR_EVER, "1", "k1"].map(|word| word.as_bytes().to_vec())).unwrap();
+    b.send(&["EVAL", SPIN_FOR_EVER, "1", "k1"].map(|arg| arg.as_bytes().to_vec())).unwrap();
     await_that("k1 is busy", || call(c, "EXISTS k1").starts_with("BUSY"));
     assert_eq!(call(c, "RPUSH k2 job"), "1");
     assert!(matches!(a.read(Duration::from_millis(200)), Err(ReadError::TimedOut)));
@@ -182,8 +182,8 @@ fn a_paused_writer_keeps_no_reader_waiting() {
     });
 }
 
-/// A client that was held back while UNPAUSE went through the list of those to be told was put on
-/// a list that nobody read any more.
+/// A client that was held back while UNPAUSE went through the list of those to be notified was
+/// put on a list that nobody read any more.
 #[test]
 fn nobody_stays_paused() {
     let server = server(&[]);
@@ -191,7 +191,7 @@ fn nobody_stays_paused() {
     std::thread::scope(|scope| {
         for n in 0..8 {
             let mut client = connect(&server);
-            let pipeline = encode(&words(&format!("SET k{n} v"))).repeat(16);
+            let pipeline = encode(&args(&format!("SET k{n} v"))).repeat(16);
             scope.spawn(move || {
                 while !done.load(Ordering::Relaxed) {
                     client.send_raw(&pipeline).unwrap();
@@ -201,7 +201,7 @@ fn nobody_stays_paused() {
         }
         let mut client = connect(&server);
         let pair = ["CLIENT PAUSE 1000000 WRITE", "CLIENT UNPAUSE"];
-        let pairs = pair.map(|line| encode(&words(line))).concat().repeat(10);
+        let pairs = pair.map(|line| encode(&args(line))).concat().repeat(10);
         for _ in 0..100 {
             client.send_raw(&pairs).unwrap();
             (0..20).for_each(|_| assert_eq!(read(&mut client), "OK"));
@@ -337,10 +337,10 @@ fn reply_modes_hold_for_calls_that_wait() {
 fn nothing_runs_behind_quit() {
     let server = server(&[]);
     let [a, c] = &mut [(); 2].map(|()| connect(&server));
-    let mut bytes = encode(&words("QUIT"));
+    let mut bytes = encode(&args("QUIT"));
     let filler = encode(&[b"ECHO".to_vec(), vec![b'x'; 1000]]);
     (0..200).for_each(|_| bytes.extend_from_slice(&filler));
-    bytes.extend(encode(&words("SET k behind")));
+    bytes.extend(encode(&args("SET k behind")));
     // The server may close before all of it is sent.
     let _ = a.send_raw(&bytes);
     assert_eq!(read(a), "OK");
@@ -430,7 +430,7 @@ fn replies_before_a_protocol_error_are_sent() {
     let mut a = connect(&server);
     let value = vec![b'x'; BYTES];
     assert_eq!(a.call(&[&b"SET"[..], b"k", &value]).unwrap(), Reply::Status(b"OK".to_vec()));
-    let bytes = [encode(&words("GET k")), b"*1\r\n$x\r\n".to_vec(), encode(&words("SET k v"))];
+    let bytes = [encode(&args("GET k")), b"*1\r\n$x\r\n".to_vec(), encode(&args("SET k v"))];
     a.send_raw(&bytes.concat()).unwrap();
     assert_eq!(a.read(REPLY_WAIT).unwrap().text().map(<[u8]>::len), Some(BYTES));
     assert!(read(&mut a).starts_with("ERR Protocol error"));
@@ -457,10 +457,36 @@ fn a_blocked_call_that_is_fed_often_is_tried_again_once() {
     send(a, &format!("BLPOP {} fed 0", keys.join(" ")));
     await_blocked(c, 1);
     spin(b, "k7", 1000);
-    let pair = [encode(&words("RPUSH fed x")), encode(&words("DEL fed"))].concat();
+    let pair = [encode(&args("RPUSH fed x")), encode(&args("DEL fed"))].concat();
     c.send_raw(&pair.repeat(500)).unwrap();
     (0..1000).for_each(|_| drop(c.read(REPLY_WAIT).unwrap()));
     assert_eq!(read(b), "done");
     call(c, "RPUSH fed last");
     assert!(read(a).starts_with("fed "));
+}
+
+/// SLOWLOG tells how long a call ran. Of one that stood behind a slow script it said nothing, so
+/// that whoever looked for slow replies did not find them; and then not what they had waited for.
+#[test]
+fn time_spent_waiting_is_remembered_apart() {
+    let extra =
+        ["--commandlog-shard-wait-longer-than", "5000", "--slowlog-log-slower-than", "5000"];
+    let server = server(&extra);
+    let [mut slow, mut probe, mut reader] = [(); 3].map(|()| connect(&server));
+    assert_eq!(call(&mut reader, "COMMANDLOG GET -1 shard-wait"), "");
+    await_situation(1, || {
+        spin(&mut slow, "k", 200);
+        await_busy(&mut probe, "k");
+        assert_eq!((read(&mut probe), read(&mut slow)), ("0".to_owned(), "done".to_owned()));
+        call(&mut reader, "COMMANDLOG GET -1 shard-wait").contains("EXISTS k")
+    });
+    assert!(call(&mut reader, "COMMANDLOG GET 1 shard-wait").ends_with(" eval_ro"));
+    assert!(!call(&mut reader, "COMMANDLOG GET -1 shard-wait").contains("EVAL_RO"));
+    assert!(call(&mut reader, "SLOWLOG GET -1").contains("EVAL_RO"));
+    assert_eq!(call(&mut reader, "COMMANDLOG RESET shard-wait"), "OK");
+    assert_eq!(call(&mut reader, "COMMANDLOG LEN shard-wait"), "0");
+    call(&mut reader, "CONFIG SET latency-monitor-threshold 1");
+    spin(&mut slow, "k", 20);
+    assert_eq!(read(&mut slow), "done");
+    assert!(call(&mut reader, "LATENCY DOCTOR").contains("had to wait for keys"));
 }

@@ -20,8 +20,8 @@ struct Options {
 }
 
 /// Whether everything was as expected.
-pub fn main(words: &[String]) -> Result<bool, String> {
-    let options = parse(words)?;
+pub fn main(args: &[String]) -> Result<bool, String> {
+    let options = parse(args)?;
     let started = match options.start {
         Some(kind) => Some(Server::start(kind, PEER_OPTIONS)?),
         None => None,
@@ -106,22 +106,22 @@ fn record(options: &Options, endpoint: &Endpoint) -> Result<bool, String> {
     Ok(true)
 }
 
-fn parse(words: &[String]) -> Result<Options, String> {
+fn parse(args: &[String]) -> Result<Options, String> {
     let mut options = Options::default();
-    let mut words = words.iter();
+    let mut args = args.iter();
     let kind = |name: Option<&String>| {
         let name = name.ok_or("a server's kind is missing")?;
         Kind::from_name(name).ok_or_else(|| format!("no such server: {name}"))
     };
-    while let Some(word) = words.next() {
-        match word.as_str() {
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
             "record" => options.record = true,
             "--print" => options.print = true,
             "--against" => {
-                options.against = Some(words.next().ok_or("--against wants host:port")?.clone());
+                options.against = Some(args.next().ok_or("--against wants host:port")?.clone());
             }
-            "--start" => options.start = Some(kind(words.next())?),
-            "--server-kind" => options.server_kind = Some(kind(words.next())?),
+            "--start" => options.start = Some(kind(args.next())?),
+            "--server-kind" => options.server_kind = Some(kind(args.next())?),
             other if other.starts_with("--") => return Err(format!("no such option: {other}")),
             // A path may be given from here or from where the wire files are.
             path if Path::new(path).exists() => options.paths.push(PathBuf::from(path)),

@@ -9,8 +9,11 @@ use russet_commands::call::batch::Ran;
 use russet_commands::call::client::After;
 use russet_commands::call::dispatch::Progress;
 use russet_commands::call::mail::Letter;
+use russet_commands::node::config::{Config, Requester};
 use russet_protocol::{Output, RequestLimits};
-use russet_server::event_loop::{Address, Buffers, Fleet, Listener, Peer, Service};
+use russet_server::event_loop::{Address, Buffers, CurrentTls, Fleet, Listener, Peer, Service};
+use russet_server::tls;
+use std::io::Error;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -102,21 +105,39 @@ impl Service for Floor {
     }
 }
 
+/// What the command line asks for.
+struct Asked {
+    port: u16,
+    threads: usize,
+    /// An encrypted port, with the files of a certificate and its key.
+    tls_port: Option<u16>,
+    certificate: Option<String>,
+    key: Option<String>,
+}
+
+const USAGE: &str =
+    "floor --port N [--threads N] [--tls-port N --tls-cert-file F --tls-key-file F]";
+
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let (mut port, mut threads) = (0, std::thread::available_parallelism().map_or(1, usize::from));
-    for pair in words.chunks(2) {
-        let value = pair.get(1).and_then(|value| value.parse::<u16>().ok());
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut asked = Asked { port: 0, threads, tls_port: None, certificate: None, key: None };
+    for pair in args.chunks(2) {
+        let text = pair.get(1).cloned();
+        let value = text.as_ref().and_then(|text| text.parse::<u16>().ok());
         match (pair[0].as_str(), value) {
-            ("--port", Some(value)) => port = value,
-            ("--threads", Some(value)) if value > 0 => threads = usize::from(value),
+            ("--port", Some(value)) => asked.port = value,
+            ("--threads", Some(value)) if value > 0 => asked.threads = usize::from(value),
+            ("--tls-port", Some(value)) => asked.tls_port = Some(value),
+            ("--tls-cert-file", _) => asked.certificate = text,
+            ("--tls-key-file", _) => asked.key = text,
             _ => {
-                eprintln!("floor --port N [--threads N]: cannot read {pair:?}");
+                eprintln!("{USAGE}: cannot read {pair:?}");
                 return ExitCode::FAILURE;
             }
         }
     }
-    match serve(port, threads) {
+    match serve(&asked) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("floor: {error}");
@@ -126,10 +147,24 @@ fn main() -> ExitCode {
 }
 
 /// Serves until the process is ended.
-fn serve(port: u16, threads: usize) -> std::io::Result<()> {
-    let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
-    let fleet = Fleet::start(Arc::new(Floor), 1..=threads)?;
-    fleet.listen(vec![Listener::Tcp(listener)]);
+fn serve(asked: &Asked) -> std::io::Result<()> {
+    let listen = |port| TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let mut listeners = vec![Listener::Tcp(listen(asked.port)?)];
+    if let (Some(port), Some(certificate), Some(key)) =
+        (asked.tls_port, &asked.certificate, &asked.key)
+    {
+        let config = Config::default();
+        let pairs: [(&[u8], &[u8]); 3] = [
+            (b"tls-cert-file", certificate.as_bytes()),
+            (b"tls-key-file", key.as_bytes()),
+            (b"tls-auth-clients", b"no"),
+        ];
+        config.set(&pairs, Requester::Local, &mut |_| Ok(())).map_err(Error::other)?;
+        let config = tls::server_config(&config).map_err(Error::other)?;
+        listeners.push(Listener::Tls(listen(port)?, CurrentTls::new(config)));
+    }
+    let fleet = Fleet::start(Arc::new(Floor), 1..=asked.threads)?;
+    fleet.listen(listeners);
     loop {
         std::thread::park();
     }

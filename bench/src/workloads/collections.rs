@@ -2,14 +2,14 @@
 
 use super::{Count, Pattern, Preparation, Target, Workload};
 
-static HASHES: Preparation = Preparation::new(
+pub static HASHES: Preparation = Preparation::new(
     "HSET hash:{s} f0 {v:16} f1 {v:16} f2 {v:16} f3 {v:16} f4 {v:16} f5 {v:16} f6 {v:16} f7 {v:16} \
      f8 {v:16} f9 {v:16}",
     Count::Keys,
 );
-static SETS: Preparation =
+pub static SETS: Preparation =
     Preparation::new("SADD set:{s} m00 m10 m20 m30 m40 m50 m60 m70 m80 m90", Count::Keys);
-static ZSETS: Preparation = Preparation::new(
+pub static ZSETS: Preparation = Preparation::new(
     "ZADD zset:{s} {i:1000} m00 {i:1000} m02 {i:1000} m04 {i:1000} m06 {i:1000} m08 {i:1000} m10 \
      {i:1000} m12 {i:1000} m14 {i:1000} m16 {i:1000} m18",
     Count::Keys,
@@ -23,13 +23,13 @@ static BIG_SET: Preparation = Preparation::new("SADD bigset:a m:{s:6}", Count::P
 /// Half of its members are those of the first.
 static OTHER_SET: Preparation =
     Preparation::new("SADD bigset:b m:{s:6} n:{s:6}", Count::PerMillion(50_000));
-static PLACES: Preparation =
+static POINTS: Preparation =
     Preparation::new("GEOADD places {lon} {lat} p:{s}", Count::PerMillion(100_000));
 static SORTED_NUMBERS: Preparation =
     Preparation::new("RPUSH numbers {n}", Count::PerMillion(100_000));
 static SORTED_TEXTS: Preparation =
     Preparation::new("RPUSH texts {x:12}", Count::PerMillion(100_000));
-static SKETCHES: Preparation =
+pub static SKETCHES: Preparation =
     Preparation::new("PFADD hll:{i:1000} {x:16}", Count::PerMillion(500_000));
 static BIG_STREAM: Preparation = Preparation::new(
     "XADD bigstream {s}-1 f1 {v:16} f2 {v:16} f3 {i:1000}",
@@ -106,13 +106,13 @@ pub(super) static WORKLOADS: &[Workload] = &[
     heavy(
         "GEOSEARCH-200KM",
         "GEOSEARCH places FROMLONLAT {lon} {lat} BYRADIUS 200 km ASC",
-        &[&PLACES],
+        &[&POINTS],
         (10, 0.6),
     ),
     heavy(
         "GEOSEARCH-1000KM",
         "GEOSEARCH places FROMLONLAT {lon} {lat} BYRADIUS 1000 km ASC COUNT 10",
-        &[&PLACES],
+        &[&POINTS],
         (10, 0.6),
     ),
     heavy("SORT-100K", "SORT numbers LIMIT 0 10", &[&SORTED_NUMBERS], (1, 0.5)),

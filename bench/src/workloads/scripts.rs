@@ -11,6 +11,12 @@ pub fn source(name: &str) -> Option<&'static str> {
         "lock_release" => include_str!("../../../tests/seeds/lock_release.lua"),
         "quota_lib" => include_str!("../../../tests/seeds/quota_lib.lua"),
         "loop_1000" => "local s=0 for i=1,1000 do s=s+i end return s",
+        "get" => "return redis.call('GET', KEYS[1])",
+        "get_lib" => {
+            "#!lua name=get_lib\n\
+             redis.register_function{function_name='get_one', flags={'no-writes'}, \
+             callback=function(keys) return redis.call('GET', keys[1]) end}"
+        }
         _ => return None,
     })
 }
@@ -24,7 +30,7 @@ static SLIDING_WINDOW: Preparation = once("SCRIPT LOAD {script:sliding_window}")
 static COMPARE_AND_SET: Preparation = once("SCRIPT LOAD {script:compare_and_set}");
 static LOCK_RELEASE: Preparation = once("SCRIPT LOAD {script:lock_release}");
 static LOOP_1000: Preparation = once("SCRIPT LOAD {script:loop_1000}");
-static QUOTA: Preparation = once("FUNCTION LOAD REPLACE {script:quota_lib}");
+pub static QUOTA: Preparation = once("FUNCTION LOAD REPLACE {script:quota_lib}");
 static STATES: Preparation = Preparation::new("SET state:{s} A PX 900000", Count::Keys);
 
 const fn scripted(

@@ -184,6 +184,7 @@ impl OwnedArgs {
         }
     }
 
+    #[inline]
     pub fn push(&mut self, arg: &[u8]) {
         self.spans.push(Span { start: self.buffer.len() as u32, len: arg.len() as u32 });
         self.buffer.extend_from_slice(arg);

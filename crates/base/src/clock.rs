@@ -85,7 +85,7 @@ fn micros_saturated(span: Duration) -> i64 {
     i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// A clock that stands still until it is told to move.
+/// A clock that stands still until it is set.
 #[derive(Debug)]
 pub struct ManualClock {
     wall_micros: AtomicI64,
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn manual_clock_moves_only_when_told() {
+    fn manual_clock_moves_only_when_set() {
         let clock = ManualClock::at(UnixMillis(1_000));
         assert_eq!((clock.now(), clock.monotonic_micros()), (UnixMillis(1_000), 0));
         clock.advance(Duration::from_micros(2_500));

@@ -27,7 +27,7 @@ impl<'p> Glob<'p> {
 
     /// The pattern has no special byte, so it matches exactly the text equal to it.
     pub fn is_literal(&self) -> bool {
-        !self.pattern.iter().any(|byte| matches!(byte, b'*' | b'?' | b'[' | b'\\'))
+        is_plain(self.pattern)
     }
 
     /// COMPAT: an empty text is matched by the empty pattern only, not even by `*` (test
@@ -36,7 +36,7 @@ impl<'p> Glob<'p> {
         if text.is_empty() {
             return self.pattern.is_empty();
         }
-        let (mut rest, mut text) = (self.pattern, text);
+        let Some((mut rest, mut text)) = self.after_plain_start(text) else { return false };
         // Where to resume after a mismatch: what follows the last `*`, and the text that it has
         // not swallowed yet. Going back to an earlier `*` could never help.
         let mut retry: Option<(&[u8], &[u8])> = None;
@@ -51,6 +51,9 @@ impl<'p> Glob<'p> {
                 if stars > GLOB_STARS_MAX {
                     return false;
                 }
+                if !self.ignores_case && is_plain(rest) {
+                    return text.ends_with(rest);
+                }
                 text = self.skip_to_candidate(rest, text);
                 retry = Some((rest, text));
             } else if let Some(after) = self.step(rest, byte) {
@@ -62,6 +65,17 @@ impl<'p> Glob<'p> {
             }
         }
         without_stars(rest).is_empty()
+    }
+
+    /// What is left of pattern and text behind the plain bytes that the pattern opens with, if the
+    /// text has them: most texts are refused here, at once.
+    fn after_plain_start<'t>(&self, text: &'t [u8]) -> Option<(&'p [u8], &'t [u8])> {
+        if self.ignores_case {
+            return Some((self.pattern, text));
+        }
+        let plain = self.pattern.iter().position(is_special).unwrap_or(self.pattern.len());
+        let (start, rest) = self.pattern.split_at(plain);
+        Some((rest, text.strip_prefix(start)?))
     }
 
     /// The first place in `text` where a pattern that opens with a plain byte could start.
@@ -141,6 +155,14 @@ impl<'p> Glob<'p> {
     fn same(&self, literal: u8, byte: u8) -> bool {
         literal == byte || (self.ignores_case && literal.eq_ignore_ascii_case(&byte))
     }
+}
+
+fn is_special(byte: &u8) -> bool {
+    matches!(byte, b'*' | b'?' | b'[' | b'\\')
+}
+
+fn is_plain(pattern: &[u8]) -> bool {
+    !pattern.iter().any(is_special)
 }
 
 fn without_stars(mut rest: &[u8]) -> &[u8] {

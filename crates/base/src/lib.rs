@@ -4,6 +4,8 @@
 
 pub mod args;
 mod binary;
+pub mod capacity;
+pub mod checksum;
 pub mod clock;
 pub mod crc64;
 pub mod digest;
@@ -17,6 +19,7 @@ pub mod lzf;
 pub mod num;
 pub mod random;
 pub mod shared;
+pub mod slot;
 pub mod text;
 
 pub use args::{Args, OwnedArgs, SharedArgs, Span};

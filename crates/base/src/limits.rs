@@ -26,5 +26,9 @@ pub const LOOP_EVENTS_MAX: usize = 1024;
 pub const SPARE_THREADS_MAX: usize = 64;
 /// Most unsent output of a client whose class has no `client-output-buffer-limit`.
 pub const OUTPUT_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
+
+/// Most bytes of one request, whatever `client-query-buffer-limit` allows: as much as offsets of 32
+/// bits reach, with which logs are loaded, and room for the end of what was read last.
+pub const REQUEST_BYTES_MAX: usize = (4 << 30) - (64 << 20);
 /// Elements that one command draws at random with repetition (SRANDMEMBER with a negative count).
 pub const SAMPLES_MAX: u64 = 64 * 1024 * 1024;

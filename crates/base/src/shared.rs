@@ -17,6 +17,14 @@ pub fn shrink_beyond<T>(list: &mut Vec<T>, kept_max: usize) {
     }
 }
 
+/// An empty list with the room of `list`, for elements of the same size: those of another lifetime.
+#[inline]
+pub fn reuse<T, U>(mut list: Vec<T>) -> Vec<U> {
+    list.clear();
+    // The standard library collects into the room of the list that it takes the elements from.
+    list.into_iter().map(|_| unreachable!("the list is empty")).collect()
+}
+
 /// As [`shrink_beyond`], for a list that is in use: it keeps room for so many bytes more.
 #[inline]
 pub fn shrink_spare<T>(list: &mut Vec<T>, spare_bytes_max: usize) {
@@ -52,6 +60,15 @@ pub fn shrink_table_beyond<K: Eq + Hash, V, S: BuildHasher>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_is_used_again_with_its_room() {
+        let mut text: Vec<&'static str> = Vec::with_capacity(100);
+        text.push("a");
+        let room = text.as_ptr().addr();
+        let again: Vec<&str> = reuse(text);
+        assert_eq!((again.len(), again.capacity(), again.as_ptr().addr()), (0, 100, room));
+    }
 
     #[test]
     fn a_list_keeps_what_it_holds_and_little_more() {

@@ -8,9 +8,9 @@ use russet_catalog::resolve;
 use std::hint::black_box;
 
 fn main() {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    match words[..] {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match args[..] {
         [name, rounds] => {
             let call: OwnedArgs = [name, "key:000000123456"].iter().collect();
             let args: Args<'_> = call.as_args();

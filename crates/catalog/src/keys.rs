@@ -77,7 +77,7 @@ const fn plan(specs: &[KeySpec]) -> Plan {
 }
 
 /// The three numbers that COMMAND prints for clients that know no key specs: a range that covers
-/// every key whose place is fixed. Zeros if there is none.
+/// every key whose position is fixed. Zeros if there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct LegacyRange {
     pub first: i64,
@@ -126,7 +126,7 @@ pub fn is_first_arg_only_key(command: Command) -> bool {
 }
 
 /// Calls `out` for each key of the call, in the order of the key specs. On an error the keys
-/// already told are worth nothing: they come from the specs before the broken one.
+/// already given are worth nothing: they come from the specs before the broken one.
 #[inline]
 pub fn keys<'a>(
     command: Command,
@@ -138,6 +138,9 @@ pub fn keys<'a>(
         Plan::Specs if matches!(command, Command::Xread | Command::Xreadgroup) => {
             return stream_keys(command, args, out);
         }
+        Plan::Specs if command == Command::Migrate => {
+            return migrated_keys(args, &mut |index| out(KeyAt { index, access: MIGRATED }));
+        }
         Plan::Specs => return keys_by_spec(command.spec().key_specs, args, out),
         Plan::Parsed => return parsed_keys(command, args, out),
         _ if args.len() < 2 => return Err(KeysError::Invalid),
@@ -146,6 +149,35 @@ pub fn keys<'a>(
     };
     out(KeyAt { index: 1, access });
     Ok(())
+}
+
+const MIGRATED: Access = Access::RW.or(Access::ACCESS).or(Access::DELETE);
+
+/// The keys of MIGRATE: the third argument, or if that is empty those behind KEYS. A password may
+/// be called so, too.
+fn migrated_keys(args: Args<'_>, out: &mut dyn FnMut(usize)) -> Result<(), KeysError> {
+    let keys = match migrate_keyword(args).filter(|_| args.at(3).is_empty()) {
+        Some(keyword) => keyword + 1..args.len(),
+        None => 3..args.len().min(4),
+    };
+    let has_any = !keys.is_empty();
+    keys.for_each(out);
+    if has_any { Ok(()) } else { Err(KeysError::Invalid) }
+}
+
+/// Where MIGRATE's option KEYS stands.
+pub fn migrate_keyword(args: Args<'_>) -> Option<usize> {
+    let mut at = 6;
+    while let Some(arg) = args.get(at) {
+        let is = |name: &str| arg.eq_ignore_ascii_case(name.as_bytes());
+        at += match () {
+            () if is("keys") => return Some(at),
+            () if is("auth2") => 3,
+            () if is("auth") => 2,
+            () => 1,
+        };
+    }
+    None
 }
 
 /// The keys of XREAD and XREADGROUP. The keyword alone is ambiguous: a group, or a consumer, may

@@ -79,7 +79,10 @@ bits! {
         NO_MULTI = 19 => "no_multi",
         MOVABLE_KEYS = 20 => "movablekeys",
         ALLOW_BUSY = 21 => "allow_busy",
-        // Ours, not printed by COMMAND: CLIENT PAUSE never holds it back, or nobody could log in
+        // Ours, not printed by COMMAND: not fast by Redis's table, but its work grows with its
+        // arguments only, however much its keys hold. In a batch it is as good as fast.
+        SHORT = 27 => "",
+        // Ours: CLIENT PAUSE never holds it back, or nobody could log in
         // and end it.
         PASSES_PAUSE = 28 => "",
         // Ours: not fast by Redis's table, but so short that it shares the time of its batch.
@@ -279,7 +282,8 @@ pub enum Shape {
 pub enum Recorded {
     /// It changes no data, or what it runs is recorded instead: EXEC, scripts.
     Never,
-    /// As it is: run again on the same data it does the same.
+    /// As it is: run again on the same data it does the same. Its handler records what it came to
+    /// where an option is one that other servers would not know.
     Verbatim,
     /// Its handler records what it came to.
     Rewritten,
@@ -445,9 +449,13 @@ impl Spec {
         self
     }
 
-    /// Adds to the categories that the flags imply.
+    /// Adds to the categories that the flags imply. Scripts that may not write are no reads: who
+    /// may read may not run code for that.
     pub const fn categories(mut self, categories: Categories) -> Self {
         self.categories = self.categories.or(categories);
+        if categories.has(Categories::SCRIPTING) {
+            self.categories = self.categories.without(Categories::READ);
+        }
         self
     }
 

@@ -20,6 +20,7 @@ pub enum Refusal {
     Arity(&'static str),
     NoAuth,
     WrongPass,
+    OutOfMemory,
     DbIndexOutOfRange,
     Overflow,
     // string
@@ -39,6 +40,12 @@ pub enum Refusal {
     // hyperloglog
     NotHyperLogLog,
     CorruptHyperLogLog,
+    /// The data is not all there yet.
+    Loading,
+    /// The log can't be written, and why.
+    LogFailed(String),
+    /// Snapshots fail.
+    SaveFailed,
     /// Any other text, its code included.
     Text(Cow<'static, str>),
     /// The error of a command that a script called: it was counted there.
@@ -66,6 +73,7 @@ impl Refusal {
             Refusal::TimeoutNegative => "ERR timeout is negative",
             Refusal::NoAuth => "NOAUTH Authentication required.",
             Refusal::WrongPass => "WRONGPASS invalid username-password pair or user is disabled.",
+            Refusal::OutOfMemory => "OOM command not allowed when used memory > 'maxmemory'.",
             Refusal::DbIndexOutOfRange => "ERR DB index is out of range",
             Refusal::Overflow => "ERR increment or decrement would overflow",
             Refusal::DecrementOverflow => "ERR decrement would overflow",
@@ -90,12 +98,23 @@ impl Refusal {
                 "ERR Invalid stream ID specified as stream command argument"
             }
             Refusal::NotHyperLogLog => "WRONGTYPE Key is not a valid HyperLogLog string value.",
+            Refusal::Loading => "LOADING Redis is loading the dataset in memory",
+            Refusal::SaveFailed => {
+                "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to \
+                 persist to disk. Commands that may modify the data set are disabled, because this \
+                 instance is configured to report errors during writes if RDB snapshotting fails \
+                 (stop-writes-on-bgsave-error option). Please check the Redis logs for details \
+                 about the RDB error."
+            }
             Refusal::CorruptHyperLogLog => "INVALIDOBJ Corrupted HLL object detected",
             Refusal::InvalidExpire(command) => {
                 return format!("ERR invalid expire time in '{command}' command").into();
             }
             Refusal::Arity(command) => {
                 return format!("ERR wrong number of arguments for '{command}' command").into();
+            }
+            Refusal::LogFailed(why) => {
+                return format!("MISCONF Errors writing to the AOF file: {why}").into();
             }
             Refusal::Text(text) => return text.clone(),
             Refusal::Counted(text) => return text.clone().into(),

@@ -13,7 +13,6 @@ pub mod help;
 pub mod hyperloglog;
 pub mod list;
 pub mod many_keys;
-pub mod once;
 pub mod pubsub;
 pub mod replication;
 pub mod scanning;

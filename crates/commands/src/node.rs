@@ -1,49 +1,86 @@
 //! What all clients of one process share.
 
+pub mod acl;
+pub mod client_memory;
 pub mod clients;
 pub mod config;
+pub mod durability;
+pub mod hot_keys;
 pub mod latency;
+mod load_pool;
+pub mod memory_limit;
 pub mod monitor;
+pub mod offline;
+pub mod outbound;
+pub mod renames;
+mod secrets;
 pub mod slowlog;
+pub mod snapshot;
 pub mod stats;
+pub mod tracking;
 
 use crate::call::http_guard::HttpGuard;
+use crate::call::mail::Posting;
 use crate::call::pause::Pause;
-use crate::groups::once::OnceStats;
+use crate::groups::generic::migrate::Migrations;
 use crate::groups::pubsub::hub::{Hub, Space};
 use crate::groups::scripting::Scripts;
+use crate::groups::scripting::once::OnceStats;
+use crate::groups::server::command::CommandReplies;
 use crate::groups::server::debug::Gathered;
+use crate::node::acl::Acl;
+use crate::node::client_memory::ClientMemory;
 use crate::node::clients::Clients;
 use crate::node::config::{Config, Directive};
+use crate::node::durability::Durability;
+use crate::node::hot_keys::HotKeys;
 use crate::node::latency::LatencyMonitor;
+use crate::node::memory_limit::MemoryLimit;
 use crate::node::monitor::Monitors;
+use crate::node::outbound::Connector;
+use crate::node::renames::{Renames, lookup_named, resolve_named};
 use crate::node::slowlog::{CostLog, LogKind};
+use crate::node::snapshot::Saves;
 use crate::node::stats::Stats;
-use russet_base::{Clock, Random};
+use crate::node::tracking::Tracking;
+use russet_base::{Args, Clock, Random};
+use russet_catalog::{Command, Unknown};
 use russet_engine::access::CounterPace;
 use russet_engine::event::{EventClasses, Notice};
 use russet_engine::keyspace::Keyspace;
 use russet_engine::record::{RecordListener, Records};
+use russet_persistence::disk::Disk;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 /// What only the process around the commands can know or do.
 pub trait Host: Send + Sync {
     /// Bytes that the allocator has given out, and those resident in memory.
-    fn allocator(&self) -> AllocatorReport;
+    fn allocator(&self) -> AllocatorReport {
+        AllocatorReport::default()
+    }
 
     /// SHUTDOWN: begins an orderly end of the process.
-    fn shut_down(&self);
+    fn shut_down(&self) {}
 
     /// A directive was changed by CONFIG SET; the host applies what concerns it.
-    fn directive_changed(&self, directive: Directive) -> Result<(), String>;
+    fn directive_changed(&self, _directive: Directive) -> Result<(), String> {
+        Ok(())
+    }
 
     /// Event-loop threads.
-    fn threads(&self) -> usize;
+    fn threads(&self) -> usize {
+        1
+    }
 
     /// What the process is, and what it has used so far.
     fn process(&self) -> ProcessReport {
         ProcessReport::default()
+    }
+
+    /// What INFO tells about certificates.
+    fn certificates(&self) -> CertificateReport {
+        CertificateReport::default()
     }
 
     /// MEMORY PURGE: gives unused pages back to the system.
@@ -63,8 +100,36 @@ pub trait Host: Send + Sync {
     /// DEBUG LOG: writes a line to the log.
     fn log(&self, _line: &str) {}
 
+    /// Writes a line to the log that is no warning.
+    fn note(&self, _line: &str) {}
+
+    /// So many of so many bytes are loaded: now and then while data is.
+    fn loading(&self, _loaded: u64, _total: u64) {}
+
+    /// Where data files are; none if nothing is to be written.
+    fn disk(&self) -> Option<Arc<dyn Disk>> {
+        None
+    }
+
+    /// Opens connections to other servers; none if that can't be done.
+    fn connector(&self) -> Option<Arc<dyn Connector>> {
+        None
+    }
+
     /// `redis.log`: writes a script's line to the log. The level is 0 for debug to 3 for warning.
     fn log_script(&self, _level: u8, _line: &str) {}
+}
+
+/// A host that has nothing to give but a disk, if that: for tests.
+#[derive(Default)]
+pub struct BareHost {
+    pub disk: Option<Arc<dyn Disk>>,
+}
+
+impl Host for BareHost {
+    fn disk(&self) -> Option<Arc<dyn Disk>> {
+        self.disk.clone()
+    }
 }
 
 /// What INFO reports about the process. Texts are empty where the system does not say.
@@ -81,6 +146,23 @@ pub struct ProcessReport {
     pub children_cpu: CpuTimes,
     /// Of the threads that run commands, taken together.
     pub command_threads_cpu: CpuTimes,
+    /// Who is told of start and end, if anyone is.
+    pub supervisor: Option<&'static str>,
+}
+
+/// The certificates that connections over TLS are shown.
+#[derive(Clone, Debug, Default)]
+pub struct CertificateReport {
+    pub server: Option<CertificateFacts>,
+    /// Of those who vouch for clients, the one that expires first.
+    pub authority: Option<CertificateFacts>,
+}
+
+#[derive(Clone, Debug)]
+pub struct CertificateFacts {
+    pub serial: String,
+    /// Unix time in seconds.
+    pub expires_at: i64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -100,19 +182,32 @@ pub struct AllocatorReport {
 pub struct Node {
     pub keyspace: Keyspace,
     pub config: Config,
+    pub acl: Acl,
+    /// Commands by other names than their own; None if there are none.
+    pub renames: Option<Box<Renames>>,
+    pub command_replies: CommandReplies,
     pub clients: Clients,
     pub hub: Hub,
+    pub tracking: Tracking,
     pub monitors: Monitors,
     pub pause: Pause,
     pub stats: Stats,
     pub slowlog: CostLog,
     pub large_requests: CostLog,
     pub large_replies: CostLog,
+    /// Calls that had to wait for shards that others held.
+    pub shard_waits: CostLog,
     pub latency: LatencyMonitor,
+    pub hot_keys: HotKeys,
+    pub memory_limit: MemoryLimit,
+    pub client_memory: ClientMemory,
     pub scripts: Scripts,
     pub once: OnceStats,
+    pub durability: Durability,
+    pub saves: Saves,
+    pub migrations: Migrations,
     pub http_guard: HttpGuard,
-    /// Who gets what calls have changed.
+    /// Who gets what calls have changed, beside the journal.
     listener: RwLock<Option<Arc<dyn RecordListener>>>,
     /// DEBUG RECORD.
     gathered: Mutex<Option<Arc<Gathered>>>,
@@ -140,9 +235,12 @@ const CACHED: &[Directive] = &[
     Directive::SlowlogMaxLen,
     Directive::CommandlogLargeRequestMaxLen,
     Directive::CommandlogLargeReplyMaxLen,
+    Directive::CommandlogShardWaitLongerThan,
+    Directive::CommandlogShardWaitMaxLen,
     Directive::LatencyMonitorThreshold,
     Directive::LatencyTracking,
     Directive::MaxMemoryPolicy,
+    Directive::MaxMemoryClients,
     Directive::LfuLogFactor,
 ];
 
@@ -153,22 +251,37 @@ impl Node {
         clock: Arc<dyn Clock>,
         host: Box<dyn Host>,
     ) -> Self {
-        let started_ms = clock.now().0;
+        let started = clock.now();
+        let started_ms = started.0;
         let mut random = Random::from_entropy();
+        let acl = Acl::new(&config);
+        let renames = Some(config.renames()).filter(|renames| !renames.is_empty());
+        let renames = renames.cloned().map(Box::new);
         let node = Node {
             keyspace,
             config,
+            acl,
+            renames,
+            command_replies: CommandReplies::default(),
             clients: Clients::default(),
             hub: Hub::default(),
+            tracking: Tracking::default(),
             monitors: Monitors::default(),
             pause: Pause::default(),
             stats: Stats::default(),
             slowlog: CostLog::default(),
             large_requests: CostLog::default(),
             large_replies: CostLog::default(),
+            shard_waits: CostLog::default(),
             latency: LatencyMonitor::default(),
+            hot_keys: HotKeys::default(),
+            memory_limit: MemoryLimit::default(),
+            client_memory: ClientMemory::default(),
             scripts: Scripts::default(),
             once: OnceStats::default(),
+            durability: Durability::default(),
+            saves: Saves::new(started),
+            migrations: Migrations::default(),
             http_guard: HttpGuard::default(),
             listener: RwLock::default(),
             gathered: Mutex::default(),
@@ -184,11 +297,33 @@ impl Node {
         node
     }
 
+    /// The command that a call means, in the names that clients use.
+    pub fn resolve(&self, args: Args) -> Result<Command, Unknown> {
+        resolve_named(self.renames.as_deref(), args)
+    }
+
+    /// The command of a name as clients use it: `get`, `client|list`.
+    pub fn lookup_full(&self, full_name: &[u8]) -> Option<Command> {
+        lookup_named(self.renames.as_deref(), full_name)
+    }
+
+    /// Whether clients have a name for a command.
+    pub fn has_name(&self, command: Command) -> bool {
+        self.renames.as_ref().is_none_or(|renames| renames.has(command))
+    }
+
+    /// Whether a call may be in other names than the commands' own.
+    #[inline]
+    pub fn may_be_renamed(&self, command: Command) -> bool {
+        self.renames.as_ref().is_some_and(|renames| renames.may_concern(command))
+    }
+
     pub fn log_of(&self, kind: LogKind) -> &CostLog {
         match kind {
             LogKind::Slow => &self.slowlog,
             LogKind::LargeRequest => &self.large_requests,
             LogKind::LargeReply => &self.large_replies,
+            LogKind::ShardWait => &self.shard_waits,
         }
     }
 
@@ -205,12 +340,24 @@ impl Node {
             Directive::SlowlogMaxLen => self.slowlog.set_len_max(number),
             Directive::CommandlogLargeRequestMaxLen => self.large_requests.set_len_max(number),
             Directive::CommandlogLargeReplyMaxLen => self.large_replies.set_len_max(number),
+            Directive::CommandlogShardWaitLongerThan => self.shard_waits.set_threshold(number),
+            Directive::CommandlogShardWaitMaxLen => self.shard_waits.set_len_max(number),
             Directive::LatencyMonitorThreshold => self.latency.set_threshold_ms(number),
             Directive::LatencyTracking => self.stats.set_tracking(number != 0),
             Directive::MaxMemoryPolicy => {
                 let policy = self.config.choice(Directive::MaxMemoryPolicy);
                 self.keyspace.count_uses(policy.ends_with("-lfu"));
+                self.keyspace.ignore_reads(policy.ends_with("-lrm"));
+                self.memory_limit.refresh(&self.config);
             }
+            Directive::MaxMemory => {
+                self.memory_limit.refresh(&self.config);
+                self.refresh_client_memory();
+            }
+            Directive::MaxMemorySamples | Directive::MaxMemoryEvictionTenacity => {
+                self.memory_limit.refresh(&self.config);
+            }
+            Directive::MaxMemoryClients => self.refresh_client_memory(),
             Directive::LfuLogFactor | Directive::LfuDecayTime => {
                 let number = |of| u32::try_from(self.config.int(of)).unwrap_or(u32::MAX);
                 self.keyspace.set_counter_pace(CounterPace {
@@ -218,6 +365,10 @@ impl Node {
                     decay_minutes: number(Directive::LfuDecayTime),
                 });
             }
+            Directive::RequirePass => {
+                self.acl.set_default_password(&self.config.text(Directive::RequirePass));
+            }
+            Directive::Save | Directive::StopWritesOnBgsaveError => self.refresh_save_barrier(),
             _ => {}
         }
     }
@@ -225,6 +376,7 @@ impl Node {
     /// A directive has a new value: those who keep it or act on it are notified.
     pub fn directive_changed(&self, directive: Directive) -> Result<(), String> {
         self.refresh(directive);
+        self.log_directive_changed(directive)?;
         self.host.directive_changed(directive)
     }
 
@@ -232,8 +384,15 @@ impl Node {
     pub fn tick(&self) {
         self.stats.sample(self.clock.monotonic_micros());
         self.host.tick();
+        self.durability.tick();
+        self.save_if_due();
+        self.tend_beginning();
+        self.rewrite_if_grown();
+        self.end_migrations();
+        self.end_hot_keys_if_due();
         let turns = self.stats.housekeeping_turns.fetch_add(1, Ordering::Relaxed);
         self.note_memory();
+        self.limit_client_memory();
         // A look into every shard takes time.
         if turns.is_multiple_of(TICKS_PER_LIFETIME_SAMPLE) {
             let (now, shards) = (self.clock.now(), self.keyspace.shards());
@@ -243,6 +402,8 @@ impl Node {
 
     fn note_memory(&self) {
         let used = self.used_memory_bytes();
+        let is_exceeded = self.memory_limit.is_exceeded_by(used);
+        self.memory_limit.note(is_exceeded, self.clock.monotonic_micros());
         if self.stats.memory_peak_bytes.fetch_max(used, Ordering::Relaxed) < used {
             let now = self.clock.now().seconds();
             self.stats.memory_peak_seconds.store(now, Ordering::Relaxed);
@@ -281,6 +442,7 @@ impl Node {
     /// CONFIG RESETSTAT.
     pub fn reset_stats(&self) {
         self.stats.reset();
+        self.acl.denied.reset();
         self.stats.expired_before.store(self.expired_ever(), Ordering::Relaxed);
         let fields = self.expired_fields_ever();
         self.stats.expired_fields_before.store(fields, Ordering::Relaxed);
@@ -296,15 +458,24 @@ impl Node {
     }
 
     fn counted_bytes(&self) -> u64 {
-        let once_bytes = self.keyspace.once_totals().bytes();
-        self.keyspace.used_memory().bytes() + once_bytes + self.scripts.source_bytes()
+        let logs = [&self.slowlog, &self.large_requests, &self.large_replies, &self.shard_waits];
+        self.keyspace.used_memory().bytes()
+            + self.keyspace.once_totals().bytes()
+            + self.keyspace.tracked_totals().bytes()
+            + self.scripts.code_bytes()
+            + logs.iter().map(|log| log.memory_bytes()).sum::<u64>()
+            + self.hot_keys.memory_bytes()
     }
 
     /// From now on this one gets what calls have changed; None: nobody does. Every shard must be
     /// held, so that no call is half-way.
     pub fn set_record_listener(&self, listener: Option<Arc<dyn RecordListener>>) {
-        self.keyspace.set_recording(listener.is_some());
+        self.keyspace.set_recording(listener.is_some() || self.keyspace.journal().is_on());
         *self.listener.write().unwrap_or_else(|poison| poison.into_inner()) = listener;
+    }
+
+    fn has_record_listener(&self) -> bool {
+        self.listener.read().unwrap_or_else(|poison| poison.into_inner()).is_some()
     }
 
     /// What DEBUG RECORD has gathered.
@@ -312,30 +483,37 @@ impl Node {
         self.gathered.lock().unwrap_or_else(|poison| poison.into_inner())
     }
 
-    /// Hands over the records of a call, or of several that happened as one.
-    #[cold]
-    pub(crate) fn pass_on(&self, records: &mut Records) {
+    /// Hands over the records of calls of a version; the journal's offset behind them, if it got
+    /// any.
+    pub(crate) fn pass_on(&self, records: &mut Records, version: u64) -> Option<u64> {
         let listener = self.listener.read().unwrap_or_else(|poison| poison.into_inner());
         if let Some(listener) = &*listener {
-            listener.unit(records.all());
+            listener.units(&records.all());
         }
         drop(listener);
+        let journal = self.keyspace.journal();
+        let is_appended = journal.is_on() && records.has_logged();
+        let offset = is_appended.then(|| {
+            records.encoded_mut().version = version;
+            journal.append(records.encoded_mut())
+        });
         records.clear();
+        offset
     }
 
     /// Publishes what happened to keys, as `notify-keyspace-events` asks.
-    pub fn publish_notices(&self, notices: &[Notice]) {
+    pub fn publish_notices(&self, notices: &[Notice], posting: &mut Posting) {
         let classes = self.keyspace.notify_classes();
         for notice in notices {
             let Notice { db, event, key } = notice;
             if classes.has_any(EventClasses::KEYSPACE) {
                 let mut channel = format!("__keyspace@{db}__:").into_bytes();
                 channel.extend_from_slice(key);
-                self.hub.publish(Space::Global, &channel, event.name.as_bytes());
+                self.hub.publish(Space::Global, &channel, event.name.as_bytes(), posting);
             }
             if classes.has_any(EventClasses::KEYEVENT) {
                 let channel = format!("__keyevent@{db}__:{}", event.name);
-                self.hub.publish(Space::Global, channel.as_bytes(), key);
+                self.hub.publish(Space::Global, channel.as_bytes(), key, posting);
             }
         }
     }

@@ -7,7 +7,7 @@ use crate::error::{Error, checked};
 use crate::future::ReplyFuture;
 use crate::inbox::{Awaited, Inbox};
 use crate::pipeline::Pipeline;
-use crate::reply::Replies;
+use crate::reply::{Answer, PlainReply, Replies};
 use crate::requests::Requests;
 use crate::subscription::Subscription;
 use crate::transaction::{self, Transaction};
@@ -63,8 +63,9 @@ impl Client {
         let inbox = Arc::new(Inbox::new(&core.node));
         let (id, now) = (core.node.clients.next_id(), core.node.clock.now());
         let card = ClientCard::new(id, ADDRESS.to_owned(), ADDRESS.to_owned(), -1, now.0);
-        let mut client = commands::Client::new(&core.node, card, inbox.clone(), false);
+        let mut client = commands::Client::new(&core.node, card, inbox.clone());
         client.session.set_resp(Resp::V3);
+        client.session.is_mailed = true;
         core.node.stats.connections.fetch_add(1, Ordering::Relaxed);
         let (replies, requests) = (Replies::default(), Requests::default());
         let link = Link { client, inbox, replies, requests, done: 0, is_atomic: false };
@@ -137,6 +138,30 @@ impl Client {
         ReplyFuture::new(self, |client| Ok(T::from_value(client.finish_call()?)?))
     }
 
+    /// As [`Client::call`], without waiting. None if the command has to wait, for a busy key or as
+    /// BLPOP does: then [`Client::resume_async`] gives its reply.
+    pub fn try_call<T: PlainReply>(
+        &mut self,
+        args: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) -> Option<Result<Answer<T>, Error>> {
+        self.begin_call(args);
+        let result = match self.advance() {
+            Ok(true) => match self.link.replies.take_plain() {
+                Some(reply) => Ok(Answer::Plain(reply)),
+                None => self.finish_call().map(Answer::Other),
+            },
+            Ok(false) => return None,
+            Err(error) => Err(error),
+        };
+        self.end_call();
+        Some(result)
+    }
+
+    /// Goes on with the call that [`Client::try_call`] has left waiting.
+    pub fn resume_async(&mut self) -> ReplyFuture<'_, Value> {
+        ReplyFuture::new(self, Client::finish_call)
+    }
+
     /// Commands that are run in one go; see [`Pipeline`].
     pub fn pipeline(&mut self) -> Pipeline<'_> {
         Pipeline::new(self)
@@ -168,6 +193,36 @@ impl Client {
         transaction::run(self, watched, body)
     }
 
+    /// As [`Client::transaction`], as a future. Dropped before it is ready, it watches no longer.
+    ///
+    /// ```
+    /// # use std::{future::Future, pin::pin, task::{Context, Poll, Waker}};
+    /// # let engine = russet_embedded::Engine::open(russet_embedded::Options::new())?;
+    /// # let mut client = engine.client();
+    /// use russet_embedded::cmd;
+    ///
+    /// client.call(&["SET", "stock", "5"])?;
+    /// let sale = client.transaction_async(&["stock"], async |transaction| {
+    ///     let stock: i64 = transaction.query_async(&["GET", "stock"]).await?;
+    ///     transaction.queue(cmd("SET").arg("stock").arg(stock - 1));
+    ///     Ok(stock - 1)
+    /// });
+    /// # let Poll::Ready(sold) = pin!(sale).poll(&mut Context::from_waker(Waker::noop())) else {
+    /// #     unreachable!("nothing is in its way")
+    /// # };
+    /// # let (left, _replies) = sold?;
+    /// // let (left, _replies) = sale.await?;
+    /// assert_eq!(left, 4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn transaction_async<T>(
+        &mut self,
+        watched: impl IntoIterator<Item: AsRef<[u8]>>,
+        body: impl AsyncFnMut(&mut Transaction<'_>) -> Result<T, Error>,
+    ) -> Result<(T, Vec<Value>), Error> {
+        transaction::run_async(self, watched, body).await
+    }
+
     /// Listens to channels, as a client of its own; this one stays free for commands.
     pub fn subscribe(
         &self,
@@ -175,6 +230,16 @@ impl Client {
     ) -> Result<Subscription, Error> {
         let mut subscription = Client::new(self.core.clone()).into_subscription();
         subscription.subscribe(channels)?;
+        Ok(subscription)
+    }
+
+    /// As [`Client::subscribe`], as a future.
+    pub async fn subscribe_async(
+        &self,
+        channels: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) -> Result<Subscription, Error> {
+        let mut subscription = Client::new(self.core.clone()).into_subscription();
+        subscription.subscribe_async(channels).await?;
         Ok(subscription)
     }
 
@@ -188,6 +253,16 @@ impl Client {
         Ok(subscription)
     }
 
+    /// As [`Client::psubscribe`], as a future.
+    pub async fn psubscribe_async(
+        &self,
+        patterns: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) -> Result<Subscription, Error> {
+        let mut subscription = Client::new(self.core.clone()).into_subscription();
+        subscription.psubscribe_async(patterns).await?;
+        Ok(subscription)
+    }
+
     /// As [`Client::subscribe`], for shard channels.
     pub fn ssubscribe(
         &self,
@@ -195,6 +270,16 @@ impl Client {
     ) -> Result<Subscription, Error> {
         let mut subscription = Client::new(self.core.clone()).into_subscription();
         subscription.ssubscribe(channels)?;
+        Ok(subscription)
+    }
+
+    /// As [`Client::ssubscribe`], as a future.
+    pub async fn ssubscribe_async(
+        &self,
+        channels: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) -> Result<Subscription, Error> {
+        let mut subscription = Client::new(self.core.clone()).into_subscription();
+        subscription.ssubscribe_async(channels).await?;
         Ok(subscription)
     }
 
@@ -291,6 +376,10 @@ impl Client {
 
     #[inline]
     pub(crate) fn finish_call(&mut self) -> Result<Value, Error> {
+        // None of these is an error.
+        if let Some(value) = self.link.replies.take_plain() {
+            return Ok(value);
+        }
         if self.link.replies.is_empty() && self.link.client.session.is_closing {
             return Err(self.why_gone());
         }
@@ -440,7 +529,7 @@ impl Link {
                 Progress::Done | Progress::Blocked => *done += 1,
             }
         }
-        Some(!client.is_waiting())
+        Some(!client.is_waiting() && client.may_show(&worker.node))
     }
 
     #[cold]

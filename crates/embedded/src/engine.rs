@@ -9,10 +9,12 @@ use crate::timers::Timers;
 use crate::workers::Workers;
 use russet_base::hash::KeyHasher;
 use russet_base::limits::SHARDS_MAX;
-use russet_base::{Random, SystemClock};
+use russet_base::{Clock, Random, SystemClock};
 use russet_commands::node::config::{Config, Directive};
+use russet_commands::node::snapshot::EndOptions;
 use russet_commands::node::{Host, Node};
 use russet_engine::keyspace::Keyspace;
+use russet_persistence::disk::{Disk, FileSystem};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -38,27 +40,48 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Makes an empty keyspace and starts to look after it.
+    /// Makes a keyspace, with what its directory holds if it has one, and starts to look after it.
     pub fn open(options: Options) -> Result<Engine, OpenError> {
+        let disk = match &options.directory {
+            Some(directory) => {
+                FileSystem.create_dir(directory).map_err(OpenError::Directory)?;
+                Some(Arc::new(FileSystem) as Arc<dyn Disk>)
+            }
+            None => None,
+        };
         let core_of_host = Arc::new(OnceLock::new());
-        let host = ProgramHost { log: options.log.clone(), core: core_of_host.clone() };
-        let engine = Engine::with_host(options.into_config()?, Box::new(host))?;
+        let host = ProgramHost { log: options.log.clone(), disk, core: core_of_host.clone() };
+        let clock = options.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new()));
+        let mut engine = Engine::start(options.into_config()?, Box::new(host), clock)?;
         let _is_first = core_of_host.set(Arc::downgrade(&engine.running.core));
+        engine.load()?;
+        if let Some(running) = Arc::get_mut(&mut engine.running) {
+            running.saves_at_end = true;
+        }
         Ok(engine)
     }
 
     /// An engine in a process that has more to tell about itself, and more to do, than a program
     /// that merely embeds it: the server.
     pub fn with_host(config: Config, host: Box<dyn Host>) -> Result<Engine, OpenError> {
+        Engine::start(config, host, Arc::new(SystemClock::new()))
+    }
+
+    fn start(
+        config: Config,
+        host: Box<dyn Host>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Engine, OpenError> {
         let shards = match config.int(Directive::Shards) {
-            // So many that one which is held for long, by a script say, is in the way of few.
+            // So many that one which is held for long, by a script say, blocks few calls.
             0 => SHARDS_MAX,
             given => given as usize,
         };
         let hasher = KeyHasher::with_seed(Random::from_entropy().next_u64());
         let databases = config.int(Directive::Databases) as usize;
         let keyspace = Keyspace::new(shards, databases, hasher);
-        let node = Arc::new(Node::new(config, keyspace, Arc::new(SystemClock::new()), host));
+        let node = Arc::new(Node::new(config, keyspace, clock, host));
+        node.open_files().map_err(OpenError::Data)?;
         let core = Arc::new(Core {
             workers: Workers::new(node.clone()),
             node,
@@ -66,7 +89,13 @@ impl Engine {
             is_closed: AtomicBool::new(false),
         });
         let housekeeping = housekeeping::start(core.clone()).map_err(OpenError::Thread)?;
-        Ok(Engine { running: Arc::new(Running { core, housekeeping: Some(housekeeping) }) })
+        let housekeeping = Some(housekeeping);
+        Ok(Engine { running: Arc::new(Running { core, housekeeping, saves_at_end: false }) })
+    }
+
+    /// Loads what the files hold. Until it is done calls that need the data are refused.
+    pub fn load(&self) -> Result<(), OpenError> {
+        self.node().load_files().map(drop).map_err(OpenError::Data)
     }
 
     /// A client of its own: with its own database, transaction, subscriptions. Many can be used on
@@ -102,6 +131,9 @@ impl fmt::Debug for Engine {
 struct Running {
     core: Arc<Core>,
     housekeeping: Option<JoinHandle<()>>,
+    /// Whether the data is saved, if so configured, when the last handle goes. A server does that
+    /// itself.
+    saves_at_end: bool,
 }
 
 impl Drop for Running {
@@ -113,6 +145,11 @@ impl Drop for Running {
                 // A panic there has been reported.
                 let _joined = thread.join();
             }
+        }
+        self.core.node.close_files();
+        if self.saves_at_end {
+            // There is nobody left to be told of an error; the log has been.
+            let _saved = self.core.node.save_at_end(EndOptions::default());
         }
     }
 }

@@ -112,6 +112,10 @@ pub enum OpenError {
     Options(ConfigError),
     /// The system gave no thread for housekeeping.
     Thread(std::io::Error),
+    /// The directory can't be made.
+    Directory(std::io::Error),
+    /// What the directory holds can't be loaded, for this reason. It is left as it is.
+    Data(String),
 }
 
 impl fmt::Display for OpenError {
@@ -119,6 +123,8 @@ impl fmt::Display for OpenError {
         match self {
             OpenError::Options(fault) => fault.fmt(f),
             OpenError::Thread(fault) => write!(f, "cannot start a thread: {fault}"),
+            OpenError::Directory(fault) => write!(f, "cannot make the directory: {fault}"),
+            OpenError::Data(reason) => write!(f, "cannot load the data: {reason}"),
         }
     }
 }
@@ -127,7 +133,8 @@ impl std::error::Error for OpenError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             OpenError::Options(fault) => Some(fault),
-            OpenError::Thread(fault) => Some(fault),
+            OpenError::Thread(fault) | OpenError::Directory(fault) => Some(fault),
+            OpenError::Data(_) => None,
         }
     }
 }

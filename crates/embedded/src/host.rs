@@ -1,9 +1,9 @@
-//! What the commands are told about the program that the engine is embedded in: little. It has its
+//! What the commands know of the program that the engine is embedded in: little. It has its
 //! own allocator, its own signals, and its own idea of when the process ends.
 
 use crate::engine::Core;
-use russet_commands::node::config::Directive;
-use russet_commands::node::{AllocatorReport, Host, ProcessReport};
+use russet_commands::node::{Host, ProcessReport};
+use russet_persistence::disk::Disk;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -33,24 +33,18 @@ pub(crate) type LogSink = Arc<dyn Fn(LogLevel, &str) + Send + Sync>;
 #[derive(Default)]
 pub(crate) struct ProgramHost {
     pub log: Option<LogSink>,
+    /// Where data files are, if the engine has a directory.
+    pub disk: Option<Arc<dyn Disk>>,
     /// The engine exists only after its host.
     pub core: Arc<OnceLock<Weak<Core>>>,
 }
 
 impl Host for ProgramHost {
-    fn allocator(&self) -> AllocatorReport {
-        AllocatorReport::default()
-    }
-
     /// SHUTDOWN ends the engine, not the process.
     fn shut_down(&self) {
         if let Some(core) = self.core.get().and_then(Weak::upgrade) {
             core.close();
         }
-    }
-
-    fn directive_changed(&self, _directive: Directive) -> Result<(), String> {
-        Ok(())
     }
 
     /// It has no event loops: commands run on the threads that call.
@@ -77,6 +71,16 @@ impl Host for ProgramHost {
         if let Some(log) = &self.log {
             log(LogLevel::Warning, line);
         }
+    }
+
+    fn note(&self, line: &str) {
+        if let Some(log) = &self.log {
+            log(LogLevel::Notice, line);
+        }
+    }
+
+    fn disk(&self) -> Option<Arc<dyn Disk>> {
+        self.disk.clone()
     }
 
     fn log_script(&self, level: u8, line: &str) {

@@ -4,6 +4,7 @@
 use crate::engine::Core;
 use russet_base::UnixMillis;
 use russet_commands::call::dispatch::Worker;
+use russet_engine::barrier::Barrier;
 use russet_engine::keyspace::Keyspace;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -40,9 +41,15 @@ fn visit(core: &Core, worker: &mut Worker) {
         return;
     }
     let (now, started) = (node.clock.now(), node.clock.monotonic_micros());
-    if !node.is_active_expire_off.load(Ordering::Relaxed) {
+    // What a log says of a key may end with its not being over any more.
+    let is_loading = node.keyspace.barriers().is_up(Barrier::Loading);
+    if !is_loading && !node.is_active_expire_off.load(Ordering::Relaxed) {
         expire(core, worker, now);
         expire_once(&node.keyspace, now);
+    }
+    if !is_loading {
+        // What no call has made room for: the limit was lowered, say.
+        worker.evict();
     }
     node.pause.tick(&node.keyspace, now);
     worker.sweep();
@@ -67,6 +74,7 @@ fn expire(core: &Core, worker: &mut Worker, now: UnixMillis) {
     let mut due: Vec<usize> = (0..core.node.keyspace.shards()).collect();
     while !due.is_empty() && !core.timers.is_stopped() {
         due.retain(|&shard| worker.expire(shard, (now, EXPIRE_BUDGET)));
+        core.node.stats.expiry_backlog_shards.store(due.len() as u64, Ordering::Relaxed);
         core.timers.wake_due(core.node.clock.now());
     }
 }

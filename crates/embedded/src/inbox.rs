@@ -42,7 +42,7 @@ struct State {
     /// There were too many messages: they are gone, and so is the client.
     is_cut_off: bool,
     /// The time of its wait is over.
-    is_rung: bool,
+    is_timed_out: bool,
     waiting: Waiting,
     /// Its owner is gone.
     is_closed: bool,
@@ -51,11 +51,12 @@ struct State {
 impl State {
     fn has(&self, awaited: Awaited) -> bool {
         let has_message = awaited == Awaited::Messages && !self.messages.is_empty();
-        has_message || self.is_cut_off || self.is_rung || !self.letters.is_empty()
+        has_message || self.is_cut_off || self.is_timed_out || !self.letters.is_empty()
     }
 
     fn add_message(&mut self, bytes: SharedBytes, node: &Node) {
         let limit = node.config.output_buffer_limit(ClientClass::Pubsub);
+        let before = self.message_bytes;
         self.message_bytes += bytes.len() as u64 + MESSAGE_OVERHEAD_BYTES;
         self.messages.push_back(bytes);
         let hard_bytes = if limit.hard_bytes == 0 { OUTPUT_BYTES_MAX } else { limit.hard_bytes };
@@ -71,8 +72,16 @@ impl State {
             node.stats.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
             self.is_cut_off = true;
             self.messages = VecDeque::new();
+            self.message_bytes = 0;
         }
+        count_messages(node, before, self.message_bytes);
     }
+}
+
+/// The memory in use follows what messages that are not read yet take up. One that several are to
+/// read counts for each.
+fn count_messages(node: &Node, before: u64, after: u64) {
+    node.keyspace.used_memory().add(0, after as isize - before as isize);
 }
 
 pub(crate) struct Inbox {
@@ -105,7 +114,7 @@ impl Inbox {
 
     pub fn next_letter(&self) -> Option<Letter> {
         let mut state = self.lock();
-        state.is_rung = false;
+        state.is_timed_out = false;
         let letter = state.letters.pop_front();
         let is_worth_a_look = state.is_cut_off || !state.letters.is_empty();
         self.has_letters.store(is_worth_a_look, Ordering::Release);
@@ -121,7 +130,11 @@ impl Inbox {
     pub fn next_message(&self) -> Option<SharedBytes> {
         let mut state = self.lock();
         let message = state.messages.pop_front()?;
+        let before = state.message_bytes;
         state.message_bytes -= message.len() as u64 + MESSAGE_OVERHEAD_BYTES;
+        if let Some(node) = self.node.upgrade() {
+            count_messages(&node, before, state.message_bytes);
+        }
         Some(message)
     }
 
@@ -139,7 +152,7 @@ impl Inbox {
                 }
             };
         }
-        state.is_rung = false;
+        state.is_timed_out = false;
         state.waiting = Waiting::Nobody;
     }
 
@@ -147,7 +160,7 @@ impl Inbox {
     pub fn register(&self, awaited: Awaited, waker: &Waker) -> bool {
         let mut state = self.lock();
         if state.has(awaited) {
-            state.is_rung = false;
+            state.is_timed_out = false;
             state.waiting = Waiting::Nobody;
             return false;
         }
@@ -158,9 +171,9 @@ impl Inbox {
     }
 
     /// The time of a wait is over.
-    pub fn ring(&self) {
+    pub fn time_out(&self) {
         let mut state = self.lock();
-        state.is_rung = true;
+        state.is_timed_out = true;
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
         self.wake(waiting);
@@ -172,6 +185,9 @@ impl Inbox {
             let mut state = self.lock();
             std::mem::replace(&mut *state, State { is_closed: true, ..State::default() })
         };
+        if let Some(node) = self.node.upgrade() {
+            count_messages(&node, left.message_bytes, 0);
+        }
         // Outside of the lock: the end of a letter may post another.
         drop(left);
     }

@@ -54,6 +54,8 @@ pub use future::ReplyFuture;
 pub use host::LogLevel;
 pub use options::Options;
 pub use pipeline::Pipeline;
+pub use reply::{Answer, PlainReply};
+pub use russet_base::{Clock, ManualClock, SystemClock, UnixMillis};
 pub use russet_commands::node::config::ConfigError;
 pub use russet_protocol::Value;
 pub use script::{Script, ScriptCall};

@@ -1,14 +1,15 @@
 //! With what an engine is opened: the directives of a redis.conf, by name.
 
 use crate::host::{LogLevel, LogSink};
+use russet_base::Clock;
 use russet_commands::node::config::{Config, ConfigError, Settings};
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The settings of an engine. Every directive of the server can be given; those about sockets,
+/// The settings of an engine. Every directive of the server can be given; those about sockets, log
 /// files and the process (`port`, `bind`, `daemonize`, `logfile`, `maxclients` and the like) have
-/// no effect here.
+/// no effect here, and those about data files only with a [directory](Options::directory).
 ///
 /// ```
 /// use russet_embedded::{Engine, Options};
@@ -26,6 +27,8 @@ use std::sync::Arc;
 pub struct Options {
     settings: Settings,
     pub(crate) log: Option<LogSink>,
+    pub(crate) directory: Option<PathBuf>,
+    pub(crate) clock: Option<Arc<dyn Clock>>,
 }
 
 impl Options {
@@ -46,6 +49,28 @@ impl Options {
         Ok(self)
     }
 
+    /// Keeps the data in this directory, which is made if it is not there: what was saved there is
+    /// loaded when the engine is opened, and all data is saved when the last handle to it is
+    /// dropped, unless `save` is "". SAVE does so at any time. With `appendonly yes` each change is
+    /// logged there, and a crash loses what `appendfsync` says: with `always` nothing that a call
+    /// has returned. Without a directory nothing is ever written.
+    ///
+    /// ```
+    /// use russet_embedded::{Engine, Options};
+    ///
+    /// let path = std::env::temp_dir().join(format!("russet-doc-{}", std::process::id()));
+    /// let options = Options::new().directory(&path).set("appendonly", "yes")?;
+    /// Engine::open(options.clone())?.client().call(&["SET", "greeting", "hello"])?;
+    /// let greeting: String = Engine::open(options)?.client().query(&["GET", "greeting"])?;
+    /// assert_eq!(greeting, "hello");
+    /// # std::fs::remove_dir_all(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn directory(mut self, path: impl AsRef<Path>) -> Self {
+        self.directory = Some(path.as_ref().to_owned());
+        self
+    }
+
     /// `databases`: how many there are; 16 by default.
     pub fn databases(self, count: usize) -> Result<Self, ConfigError> {
         self.set("databases", count.to_string())
@@ -64,7 +89,17 @@ impl Options {
         self
     }
 
-    pub(crate) fn into_config(self) -> Result<Config, ConfigError> {
+    /// The clock that decides expiry and timeouts; by default the machine's. A test can bring one
+    /// that it moves by hand.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    pub(crate) fn into_config(mut self) -> Result<Config, ConfigError> {
+        if let Some(directory) = &self.directory {
+            self.settings.set("dir", directory.as_os_str().as_encoded_bytes())?;
+        }
         self.settings.finish()
     }
 }

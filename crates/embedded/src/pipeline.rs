@@ -82,6 +82,11 @@ impl Commands {
         client.end_call();
         result
     }
+
+    pub fn run_async(mut self, client: &mut Client) -> ReplyFuture<'_, Vec<Value>> {
+        self.begin_in(client);
+        ReplyFuture::new(client, finish(self.is_atomic))
+    }
 }
 
 type Finish = fn(&mut Client) -> Result<Vec<Value>, Error>;
@@ -150,9 +155,8 @@ impl<'c> Pipeline<'c> {
     }
 
     /// As [`Pipeline::run`], as a future.
-    pub fn run_async(mut self) -> ReplyFuture<'c, Vec<Value>> {
-        self.commands.begin_in(self.client);
-        ReplyFuture::new(self.client, finish(self.commands.is_atomic))
+    pub fn run_async(self) -> ReplyFuture<'c, Vec<Value>> {
+        self.commands.run_async(self.client)
     }
 
     /// As [`Pipeline::query`], as a future.

@@ -5,6 +5,47 @@ use russet_protocol::{Output, Value, decode};
 
 /// Room for replies that is kept between calls.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
+/// Longer arrays are left to the decoder.
+const PLAIN_ELEMENTS_MAX: usize = 1024;
+
+/// What the replies that most calls get are made into, without a [`Value`] in between: texts,
+/// integers that are not negative, null, OK, and arrays of these.
+pub trait PlainReply: Sized {
+    fn ok() -> Self;
+    fn null() -> Self;
+    fn integer(number: i64) -> Self;
+    fn text(text: &[u8]) -> Self;
+    fn list(items: Vec<Self>) -> Self;
+}
+
+impl PlainReply for Value {
+    fn ok() -> Self {
+        Value::status("OK")
+    }
+
+    fn null() -> Self {
+        Value::Null
+    }
+
+    fn integer(number: i64) -> Self {
+        Value::Integer(number)
+    }
+
+    fn text(text: &[u8]) -> Self {
+        Value::bulk(text)
+    }
+
+    fn list(items: Vec<Self>) -> Self {
+        Value::Array(items)
+    }
+}
+
+/// A reply that is plain, or any other.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer<T> {
+    Plain(T),
+    Other(Value),
+}
 
 /// The replies of one client's call, on their way from the command to its caller.
 #[derive(Default)]
@@ -13,9 +54,8 @@ pub(crate) struct Replies {
 }
 
 impl Replies {
-    /// The reply of one command. One that answers several times gives an array of its replies; one
-    /// that does not answer (CLIENT REPLY OFF) gives null.
-    #[inline]
+    /// The reply of one command, which is not plain. One that answers several times gives an array
+    /// of its replies; one that does not answer (CLIENT REPLY OFF) gives null.
     pub fn take_one(&mut self) -> Result<Value, Error> {
         let value = match self.out.only_run() {
             Some(bytes) => one(bytes),
@@ -23,6 +63,18 @@ impl Replies {
         };
         self.clear();
         value
+    }
+
+    /// As [`Replies::take_one`], of one that is plain; `None`, and it stays, if it is not.
+    #[inline]
+    pub fn take_plain<T: PlainReply>(&mut self) -> Option<T> {
+        let bytes = self.out.only_run()?;
+        let (value, len) = plain(bytes)?;
+        if len != bytes.len() {
+            return None;
+        }
+        self.clear();
+        Some(value)
     }
 
     pub fn take_all(&mut self) -> Result<Vec<Value>, Error> {
@@ -35,17 +87,17 @@ impl Replies {
         self.out.is_empty()
     }
 
+    #[inline]
     pub fn clear(&mut self) {
-        self.out.truncate(0);
+        self.out.clear();
         if self.out.capacity() > KEPT_BYTES_MAX {
             self.out = Output::default();
         }
     }
 }
 
-#[inline]
 fn one(bytes: &[u8]) -> Result<Value, Error> {
-    match first(bytes)? {
+    match decode(bytes).map_err(Error::Decode)? {
         Some((value, len)) if len == bytes.len() => Ok(value),
         _ => {
             let values = all(bytes)?;
@@ -65,7 +117,6 @@ fn all(mut bytes: &[u8]) -> Result<Vec<Value>, Error> {
 }
 
 /// The first reply and its size.
-#[inline]
 fn first(bytes: &[u8]) -> Result<Option<(Value, usize)>, Error> {
     match plain(bytes) {
         Some(found) => Ok(Some(found)),
@@ -75,34 +126,51 @@ fn first(bytes: &[u8]) -> Result<Option<(Value, usize)>, Error> {
 
 /// The replies that most calls get, without the care that bytes from elsewhere would need.
 #[inline]
-fn plain(bytes: &[u8]) -> Option<(Value, usize)> {
+fn plain<T: PlainReply>(bytes: &[u8]) -> Option<(T, usize)> {
     match bytes {
-        [b'+', b'O', b'K', b'\r', b'\n', ..] => Some((Value::status("OK"), 5)),
-        [b'_', b'\r', b'\n', ..] => Some((Value::Null, 3)),
+        [b'+', b'O', b'K', b'\r', b'\n', ..] => Some((T::ok(), 5)),
+        [b'_', b'\r', b'\n', ..] => Some((T::null(), 3)),
         [b'$', ..] => {
             let (len, start) = number(bytes)?;
             let end = start + usize::try_from(len).ok()?;
             let is_whole = bytes.get(end..end + 2)? == b"\r\n";
-            is_whole.then(|| (Value::bulk(&bytes[start..end]), end + 2))
+            is_whole.then(|| (T::text(&bytes[start..end]), end + 2))
         }
-        [b':', ..] => number(bytes).map(|(number, len)| (Value::Integer(number), len)),
+        [b':', ..] => number(bytes).map(|(number, len)| (T::integer(number), len)),
+        [b'*', ..] => plain_array(bytes),
         _ => None,
     }
 }
 
-/// A number of few digits behind the kind of a reply, and the size of the line.
+/// An array of such replies.
+fn plain_array<T: PlainReply>(bytes: &[u8]) -> Option<(T, usize)> {
+    let (len, mut at) = number(bytes)?;
+    let len = usize::try_from(len).ok().filter(|len| *len <= PLAIN_ELEMENTS_MAX)?;
+    let mut values = Vec::with_capacity(len);
+    for _ in 0..len {
+        let (value, taken) = plain::<T>(bytes.get(at..)?)?;
+        values.push(value);
+        at += taken;
+    }
+    Some((T::list(values), at))
+}
+
+/// A number that is not negative behind the kind of a reply, and the size of the line.
 #[inline]
 fn number(bytes: &[u8]) -> Option<(i64, usize)> {
-    const DIGITS_MAX: usize = 10;
-    let mut number = 0;
-    for (at, byte) in bytes.iter().enumerate().skip(1).take(DIGITS_MAX + 1) {
-        match byte {
-            b'0'..=b'9' => number = number * 10 + i64::from(byte - b'0'),
+    // So many always fit.
+    const DIGITS_MAX: usize = 18;
+    let (mut number, mut at) = (0, 1);
+    loop {
+        match bytes.get(at)? {
+            digit @ b'0'..=b'9' if at <= DIGITS_MAX => {
+                number = number * 10 + i64::from(digit - b'0');
+            }
             b'\r' if at > 1 => return Some((number, at + 2)),
             _ => return None,
         }
+        at += 1;
     }
-    None
 }
 
 #[cfg(test)]
@@ -126,9 +194,18 @@ mod tests {
             Value::Integer(0),
             Value::Integer(-1),
             Value::Integer(9_999_999_999),
+            Value::Integer(999_999_999_999_999_999),
+            Value::Integer(1_000_000_000_000_000_000),
             Value::Integer(i64::MAX),
             Value::Integer(i64::MIN),
             Value::Array(vec![Value::Integer(1), Value::bulk("a")]),
+            Value::Array(Vec::new()),
+            Value::Array(vec![
+                Value::Null,
+                Value::Array(vec![Value::Integer(-1)]),
+                Value::bulk(""),
+            ]),
+            Value::Array(vec![Value::Integer(1); 1025]),
             Value::Double(0.5),
             Value::Boolean(true),
         ];

@@ -95,6 +95,28 @@ impl ScriptCall<'_> {
         }
     }
 
+    /// As [`ScriptCall::query`], as a future.
+    ///
+    /// ```
+    /// # use std::{future::Future, pin::pin, task::{Context, Poll, Waker}};
+    /// # let engine = russet_embedded::Engine::open(russet_embedded::Options::new())?;
+    /// # let mut client = engine.client();
+    /// use russet_embedded::Script;
+    ///
+    /// let add = Script::new("return redis.call('INCRBY', KEYS[1], ARGV[1])");
+    /// let add = add.call().key("total").arg(5);
+    /// let sum = add.query_async(&mut client);
+    /// # let mut context = Context::from_waker(Waker::noop());
+    /// # let Poll::Ready(sum) = pin!(sum).poll(&mut context) else { unreachable!("it is free") };
+    /// # let sum: i64 = sum?;
+    /// // let sum: i64 = sum.await?;
+    /// assert_eq!(sum, 5);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn query_async<T: FromValue>(&self, client: &mut Client) -> Result<T, Error> {
+        Ok(T::from_value(self.run_async(client).await?)?)
+    }
+
     fn command(&self, name: &str, script: &str) -> Cmd {
         cmd(name).arg(script).arg(self.keys.len()).args(&self.keys).args(&self.args)
     }

@@ -60,12 +60,43 @@ impl Subscription {
         self.change("SUBSCRIBE", channels)
     }
 
+    /// As [`Subscription::subscribe`], as a future.
+    ///
+    /// ```
+    /// # use std::{future::Future, pin::pin, task::{Context, Poll, Waker}};
+    /// # let engine = russet_embedded::Engine::open(russet_embedded::Options::new())?;
+    /// # let client = engine.client();
+    /// # let both = async {
+    /// let mut news = client.subscribe_async(&["news"]).await?;
+    /// news.subscribe_async(&["weather"]).await?;
+    /// assert_eq!(news.len(), 2);
+    /// # Ok::<(), russet_embedded::Error>(())
+    /// # };
+    /// # let mut context = Context::from_waker(Waker::noop());
+    /// # assert_eq!(pin!(both).poll(&mut context), Poll::Ready(Ok(())));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn subscribe_async(
+        &mut self,
+        channels: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) -> Result<(), Error> {
+        self.change_async("SUBSCRIBE", channels).await
+    }
+
     /// Listens to no channel of these any more; to none at all if none are named.
     pub fn unsubscribe(
         &mut self,
         channels: impl IntoIterator<Item: AsRef<[u8]>>,
     ) -> Result<(), Error> {
         self.change("UNSUBSCRIBE", channels)
+    }
+
+    /// As [`Subscription::unsubscribe`], as a future.
+    pub async fn unsubscribe_async(
+        &mut self,
+        channels: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) -> Result<(), Error> {
+        self.change_async("UNSUBSCRIBE", channels).await
     }
 
     /// Listens to the channels that match further patterns.
@@ -76,11 +107,27 @@ impl Subscription {
         self.change("PSUBSCRIBE", patterns)
     }
 
+    /// As [`Subscription::psubscribe`], as a future.
+    pub async fn psubscribe_async(
+        &mut self,
+        patterns: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) -> Result<(), Error> {
+        self.change_async("PSUBSCRIBE", patterns).await
+    }
+
     pub fn punsubscribe(
         &mut self,
         patterns: impl IntoIterator<Item: AsRef<[u8]>>,
     ) -> Result<(), Error> {
         self.change("PUNSUBSCRIBE", patterns)
+    }
+
+    /// As [`Subscription::punsubscribe`], as a future.
+    pub async fn punsubscribe_async(
+        &mut self,
+        patterns: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) -> Result<(), Error> {
+        self.change_async("PUNSUBSCRIBE", patterns).await
     }
 
     /// Listens to further shard channels.
@@ -91,6 +138,14 @@ impl Subscription {
         self.change("SSUBSCRIBE", channels)
     }
 
+    /// As [`Subscription::ssubscribe`], as a future.
+    pub async fn ssubscribe_async(
+        &mut self,
+        channels: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) -> Result<(), Error> {
+        self.change_async("SSUBSCRIBE", channels).await
+    }
+
     pub fn sunsubscribe(
         &mut self,
         channels: impl IntoIterator<Item: AsRef<[u8]>>,
@@ -98,14 +153,28 @@ impl Subscription {
         self.change("SUNSUBSCRIBE", channels)
     }
 
+    /// As [`Subscription::sunsubscribe`], as a future.
+    pub async fn sunsubscribe_async(
+        &mut self,
+        channels: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) -> Result<(), Error> {
+        self.change_async("SUNSUBSCRIBE", channels).await
+    }
+
     fn change(
         &mut self,
         command: &str,
         names: impl IntoIterator<Item: AsRef<[u8]>>,
     ) -> Result<(), Error> {
-        let names = names.into_iter().map(|name| name.as_ref().to_vec());
-        let args = std::iter::once(command.as_bytes().to_vec()).chain(names);
-        self.client.call(args).map(drop)
+        self.client.call(change_call(command, names)).map(drop)
+    }
+
+    async fn change_async(
+        &mut self,
+        command: &str,
+        names: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) -> Result<(), Error> {
+        self.client.call_async(change_call(command, names)).await.map(drop)
     }
 
     /// Channels and patterns that it listens to.
@@ -175,6 +244,11 @@ impl Iterator for Subscription {
     fn next(&mut self) -> Option<Message> {
         self.wait(None).ok().flatten()
     }
+}
+
+fn change_call(command: &str, names: impl IntoIterator<Item: AsRef<[u8]>>) -> Vec<Vec<u8>> {
+    let names = names.into_iter().map(|name| name.as_ref().to_vec());
+    std::iter::once(command.as_bytes().to_vec()).chain(names).collect()
 }
 
 /// None for what is no message of a channel.

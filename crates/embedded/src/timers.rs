@@ -49,7 +49,7 @@ impl Timers {
             let inbox = first.remove();
             drop(state);
             if let Some(inbox) = inbox.upgrade() {
-                inbox.ring();
+                inbox.time_out();
             }
         }
     }

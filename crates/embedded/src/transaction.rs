@@ -5,6 +5,7 @@ use crate::client::Client;
 use crate::command::Cmd;
 use crate::convert::FromValue;
 use crate::error::Error;
+use crate::future::ReplyFuture;
 use crate::pipeline::Commands;
 use russet_protocol::Value;
 
@@ -30,6 +31,22 @@ impl Transaction<'_> {
         self.client.query(args)
     }
 
+    /// As [`Transaction::call`], as a future.
+    pub fn call_async(
+        &mut self,
+        args: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) -> ReplyFuture<'_, Value> {
+        self.client.call_async(args)
+    }
+
+    /// As [`Transaction::query`], as a future.
+    pub fn query_async<T: FromValue>(
+        &mut self,
+        args: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) -> ReplyFuture<'_, T> {
+        self.client.query_async(args)
+    }
+
     /// Adds a command to the transaction.
     pub fn queue(&mut self, cmd: Cmd) {
         self.queued.push(&cmd);
@@ -51,8 +68,7 @@ pub(crate) fn run<T>(
     watched: impl IntoIterator<Item: AsRef<[u8]>>,
     mut body: impl FnMut(&mut Transaction<'_>) -> Result<T, Error>,
 ) -> Result<(T, Vec<Value>), Error> {
-    let keys = watched.into_iter().map(|key| key.as_ref().to_vec());
-    let watch: Vec<Vec<u8>> = std::iter::once(b"WATCH".to_vec()).chain(keys).collect();
+    let watch = watch_call(watched);
     loop {
         if watch.len() > 1 {
             client.call(&watch)?;
@@ -70,4 +86,34 @@ pub(crate) fn run<T>(
             Err(error) => return Err(error),
         }
     }
+}
+
+/// As [`run`], as a future.
+pub(crate) async fn run_async<T>(
+    client: &mut Client,
+    watched: impl IntoIterator<Item: AsRef<[u8]>>,
+    mut body: impl AsyncFnMut(&mut Transaction<'_>) -> Result<T, Error>,
+) -> Result<(T, Vec<Value>), Error> {
+    let watch = watch_call(watched);
+    loop {
+        let watching = Watching(&mut *client);
+        if watch.len() > 1 {
+            watching.0.call_async(&watch).await?;
+        }
+        let mut queued = Commands::default();
+        queued.set_atomic();
+        let mut transaction = Transaction { client: &mut *watching.0, queued };
+        let value = body(&mut transaction).await?;
+        let queued = transaction.queued;
+        match queued.run_async(&mut *watching.0).await {
+            Ok(replies) => return Ok((value, replies)),
+            Err(Error::Aborted) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn watch_call(watched: impl IntoIterator<Item: AsRef<[u8]>>) -> Vec<Vec<u8>> {
+    let keys = watched.into_iter().map(|key| key.as_ref().to_vec());
+    std::iter::once(b"WATCH".to_vec()).chain(keys).collect()
 }

@@ -30,6 +30,23 @@ fn message(channel: &str, payload: &str, kind: MessageKind) -> Message {
     Message { channel: channel.into(), payload: payload.into(), kind }
 }
 
+/// A message that a client publishes to itself, or the invalidation of a key that it changes, is no
+/// reply: it comes with the other messages.
+#[test]
+fn what_a_client_causes_itself_comes_as_a_message() {
+    let engine = Engine::open(Options::new()).unwrap();
+    let mut client = engine.client();
+    client.call(["SUBSCRIBE", "own"]).unwrap();
+    client.call(["CLIENT", "TRACKING", "ON"]).unwrap();
+    assert_eq!(client.query::<i64>(["PUBLISH", "own", "1"]).unwrap(), 1);
+    assert_eq!(client.query::<Option<String>>(["GET", "k"]).unwrap(), None);
+    assert_eq!(client.query::<String>(["SET", "k", "v"]).unwrap(), "OK");
+    assert_eq!(client.query::<String>(["GET", "k"]).unwrap(), "v");
+    let mut subscription = client.into_subscription();
+    let got = subscription.next_timeout(Duration::from_secs(10)).unwrap();
+    assert_eq!(got, Some(message("own", "1", MessageKind::Channel)));
+}
+
 #[test]
 fn messages_come_by_channel_pattern_and_shard_channel() {
     let engine = Engine::open(Options::new()).unwrap();
@@ -137,4 +154,52 @@ fn a_client_becomes_a_subscription_and_comes_back() {
     assert!(subscription.is_empty());
     let mut client = subscription.into_client();
     assert_eq!(client.query::<String>(["PING"]).unwrap(), "PONG");
+}
+
+/// Messages that a subscription had not read were nobody's memory.
+#[test]
+fn unread_messages_are_used_memory() {
+    const BYTES: u64 = 1 << 20;
+    let engine = Engine::open(Options::new()).unwrap();
+    let mut client = engine.client();
+    let used = |client: &mut russet_embedded::Client| -> u64 {
+        let info: String = client.query(["INFO", "memory"]).unwrap();
+        let line = info.lines().find_map(|line| line.strip_prefix("used_memory:"));
+        line.unwrap().trim().parse().unwrap()
+    };
+    let mut subscription = client.subscribe(["a"]).unwrap();
+    let payload = "x".repeat(BYTES as usize);
+    let before = used(&mut client);
+    for _ in 0..10 {
+        client.call(["PUBLISH", "a", &payload]).unwrap();
+    }
+    let unread = used(&mut client) - before;
+    assert!((10 * BYTES..10 * BYTES + BYTES / 10).contains(&unread), "{unread}");
+    assert_eq!(subscription.by_ref().take(9).count(), 9);
+    let unread = used(&mut client) - before;
+    assert!((BYTES..BYTES + BYTES / 10).contains(&unread), "{unread}");
+    drop(subscription);
+    assert!(used(&mut client) < before + BYTES / 10);
+}
+
+/// Only messages came as futures, not the changes to what is listened to.
+#[test]
+fn subscriptions_change_as_futures() {
+    let engine = Engine::open(Options::new()).unwrap();
+    let mut client = engine.client();
+    block_on(async {
+        let mut subscription = client.psubscribe_async(["a*"]).await.unwrap();
+        subscription.subscribe_async(["a", "b"]).await.unwrap();
+        subscription.ssubscribe_async(["s"]).await.unwrap();
+        assert_eq!(subscription.len(), 4);
+        subscription.punsubscribe_async(["a*"]).await.unwrap();
+        subscription.unsubscribe_async(["b"]).await.unwrap();
+        subscription.sunsubscribe_async(["s"]).await.unwrap();
+        assert_eq!(subscription.len(), 1);
+        client.call_async(["PUBLISH", "a", "1"]).await.unwrap();
+        let next = subscription.next_async().await.unwrap();
+        assert_eq!(next, message("a", "1", MessageKind::Channel));
+        let others = [client.subscribe_async(["c"]).await, client.ssubscribe_async(["c"]).await];
+        others.into_iter().for_each(|other| assert_eq!(other.unwrap().len(), 1));
+    });
 }

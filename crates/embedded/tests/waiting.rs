@@ -77,7 +77,8 @@ fn a_blocked_call_times_out() {
     let (_engine, mut client) = open();
     let started = Instant::now();
     assert_eq!(client.call(["BLPOP", "k", "0.05"]).unwrap(), Value::Null);
-    assert!(started.elapsed() >= Duration::from_millis(50));
+    // Deadlines are whole milliseconds, counted from one that has begun.
+    assert!(started.elapsed() >= Duration::from_millis(49));
     assert_eq!(block_on(client.call_async(["BLPOP", "k", "0.05"])).unwrap(), Value::Null);
     let missing: Option<(String, String)> = client.query(["BLPOP", "k", "0.01"]).unwrap();
     assert_eq!(missing, None);
@@ -347,4 +348,31 @@ fn housekeeping_expires_keys() {
     while client.query::<i64>(["DBSIZE"]).unwrap() > 0 {
         thread::yield_now();
     }
+}
+
+/// A transaction could only block its thread. As a future it begins again as well when someone came
+/// in between, and watches no longer once it is dropped.
+#[test]
+fn a_transaction_as_a_future_begins_again() {
+    let (engine, mut client) = open();
+    let (mut other, mut tries) = (engine.client(), 0);
+    let outcome = block_on(client.transaction_async(["k"], async |transaction| {
+        let seen: Option<i64> = transaction.query_async(["GET", "k"]).await?;
+        tries += 1;
+        if tries == 1 {
+            other.call(["SET", "k", "5"])?;
+        }
+        transaction.queue(cmd("INCR").arg("k"));
+        Ok(seen)
+    }));
+    assert_eq!(outcome, Ok((Some(5), vec![Value::Integer(6)])));
+    assert_eq!(tries, 2);
+    let unready = client.transaction_async(["k"], async |transaction| {
+        transaction.call_async(["BLPOP", "never", "0"]).await
+    });
+    let mut unready = Box::pin(unready);
+    assert!(unready.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    drop(unready);
+    let info: String = client.query(["CLIENT", "INFO"]).unwrap();
+    assert!(info.contains(" watch=0 "), "{info}");
 }

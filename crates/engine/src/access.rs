@@ -20,6 +20,8 @@ const COUNTING: u32 = 1 << 31;
 #[derive(Debug, Default)]
 pub(crate) struct AccessPolicy {
     is_counting: AtomicBool,
+    /// Only changes are uses.
+    ignores_reads: AtomicBool,
     log_factor: AtomicU32,
     decay_minutes: AtomicU32,
 }
@@ -31,6 +33,15 @@ pub struct CounterPace {
     pub log_factor: u32,
     /// Minutes without a use that take one off; 0: it stays.
     pub decay_minutes: u32,
+}
+
+/// What files and RESTORE say of a key's use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotedUse {
+    /// How long it has not been used.
+    IdleSeconds(u64),
+    /// The counter of its uses.
+    Count(u8),
 }
 
 /// The moment of a command, in the terms that entries are stamped with.
@@ -87,6 +98,15 @@ impl Keyspace {
         self.access.is_counting.store(is_counting, Ordering::Relaxed);
     }
 
+    /// Only changes count as uses from now on, or reads do as well.
+    pub fn ignore_reads(&self, is_ignored: bool) {
+        self.access.ignores_reads.store(is_ignored, Ordering::Relaxed);
+    }
+
+    pub(crate) fn ignores_reads(&self) -> bool {
+        self.access.ignores_reads.load(Ordering::Relaxed)
+    }
+
     pub fn set_counter_pace(&self, pace: CounterPace) {
         self.access.log_factor.store(pace.log_factor, Ordering::Relaxed);
         self.access.decay_minutes.store(pace.decay_minutes, Ordering::Relaxed);
@@ -113,10 +133,39 @@ impl Keyspace {
         pack(clock.0, raised(count, log_factor, self.draw_u64()))
     }
 
+    /// Whether uses are counted, and not their times noted.
+    pub fn is_counting_uses(&self) -> bool {
+        self.access.is_counting.load(Ordering::Relaxed)
+    }
+
+    /// The stamp of a key that is loaded with what was noted of its use; `None` if that is not what
+    /// is noted now.
+    pub fn stamp_of(&self, noted: NotedUse, now: UnixMillis) -> Option<u32> {
+        match noted {
+            NotedUse::Count(count) if self.is_counting_uses() => {
+                Some(pack(AccessClock::counting(now).0, count))
+            }
+            NotedUse::IdleSeconds(idle) if !self.is_counting_uses() => {
+                let idle = u32::try_from(idle).unwrap_or(ACCESS_MASK).min(ACCESS_MASK);
+                Some(AccessClock::seconds(now).0.wrapping_sub(idle) & ACCESS_MASK)
+            }
+            _ => None,
+        }
+    }
+
     /// How often a key was used lately, from what its entry says: OBJECT FREQ.
     pub fn use_count(&self, access: u32, now: UnixMillis) -> u8 {
         let minute = AccessClock::counting(now).0;
         decayed(access, minute, self.access.decay_minutes.load(Ordering::Relaxed))
+    }
+
+    /// The higher, the less a key is used: by its counter, and of equal ones those first that were
+    /// not used for longer.
+    pub(crate) fn rank_by_count(&self, access: u32, now: UnixMillis) -> u64 {
+        let minute = AccessClock::counting(now).0 & MINUTE_MASK;
+        let idle_minutes = minute.wrapping_sub(access >> COUNT_BITS) & MINUTE_MASK;
+        let rarity = u8::MAX - self.use_count(access, now);
+        u64::from(rarity) << u32::BITS | u64::from(idle_minutes)
     }
 }
 
@@ -124,6 +173,12 @@ impl Keyspace {
 /// and wraps.
 pub fn idle_seconds(access: u32, now: UnixMillis) -> u32 {
     AccessClock::seconds(now).0.wrapping_sub(access) & ACCESS_MASK
+}
+
+/// The moment when a key was used last, in seconds since the epoch.
+pub(crate) fn last_used_seconds(access: u32, now: UnixMillis) -> u64 {
+    let seconds = u64::try_from(now.0 / 1000).unwrap_or(0);
+    seconds.saturating_sub(u64::from(idle_seconds(access, now)))
 }
 
 #[cfg(test)]

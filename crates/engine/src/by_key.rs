@@ -99,8 +99,10 @@ impl<V> ByKey<V> {
                 if swept.is_empty {
                     emptied.push(key.clone());
                 }
-                last = Some(key.clone());
+                last = Some(key);
             }
+            // One copy, and only if the next sweep is to go on behind it.
+            let last = last.filter(|_| steps >= budget).cloned();
             emptied.iter().for_each(|key| drop(keys.remove(key)));
             if keys.is_empty() {
                 self.by_db.remove(&db);

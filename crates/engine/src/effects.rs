@@ -2,10 +2,23 @@
 //! shards are unlocked. Which changes there are is up to `keys`, who hears of them to the callers.
 
 use crate::event::{Event, EventClasses, Notice};
+use crate::journal::Action;
 use crate::record::Records;
 use crate::store::shard_set::ShardSet;
+use crate::tracked::ChangedKey;
+use russet_base::SharedBytes;
 use russet_base::shared::shrink_beyond;
 use std::collections::HashSet;
+
+/// The client whose call runs, as far as messages are concerned that the call may send to it. A
+/// number of 0 is nobody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Caller {
+    /// What is changed is its doing.
+    pub author: u64,
+    /// Its messages are gathered and come with the reply; all others go through mailboxes.
+    pub inline: u64,
+}
 
 /// Places for effects of each kind that a worker keeps between calls.
 const EFFECTS_KEPT_MAX: usize = 512;
@@ -19,7 +32,7 @@ pub struct ReadyKey {
 
 /// What a command did, for those who must hear of it before the shards are unlocked. One is used
 /// for many commands: the counters add up, the rest is empty again once it is published.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Effects {
     /// Changes to the data, as `rdb_changes_since_last_save` counts them.
     pub dirty: u64,
@@ -28,6 +41,22 @@ pub struct Effects {
     pub notices: Vec<Notice>,
     pub ready: Vec<ReadyKey>,
     pub records: Records,
+    /// How many records of what had expired were added, ever: no call's own.
+    pub expiry_records: u64,
+    /// What others are to get once the change is durable: gathered while nothing may be shown
+    /// before.
+    pub outbox: Vec<Action>,
+    /// The journal's offset behind what was appended last, until someone has noted it.
+    pub appended: u64,
+    /// Keys that were changed and that clients may have copies of.
+    pub changed: Vec<ChangedKey>,
+    /// Every key may have been changed.
+    pub are_all_changed: bool,
+    pub caller: Caller,
+    /// Messages for the caller, to be sent behind its reply.
+    pub own_messages: Vec<SharedBytes>,
+    /// Someone tracks changes of all keys.
+    pub(crate) wants_all_keys: bool,
     /// The classes of events that someone asked for.
     pub(crate) wanted: EventClasses,
     /// The shards whose gauges are out of date.
@@ -38,13 +67,18 @@ impl Effects {
     /// Somebody must hear of what was done before the next command.
     #[inline]
     pub fn has_listeners(&self) -> bool {
-        !self.notices.is_empty() || !self.ready.is_empty() || !self.records.is_empty()
+        !self.notices.is_empty()
+            || !self.ready.is_empty()
+            || self.records.has_open_unit()
+            || !self.outbox.is_empty()
+            || !self.changed.is_empty()
+            || self.are_all_changed
     }
 
     /// Nothing is left to do before the shards are unlocked.
     #[inline]
     pub fn is_published(&self) -> bool {
-        self.touched.is_empty() && !self.has_listeners()
+        self.touched.is_empty() && self.records.is_empty() && !self.has_listeners()
     }
 
     /// Leaves each ready key once, where it came first: a script can touch a key many times, and
@@ -63,7 +97,10 @@ impl Effects {
     pub fn shrink(&mut self) {
         shrink_beyond(&mut self.notices, EFFECTS_KEPT_MAX);
         shrink_beyond(&mut self.ready, EFFECTS_KEPT_MAX);
+        shrink_beyond(&mut self.changed, EFFECTS_KEPT_MAX);
+        shrink_beyond(&mut self.own_messages, EFFECTS_KEPT_MAX);
         self.records.shrink();
+        shrink_beyond(&mut self.outbox, EFFECTS_KEPT_MAX);
     }
 
     /// Notes that the gauges of a shard are out of date.
@@ -74,13 +111,19 @@ impl Effects {
     /// A key is gone because its time was over: its event, and its record.
     pub(crate) fn expired(&mut self, db: usize, key: &[u8]) {
         self.notice(db, key, Event::EXPIRED);
-        self.records.for_everyone(|records| records.push(db, [b"DEL", key]));
+        self.record_expiry(|records| records.push(db, [b"DEL", key]));
+    }
+
+    fn record_expiry(&mut self, push: impl FnOnce(&mut Records)) {
+        let before = self.records.len();
+        self.records.for_everyone(push);
+        self.expiry_records += (self.records.len() - before) as u64;
     }
 
     /// Fields of a hash are gone because their time was over: their record, or that of the whole
     /// key if it went with them.
     pub(crate) fn expired_fields(&mut self, db: usize, key: &[u8], names: Option<&[Box<[u8]>]>) {
-        self.records.for_everyone(|records| match names {
+        self.record_expiry(|records| match names {
             Some(names) => records.push_list(db, &[b"HDEL", key], names),
             None => records.push(db, [b"DEL", key]),
         });

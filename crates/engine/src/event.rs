@@ -71,6 +71,7 @@ impl Event {
     }
 
     pub const EXPIRED: Event = Event { class: EventClasses::EXPIRED, name: "expired" };
+    pub const EVICTED: Event = Event { class: EventClasses::EVICTED, name: "evicted" };
     pub const KEY_MISS: Event = Event { class: EventClasses::KEY_MISS, name: "keymiss" };
     pub const NEW: Event = Event { class: EventClasses::NEW, name: "new" };
     pub const DEL: Event = Event::generic("del");

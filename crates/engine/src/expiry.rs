@@ -6,6 +6,10 @@ use crate::field_expiry::bound_of_gone;
 use crate::keys::{Effects, Keys, ReadyKey};
 use crate::keyspace::Keyspace;
 use crate::shard::Shard;
+use crate::snapshot::ShardSnapshot;
+use crate::store::raw::table::{Deleted, Gone};
+use crate::tracked::Cause;
+use crate::value::Object;
 use russet_base::clock::UnixMillis;
 
 impl Keyspace {
@@ -40,17 +44,22 @@ impl Keys<'_> {
                 continue;
             }
             let mut count = 0;
-            let Shard { tables, watched, waiting, fields, .. } = held;
+            let Shard { tables, watched, tracked, waiting, fields, snapshot, .. } = held;
             has_more |= tables[db].expire_step(now.0, budget, &mut |gone, value| {
                 let key = gone.key;
                 fields[db].forget(key, bound_of_gone(&gone, value.object()));
                 count += 1;
                 watched.expire(db, key);
+                effects.note_change(tracked, key, Cause::GONE);
                 if waiting.is_awaited(db, key) {
                     effects.ready.push(ReadyKey { db, key: key.into() });
                 }
                 effects.expired(db, key);
-                if let Some(object) = value.into_object() {
+                let left = match gone.is_unsaved {
+                    true => keep_gone(snapshot, (db, gone), value),
+                    false => value.into_object(),
+                };
+                if let Some(object) = left {
                     keyspace.reclaimer().reclaim(object);
                 }
             });
@@ -60,6 +69,23 @@ impl Keys<'_> {
             }
         }
         has_more
+    }
+}
+
+/// Hands an expired entry over to a snapshot that needs it. Gives an object back that is of no use.
+#[cold]
+fn keep_gone(
+    snapshot: &mut ShardSnapshot,
+    (db, gone): (usize, Gone<'_>),
+    value: Deleted<Object>,
+) -> Option<Box<Object>> {
+    let (expiry, access) = (value.expiry(), gone.access);
+    match gone.inline {
+        None => snapshot.keep((db, gone.key), value.into_removed(access)?),
+        Some(inline) => {
+            snapshot.keep_value((db, gone.key), inline.to_new_value(), (expiry, access));
+            None
+        }
     }
 }
 

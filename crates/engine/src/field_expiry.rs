@@ -17,7 +17,8 @@ use crate::event::Event;
 use crate::keys::{Keys, Use};
 use crate::keyspace::Location;
 use crate::shard::Shard;
-use crate::store::raw::table::{Blocks, EntryMut, Gone, NewValue, View};
+use crate::store::raw::table::{Blocks, EntryMut, Gone, Inline, NewValue, Removed, View};
+use crate::tracked::Cause;
 use crate::types::capacity::{allocated_bytes, tree_bytes};
 use crate::types::hash::stored::{self, Pair, Purged, Reclaimed};
 use crate::types::hash::{HashEntry, HashLimits, Lease};
@@ -173,10 +174,18 @@ impl Shard {
         {
             // Millions of fields may be over at one moment: they go as one.
             let fields = hash.len();
-            let object = entry.delete().into_object();
+            let object = match entry.is_unsaved() {
+                true => self.snapshot.keep((db, key), entry.take_unsaved()),
+                false => entry.take_object(),
+            };
+            drop(entry.delete());
             self.fields[db].change(key, (before, None));
             self.watched.touch(db, key);
             return Loss { fields, is_key_gone: true, object, ..Loss::default() };
+        }
+        if entry.is_unsaved() {
+            self.snapshot.keep_copy((db, key), Removed::copy_of(&entry.as_ref()));
+            entry.mark_saved();
         }
         let mut names = Vec::new();
         let limits = (step.now.0, step.fields_max);
@@ -199,7 +208,7 @@ impl Shard {
 }
 
 /// The events and the record of what a key has lost.
-fn tell_loss(effects: &mut Effects, (db, key): (usize, &[u8]), loss: &Loss) {
+fn record_loss(effects: &mut Effects, (db, key): (usize, &[u8]), loss: &Loss) {
     if loss.fields > 0 {
         effects.notice(db, key, Event::hash("hexpired"));
         effects.expired_fields(db, key, (!loss.is_key_gone).then_some(&loss.names));
@@ -233,7 +242,10 @@ impl Keys<'_> {
                 let cost = if loss.object.is_some() { 1 } else { loss.fields.max(1) };
                 left = left.saturating_sub(cost);
                 fields += loss.fields;
-                tell_loss(effects, (db, &key), &loss);
+                if loss.fields > 0 {
+                    effects.note_change(&mut shard.tracked, &key, Cause::GONE);
+                }
+                record_loss(effects, (db, &key), &loss);
                 loss.object.into_iter().for_each(|object| keyspace.reclaimer().reclaim(object));
             }
             gauges.count_expired_fields(fields as u64);
@@ -256,13 +268,26 @@ impl Keys<'_> {
         let before = stored::bound_of(&entry.value());
         let mut hash = HashEntry::new(&mut entry, (limits, hasher))?.hiding(now_ms);
         let result = edit(&mut hash);
-        let reclaimed = hash.reclaimed();
-        let after = stored::bound_of(&entry.value());
-        self.reschedule(key, (before, after));
-        if !reclaimed.names.is_empty() || reclaimed.rest > 0 {
-            self.note_reclaimed(key, &reclaimed);
+        let after = hash.bound();
+        if before.is_some() || after.is_some() {
+            let reclaimed = hash.reclaimed();
+            self.note_deadlines(key, (before, after), &reclaimed);
         }
         Ok(Some(result))
+    }
+
+    /// What an edit has done to the deadlines of a hash that has, or had, any.
+    #[inline(never)]
+    fn note_deadlines(
+        &mut self,
+        key: &[u8],
+        bounds: (Option<i64>, Option<i64>),
+        reclaimed: &Reclaimed,
+    ) {
+        self.reschedule(key, bounds);
+        if !reclaimed.names.is_empty() || reclaimed.rest > 0 {
+            self.note_reclaimed(key, reclaimed);
+        }
     }
 
     /// Counts and records hidden fields that an edit has removed, or leaves nothing but them. The
@@ -311,9 +336,9 @@ impl Keys<'_> {
         self.keyspace.gauges()[index].publish_volatile(db, shard.fields[db].len());
     }
 
-    /// Removes fields of a key that are over, and tells. The caller has seen that some of its shard
-    /// are. While expiry is held back, one who only reads leaves them where they are. True if
-    /// nothing of the key is left to be seen then.
+    /// Removes fields of a key that are over, with their events. The caller has seen that some of
+    /// its shard are. While expiry is held back, one who only reads leaves them where they are.
+    /// True if nothing of the key is left to be seen then.
     #[cold]
     pub(crate) fn expire_fields(&mut self, key: &[u8], location: Location, look: Use) -> bool {
         if look == Use::Read && !self.may_expire() {
@@ -343,8 +368,9 @@ impl Keys<'_> {
             gauges.count_expired_fields(loss.fields as u64);
             gauges.publish_volatile(db, shard.fields[db].len());
             self.effects.mark_touched(index);
+            self.effects.note_change(&mut shard.tracked, key, Cause::GONE);
         }
-        tell_loss(self.effects, (db, key), &loss);
+        record_loss(self.effects, (db, key), &loss);
         loss.object.into_iter().for_each(|object| self.keyspace.reclaimer().reclaim(object));
         loss.fields
     }
@@ -382,10 +408,10 @@ pub(crate) fn bound_of_new(value: &NewValue<'_, Object>) -> Option<i64> {
 
 /// The bound of what was in an entry that is out of its table.
 pub(crate) fn bound_of_gone(gone: &Gone<'_>, object: Option<&Object>) -> Option<i64> {
-    match (gone.packed, object) {
-        (Some((tag, bytes)), _) => stored::bound_of_packed(tag, bytes),
-        (None, Some(object)) => stored::bound_of_object(object),
-        (None, None) => None,
+    match (gone.inline, object) {
+        (Some(Inline::Packed(tag, bytes)), _) => stored::bound_of_packed(tag, bytes),
+        (_, Some(object)) => stored::bound_of_object(object),
+        _ => None,
     }
 }
 

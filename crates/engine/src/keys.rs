@@ -1,28 +1,33 @@
 //! What a handler sees of the keyspace: the keys of its own locked shards, never an expired one.
-//! Every write is told once, through [`Keys::wrote`]; all that follows from a write starts there.
+//! Every write is reported once, through [`Keys::wrote`]; all that follows from a write starts
+//! there.
 
 mod changes;
 mod known;
+mod put;
+mod saved;
+mod time;
 
-pub use crate::effects::{Effects, ReadyKey};
+pub use crate::effects::{Caller, Effects, ReadyKey};
 pub use known::KnownKey;
 
-use known::{LastKey, is_same};
+use known::LastKey;
 
 use crate::access::AccessClock;
 use crate::event::Event;
-use crate::field_expiry::{FieldSchedule, bound_of_entry, bound_of_new};
+use crate::field_expiry::{FieldSchedule, bound_of_entry};
 use crate::keyspace::{Keyspace, Location};
 use crate::shard::Shard;
+use crate::snapshot::{Epoch, ShardSnapshot};
 use crate::store::raw::lock::Locked;
-use crate::store::raw::table::{Deleted, EntryMut, EntryRef, NewValue, Removed, Slot, Table};
+use crate::store::raw::prefetch::prefetch_value;
+use crate::store::raw::table::{Deleted, EntryMut, EntryRef, Removed, Table};
 use crate::store::shard_set::ShardSet;
+use crate::tracked::{Cause, TrackedKeys};
 use crate::types::hash::stored::is_over;
-use crate::types::string;
 use crate::value::Object;
 use crate::waiting::Waiting;
 use crate::watch::Watched;
-use russet_base::Args;
 use russet_base::clock::UnixMillis;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -49,8 +54,10 @@ struct ExpiryScope<'s> {
     keyspace: &'s Keyspace,
     may_expire: bool,
     watched: &'s mut Watched,
+    tracked: &'s mut TrackedKeys,
     waiting: &'s Waiting,
     fields: &'s mut FieldSchedule,
+    snapshot: &'s mut ShardSnapshot,
     effects: &'s mut Effects,
 }
 
@@ -59,19 +66,36 @@ impl ExpiryScope<'_> {
     /// [`Keyspace::may_expire`].
     #[cold]
     #[inline(never)]
-    fn expire_entry(self, key: &[u8], (db, shard): (usize, usize), entry: EntryMut<'_, Object>) {
+    fn expire_entry(
+        self,
+        key: &[u8],
+        (db, shard): (usize, usize),
+        mut entry: EntryMut<'_, Object>,
+    ) {
         self.watched.expire(db, key);
         if !self.may_expire {
             return;
         }
+        self.effects.note_change(self.tracked, key, Cause::GONE);
         self.fields.forget(key, bound_of_entry(&entry));
         if self.waiting.is_awaited(db, key) {
             self.effects.ready.push(ReadyKey { db, key: key.into() });
         }
         self.effects.touched.insert(shard);
         self.effects.expired(db, key);
-        self.keyspace.reclaim_expired(shard, entry.delete().into_object());
+        let object = match entry.is_unsaved() {
+            true => self.snapshot.keep((db, key), entry.take_unsaved()),
+            false => entry.take_object(),
+        };
+        drop(entry.delete());
+        self.keyspace.reclaim_expired(shard, object);
     }
+}
+
+/// The offset of the journal that is durable if all is that was written to locked shards.
+pub fn last_write(keyspace: &Keyspace, locked: &Locked<Shard>) -> u64 {
+    let last = locked.held().iter().map(|index| locked.shared(index).last_write).max();
+    last.unwrap_or(0).max(keyspace.journal().strict_since())
 }
 
 pub struct Keys<'a> {
@@ -79,10 +103,14 @@ pub struct Keys<'a> {
     pub(crate) locked: Locked<'a, Shard>,
     pub db: usize,
     pub now: UnixMillis,
-    /// The time that TIME told to a transaction or a script, which is to hear no other.
+    /// While recorded commands are run again, at a `now` before all deadlines: the real time.
+    pub real_time: Option<UnixMillis>,
+    /// The time that TIME gave a transaction or a script, which gets no other.
     pub fixed_micros: Option<i64>,
     /// What entries that are used are stamped with.
     clock: AccessClock,
+    /// The snapshot that there was when the shards were locked: the same for the whole call.
+    pub(crate) epoch: Epoch,
     /// See [`Keyspace::may_expire`]: the same for the whole command.
     may_expire: bool,
     /// Reads leave no trace in the access clock (CLIENT NO-TOUCH, OBJECT, ...).
@@ -93,7 +121,7 @@ pub struct Keys<'a> {
     /// The one that was asked for last.
     asked: Option<&'a KnownKey<'a>>,
     /// The key that was looked at last, if it is none of those.
-    last: LastKey,
+    last: Option<LastKey>,
     pub effects: &'a mut Effects,
 }
 
@@ -107,11 +135,13 @@ impl<'a> Keys<'a> {
     ) -> Self {
         effects.wanted = keyspace.notify_classes();
         effects.records.set_on(keyspace.is_recording());
-        Keys {
+        let mut keys = Keys {
             keyspace,
             locked,
+            epoch: Epoch::default(),
             db,
             now,
+            real_time: None,
             fixed_micros: None,
             clock: keyspace.access_clock(now),
             may_expire: keyspace.may_expire(),
@@ -119,9 +149,11 @@ impl<'a> Keys<'a> {
             known: &[],
             next_known: 0,
             asked: None,
-            last: LastKey::NONE,
+            last: None,
             effects,
-        }
+        };
+        keys.enter_epoch();
+        keys
     }
 
     /// Gives the keys that planning has hashed already, in the order in which the calls name them.
@@ -133,11 +165,14 @@ impl<'a> Keys<'a> {
     /// Hints that all the known keys will be needed soon: a command of many keys waits for memory
     /// once, not once for each.
     pub fn prefetch_known(&mut self) {
-        for &KnownKey { location, .. } in self.known {
-            self.table(location.shard).prefetch_bucket(location.hash);
+        let is_of_one_shard = |a: &KnownKey, b: &KnownKey| a.location.shard == b.location.shard;
+        for known in self.known.chunk_by(is_of_one_shard) {
+            let table = self.table(known[0].location.shard);
+            known.iter().for_each(|known| table.prefetch_bucket(known.location.hash));
         }
-        for &KnownKey { location, .. } in self.known {
-            self.table(location.shard).prefetch_entry(location.hash);
+        for known in self.known.chunk_by(is_of_one_shard) {
+            let table = self.table(known[0].location.shard);
+            known.iter().for_each(|known| table.prefetch_entry(known.location.hash));
         }
     }
 
@@ -156,16 +191,29 @@ impl<'a> Keys<'a> {
     /// whether their shards hold anything large at all: see [`Keys::weigh`].
     #[inline]
     pub fn prefetch_held(&mut self, count: usize) -> bool {
+        self.enter_epoch();
         let mut has_objects = false;
         for &KnownKey { location, .. } in &self.known[..count] {
             let table = self.table(location.shard);
             table.prefetch_entry(location.hash);
             has_objects |= table.has_objects();
         }
+        if has_objects {
+            self.prefetch_objects(count);
+        }
         has_objects
     }
 
-    /// The next command's keys begin at this one of the known places.
+    /// Fetches what does not lie in its entry, all at once: [`Keys::weigh`] would wait for each.
+    fn prefetch_objects(&mut self, count: usize) {
+        for &KnownKey { location, .. } in &self.known[..count] {
+            if let Some(object) = self.table(location.shard).likely_object(location.hash) {
+                prefetch_value(object);
+            }
+        }
+    }
+
+    /// The next command's keys begin at this one of the known locations.
     #[inline]
     pub fn skip_to(&mut self, known: usize) {
         self.next_known = known;
@@ -197,32 +245,45 @@ impl<'a> Keys<'a> {
 
     /// Whether every shard is held.
     pub fn holds_all(&self) -> bool {
-        self.held().count() == self.keyspace.shards()
+        self.locked.holds_all()
     }
 
     /// Where a key is. Planning has hashed the call's keys already, and handlers ask for them in
-    /// that order, most of them several times in a row.
+    /// that order, most of them several times in a row. As a rule a key is the very argument that
+    /// planning saw, so that its bytes need not be compared.
     #[inline]
     pub(crate) fn location(&mut self, key: &[u8]) -> Location {
         if let Some(known) = self.asked
-            && is_same(known.key, key)
+            && std::ptr::eq(known.key, key)
         {
             return known.location;
         }
         if let Some(known) = self.known.get(self.next_known)
-            && is_same(known.key, key)
+            && std::ptr::eq(known.key, key)
         {
-            self.next_known += 1;
-            self.asked = Some(known);
-            return known.location;
+            return self.ask(known);
         }
         self.other_location(key)
     }
 
-    /// Where a key is that planning has not found.
+    #[inline]
+    fn ask(&mut self, known: &'a KnownKey<'a>) -> Location {
+        self.next_known += 1;
+        self.asked = Some(known);
+        known.location
+    }
+
+    /// Where a key is that is no argument which planning saw, though it may be a copy of one.
     #[inline(never)]
     fn other_location(&mut self, key: &[u8]) -> Location {
-        self.last.find(key).unwrap_or_else(|| self.keyspace.locate(key))
+        if let Some(known) = self.asked.filter(|known| known.key == key) {
+            return known.location;
+        }
+        if let Some(known) = self.known.get(self.next_known).filter(|known| known.key == key) {
+            return self.ask(known);
+        }
+        let last = self.last.as_ref().and_then(|last| last.location_of(key));
+        last.unwrap_or_else(|| self.keyspace.locate(key))
     }
 
     #[inline]
@@ -239,20 +300,57 @@ impl<'a> Keys<'a> {
         location: Location,
         look: Use,
     ) -> (Option<EntryMut<'_, Object>>, &mut Effects) {
-        let (db, now, shard) = (self.db, self.now, location.shard as usize);
-        if self.locked.shard(shard).fields[db].is_due(now)
-            && self.expire_fields(key, location, look)
-        {
+        if self.has_due_fields(location) {
+            return self.live_beside_due(key, location, look);
+        }
+        self.unexpired(key, location)
+    }
+
+    /// Whether a shard has fields of hashes to remove first.
+    #[inline]
+    fn has_due_fields(&mut self, location: Location) -> bool {
+        self.locked.shard(location.shard as usize).fields[self.db].is_due(self.now)
+    }
+
+    #[inline(never)]
+    fn live_beside_due(
+        &mut self,
+        key: &[u8],
+        location: Location,
+        look: Use,
+    ) -> (Option<EntryMut<'_, Object>>, &mut Effects) {
+        if self.expire_fields(key, location, look) {
             return (None, self.effects);
         }
+        self.unexpired(key, location)
+    }
+
+    /// As [`Keys::live`], where no field of the key's hash can be due.
+    #[inline(always)]
+    fn unexpired(
+        &mut self,
+        key: &[u8],
+        location: Location,
+    ) -> (Option<EntryMut<'_, Object>>, &mut Effects) {
+        let (db, now, shard) = (self.db, self.now, location.shard as usize);
         let (keyspace, may_expire) = (self.keyspace, self.may_expire);
         let effects = &mut *self.effects;
-        let Shard { tables, watched, waiting, fields, .. } = self.locked.shard(shard);
+        let Shard { tables, watched, tracked, waiting, fields, snapshot, .. } =
+            self.locked.shard(shard);
         let Some(entry) = tables[db].find_mut(key, location.hash) else { return (None, effects) };
         if entry.expiry().is_some_and(|at| at <= now.0) {
             let fields = &mut fields[db];
             let effects = &mut *effects;
-            let scope = ExpiryScope { keyspace, may_expire, watched, waiting, fields, effects };
+            let scope = ExpiryScope {
+                keyspace,
+                may_expire,
+                watched,
+                tracked,
+                waiting,
+                fields,
+                snapshot,
+                effects,
+            };
             scope.expire_entry(key, (db, shard), entry);
             return (None, effects);
         }
@@ -293,7 +391,7 @@ impl<'a> Keys<'a> {
             return None;
         };
         effects.hits += 1;
-        if !is_silent && !clock.is_stamped(entry.access()) {
+        if !is_silent && !clock.is_stamped(entry.access()) && !keyspace.ignores_reads() {
             entry.set_access(keyspace.next_stamp(clock, entry.access()));
         }
         Some(entry.into_ref())
@@ -353,6 +451,9 @@ impl<'a> Keys<'a> {
     #[inline]
     pub fn write(&mut self, key: &[u8]) -> Option<EntryMut<'_, Object>> {
         let (location, clock, keyspace) = (self.location(key), self.clock, self.keyspace);
+        if self.epoch.is_running() {
+            self.save_before_change(key, location);
+        }
         let (entry, effects) = self.live(key, location, Use::Write);
         let mut entry = entry?;
         // Even a call that changes nothing may leave the value in a form of another size.
@@ -363,16 +464,24 @@ impl<'a> Keys<'a> {
 
     /// Deletes a key, without telling; the caller says why with [`Keys::wrote`].
     pub fn remove(&mut self, key: &[u8]) -> bool {
-        let Some(entry) = self.live_apart(key, Use::Write).0 else { return false };
+        let Some(mut entry) = self.live_apart(key, Use::Write).0 else { return false };
         let bound = bound_of_entry(&entry);
+        let unsaved = entry.is_unsaved().then(|| entry.take_unsaved());
         let removed = entry.delete();
         self.reschedule(key, (bound, None));
-        self.free(removed);
+        match unsaved {
+            Some(unsaved) => self.keep_unsaved(key, unsaved),
+            None => self.free(removed),
+        }
         true
     }
 
     /// Deletes a key and gives its value to the caller: RENAME, MOVE, GETDEL.
     pub fn take(&mut self, key: &[u8]) -> Option<Removed<Object>> {
+        if self.epoch.is_running() {
+            let location = self.location(key);
+            self.save_before_change(key, location);
+        }
         let entry = self.live_apart(key, Use::Write).0?;
         let bound = bound_of_entry(&entry);
         let removed = entry.remove();
@@ -380,79 +489,28 @@ impl<'a> Keys<'a> {
         Some(removed)
     }
 
-    /// Puts a value under a key, whatever was there before: the old value is gone, and so is its
-    /// expiry, unless it is given again.
-    #[inline]
-    pub fn put(&mut self, key: &[u8], value: NewValue<'_, Object>, expiry: Option<UnixMillis>) {
-        let (location, clock, keyspace) = (self.location(key), self.clock, self.keyspace);
-        let expiry = expiry.map(|at| at.0);
-        let now = self.now.0;
-        let (mut replaced, mut has_expired) = (None, false);
-        let (mut bound, new_bound) = (None, bound_of_new(&value));
-        if self.locked.shard(location.shard as usize).fields[self.db].is_due(self.now) {
-            self.expire_fields(key, location, Use::Write);
-        }
-        match self.table(location.shard).entry(key, location.hash) {
-            Slot::Occupied(mut entry) => {
-                has_expired = entry.expiry().is_some_and(|at| at <= now);
-                bound = bound_of_entry(&entry);
-                replaced = entry.take_object();
-                let access = keyspace.next_stamp(clock, entry.access());
-                entry.set_with_expiry(value, expiry);
-                entry.set_access(access);
-            }
-            Slot::Vacant(vacant) => {
-                vacant.insert(key, value, expiry).set_access(clock.new_stamp());
-                self.notice(key, Event::NEW);
-            }
-        }
-        self.reschedule(key, (bound, new_bound));
-        if has_expired {
-            // Nobody saw the old value any more, so it went before the new one came.
-            self.keyspace.count_expired(location.shard as usize);
-            self.effects.expired(self.db, key);
-            self.notice(key, Event::NEW);
-        }
-        if let Some(object) = replaced {
-            self.keyspace.reclaimer().reclaim(object);
-        }
-    }
-
-    /// Puts a string under a key; see [`Keys::put`].
-    #[inline]
-    pub fn put_string(&mut self, key: &[u8], bytes: &[u8], expiry: Option<UnixMillis>) {
-        self.put(key, string::encode(bytes), expiry);
-    }
-
-    /// As [`Keys::put_string`], for an argument of the call: a long one becomes the value as it is.
-    #[inline]
-    pub fn put_arg(&mut self, key: &[u8], (args, at): (Args, usize), expiry: Option<UnixMillis>) {
-        self.put(key, string::encode_arg(args, at), expiry);
-    }
-
-    /// Puts a removed or copied value under a key, with its expiry and access clock. What was there
-    /// before is gone; the new key counts as new even so, as Redis has it.
-    pub fn put_back(&mut self, key: &[u8], mut value: Removed<Object>) {
-        self.remove(key);
-        let (expiry, access) = (value.expiry().map(UnixMillis), value.access());
-        self.put(key, value.to_new_value(), expiry);
-        let location = self.location(key);
-        if let Some(mut entry) = self.table(location.shard).find_mut(key, location.hash) {
-            entry.set_access(access);
-        }
-    }
-
     /// Whether the shard of this key is locked.
+    ///
+    /// For scripts, which ask for copies of their keys in any order: the handler that asks for the
+    /// same key next finds it at once.
     pub fn holds(&mut self, key: &[u8]) -> bool {
+        if let Some(known) = self.known.iter().find(|known| known.key == key) {
+            self.asked = Some(known);
+            return self.locked.held().contains(known.location.shard as usize);
+        }
         let location = self.location(key);
-        self.last.set(key, location);
+        self.last = LastKey::new(key, location);
         self.locked.held().contains(location.shard as usize)
     }
 
-    /// Whether the shard of this key is locked, or could be now without waiting.
+    /// Whether this key may be used: its shard is locked, or could be now without waiting.
     pub fn try_hold(&mut self, key: &[u8]) -> bool {
         let location = self.location(key);
-        self.locked.try_add(location.shard as usize)
+        let shard = location.shard as usize;
+        let is_held = self.locked.try_add(shard) && self.may_hold(shard) && !self.is_moving(key);
+        // Someone may have begun to track all keys, and read there, since the others were locked.
+        self.effects.wants_all_keys |= self.keyspace.wants_all_keys();
+        is_held
     }
 
     /// Where a key belongs; see [`Keys::shard`].
@@ -470,6 +528,12 @@ impl<'a> Keys<'a> {
         self.locked.shard(index)
     }
 
+    /// A shard has room for so many keys of this database at once, if it has never held any.
+    pub fn reserve(&mut self, shard: usize, keys: usize) {
+        self.locked.shard(shard).tables[self.db].reserve(keys);
+        self.effects.touched.insert(shard);
+    }
+
     /// Runs `action` with another database selected: COPY, MOVE.
     pub fn in_db<R>(&mut self, db: usize, action: impl FnOnce(&mut Self) -> R) -> R {
         self.publish();
@@ -480,13 +544,26 @@ impl<'a> Keys<'a> {
         result
     }
 
+    /// The held shards were changed by what was appended before this offset of the journal.
+    pub fn set_last_write(&mut self, offset: u64) {
+        for index in self.locked.held().iter() {
+            self.locked.shard(index).last_write = offset;
+        }
+    }
+
+    /// The offset of the journal that is durable if all is that was written to the held shards.
+    pub fn last_write(&self) -> u64 {
+        last_write(self.keyspace, &self.locked)
+    }
+
     /// Makes the counts and bytes of the changed shards visible to those without their locks.
+    #[inline(always)]
     pub fn publish(&mut self) {
         let (db, mut bytes, mut lane) = (self.db, 0, 0);
         self.effects.touched.drain_each(|index| {
             let shard = self.locked.shard(index);
             if shard.tables[db].take_changed() {
-                self.keyspace.gauges()[index].publish(shard, db);
+                self.keyspace.publish_gauges(index, shard, db);
                 bytes += shard.tables[db].take_unpublished();
                 lane = index;
             }

@@ -2,15 +2,21 @@
 //! key lives in is decided in `placement`.
 
 use crate::access::AccessPolicy;
+use crate::barrier::{Barrier, Barriers};
 use crate::event::EventClasses;
+use crate::journal::Journal;
+use crate::key_counts::KeyCounts;
 use crate::keys::{Effects, Keys};
+use crate::moving::MovingKeys;
 use crate::once::{OnceRecords, OnceTotals};
-use crate::placement::Placement;
+use crate::placement::{LastTag, Placement};
 use crate::reclaim::Reclaimer;
 use crate::shard::{Shard, ShardGauges};
+use crate::snapshot::Snapshots;
 use crate::store::raw::lock::{Locked, LockedOne, Locks, Wait, Wake};
 use crate::store::raw::table::{Blocks, PagePool, Table};
 use crate::store::shard_set::ShardSet;
+use crate::tracked::{TrackedKeys, TrackedTotals};
 use crate::used_memory::UsedMemory;
 use crate::value::Object;
 use russet_base::clock::UnixMillis;
@@ -38,17 +44,24 @@ pub type KeyspaceWait = Wait<Shard>;
 pub struct Keyspace {
     locks: Arc<Locks<Shard>>,
     gauges: Box<[ShardGauges]>,
+    key_counts: KeyCounts,
     once: Arc<OnceTotals>,
+    tracked: Arc<TrackedTotals>,
+    /// Someone tracks changes of all keys.
+    wants_all_keys: AtomicBool,
     placement: Placement,
     databases: usize,
     pool: Arc<PagePool>,
     reclaimer: Reclaimer,
     notify: AtomicU32,
-    is_expiry_held: AtomicBool,
+    barriers: Arc<Barriers>,
+    journal: Arc<Journal>,
+    moving: Arc<MovingKeys>,
     /// Whether anybody wants to know what calls change.
     is_recording: AtomicBool,
     pub(crate) access: AccessPolicy,
     draws: AtomicU64,
+    snapshots: Snapshots,
 }
 
 impl Keyspace {
@@ -61,22 +74,31 @@ impl Keyspace {
             .map(|_| Arc::new(Blocks::new(pool.clone())))
             .collect();
         let once = Arc::<OnceTotals>::default();
+        let tracked = Arc::<TrackedTotals>::default();
+        let barriers = Arc::<Barriers>::default();
         let shard = |index: usize| {
-            Shard::new(&slabs[index % slabs.len()], hasher, OnceRecords::new(once.clone()))
+            let beside = (OnceRecords::new(once.clone()), TrackedKeys::new(tracked.clone()));
+            Shard::new(&slabs[index % slabs.len()], hasher, beside)
         };
         Keyspace {
             locks: Arc::new(Locks::new((0..shards).map(shard))),
             once: once.clone(),
+            tracked: tracked.clone(),
+            wants_all_keys: AtomicBool::new(false),
             gauges: (0..shards).map(|_| ShardGauges::new(databases)).collect(),
+            key_counts: KeyCounts::new(shards, databases),
             placement,
             databases,
             pool,
             reclaimer: Reclaimer::start(),
             notify: AtomicU32::new(0),
-            is_expiry_held: AtomicBool::new(false),
+            journal: Arc::new(Journal::new(barriers.clone())),
+            moving: Arc::new(MovingKeys::new(barriers.clone())),
+            barriers,
             is_recording: AtomicBool::new(false),
             access: AccessPolicy::default(),
             draws: AtomicU64::new(0),
+            snapshots: Snapshots::default(),
         }
     }
 
@@ -94,13 +116,19 @@ impl Keyspace {
     }
 
     pub fn all_shards(&self) -> ShardSet {
-        ShardSet::first(self.locks.len())
+        self.locks.all().clone()
     }
 
     /// Where a key lives. What decides it is known to [`crate::placement`] alone.
     #[inline]
     pub fn locate(&self, key: &[u8]) -> Location {
         self.placement.locate(key)
+    }
+
+    /// As [`Keyspace::locate`], for the keys of one call, one after the other.
+    #[inline]
+    pub fn locate_next<'a>(&self, key: &'a [u8], last: &mut Option<LastTag<'a>>) -> Location {
+        self.placement.locate_next(key, last)
     }
 
     /// The only shard in which keys that match can be, if there is one.
@@ -118,6 +146,11 @@ impl Keyspace {
         self.locks.try_lock(wanted)
     }
 
+    /// How often a call found each shard busy for so long that it had to queue.
+    pub fn lock_waits(&self) -> impl Iterator<Item = u64> {
+        self.locks.waits()
+    }
+
     /// Wakes all who wait for one of these shards; see [`Locks::wake_waiters`].
     pub fn wake_waiters(&self, shards: &ShardSet) {
         shards.iter().for_each(|index| self.locks.wake_waiters(index));
@@ -133,6 +166,14 @@ impl Keyspace {
         self.locks.lock_none()
     }
 
+    /// The same, for a holder with a mark; see [`Locked::set_mark`].
+    #[inline]
+    pub fn lock_none_as(&self, mark: u32) -> Locked<'_, Shard> {
+        let mut none = self.locks.lock_none();
+        none.set_mark(mark);
+        none
+    }
+
     /// Hints that a key's shard will be locked soon.
     #[inline]
     pub fn prefetch_lock(&self, location: Location) {
@@ -140,17 +181,17 @@ impl Keyspace {
     }
 
     /// Hints that keys will be needed soon, as far as their shards are free now.
-    pub fn prefetch(&self, places: &[(usize, Location)]) {
+    pub fn prefetch(&self, locations: &[(usize, Location)]) {
         let look = |&(db, location): &(usize, Location), hint: fn(&Table<Object>, u64)| {
             if let Some(mut locked) = self.locks.try_lock_now(location.shard as usize) {
                 hint(&locked.shard().tables[db], location.hash);
             }
         };
-        places.iter().for_each(|at| look(at, Table::prefetch_bucket));
-        places.iter().for_each(|at| look(at, Table::prefetch_entry));
+        locations.iter().for_each(|at| look(at, Table::prefetch_bucket));
+        locations.iter().for_each(|at| look(at, Table::prefetch_entry));
     }
 
-    /// A wait for busy shards; `wake` is told when to poll again.
+    /// A wait for busy shards; `wake` is called when to poll again.
     pub fn wait(&self, wake: Arc<dyn Wake>) -> KeyspaceWait {
         Wait::new(self.locks.clone(), wake)
     }
@@ -189,13 +230,25 @@ impl Keyspace {
         &self.gauges
     }
 
+    pub fn key_counts(&self) -> &KeyCounts {
+        &self.key_counts
+    }
+
     /// Makes the counts and bytes of one database of a shard visible to those without its lock.
     pub(crate) fn publish_shard(&self, index: usize, shard: &mut Shard, db: usize) {
         let table = &mut shard.tables[db];
         table.take_changed();
         let bytes = table.take_unpublished();
-        self.gauges[index].publish(shard, db);
+        self.publish_gauges(index, shard, db);
         self.used_memory().add(index, bytes);
+    }
+
+    #[inline]
+    pub(crate) fn publish_gauges(&self, index: usize, shard: &Shard, db: usize) {
+        let table = &shard.tables[db];
+        self.key_counts.set(db, index, table.len() as u64);
+        self.key_counts.set_slot_bytes(db, index, table.slot_bytes() as u64);
+        self.gauges[index].publish(shard, db);
     }
 
     /// The bytes in use, the tables' and everyone's who adds to it. Up to date with every call that
@@ -204,9 +257,9 @@ impl Keyspace {
         self.pool.used()
     }
 
-    /// Bytes of the slots of all tables, as of the last write of each shard.
+    /// Bytes of the slots of all databases that have keys, as of the last write of each shard.
     pub fn slot_bytes(&self) -> u64 {
-        self.gauges.iter().map(ShardGauges::slot_bytes).sum()
+        (0..self.databases()).map(|db| self.key_counts.slot_bytes(db)).sum()
     }
 
     /// Has memory ready before a command needs it. For a thread that serves nobody.
@@ -234,15 +287,38 @@ impl Keyspace {
     }
 
     /// Whether what has expired may be removed now: keys, and parts of values. While it may not,
-    /// nobody sees what has expired, but it stays where it is and nothing is told of it.
+    /// nobody sees what has expired, but it stays where it is, without events or records.
     #[inline]
     pub fn may_expire(&self) -> bool {
-        !self.is_expiry_held.load(Ordering::Relaxed)
+        self.barriers.may_expire()
     }
 
-    /// Holds expiry back, or no longer: while writes are paused, nothing may change.
-    pub fn hold_expiry(&self, is_held: bool) {
-        self.is_expiry_held.store(is_held, Ordering::Relaxed);
+    /// A pause begins or ends: meanwhile nothing may expire, for nothing may change.
+    pub fn set_paused(&self, is_paused: bool) {
+        self.barriers.set(Barrier::Pause, is_paused);
+    }
+
+    /// What may block calls.
+    #[inline]
+    pub fn barriers(&self) -> &Barriers {
+        &self.barriers
+    }
+
+    /// Keys that are on their way to another server.
+    pub fn moving(&self) -> &Arc<MovingKeys> {
+        &self.moving
+    }
+
+    /// Where what calls change goes, in one order.
+    #[inline]
+    pub fn journal(&self) -> &Arc<Journal> {
+        &self.journal
+    }
+
+    /// The snapshot that is being taken.
+    #[inline]
+    pub fn snapshots(&self) -> &Snapshots {
+        &self.snapshots
     }
 
     /// Whether records of changes are gathered; see [`crate::record`].
@@ -259,6 +335,28 @@ impl Keyspace {
     /// What is kept of requests that run at most once; see [`crate::once`].
     pub fn once_totals(&self) -> &OnceTotals {
         &self.once
+    }
+
+    /// How many keys are remembered that clients may have copies of.
+    pub fn tracked_totals(&self) -> &TrackedTotals {
+        &self.tracked
+    }
+
+    /// Whether calls gather the keys that they change, whoever has read them. A call that does not
+    /// hold a shard yet gathers those of that shard.
+    pub fn set_wants_all_keys(&self, wants: bool) {
+        self.wants_all_keys.store(wants, Ordering::Release);
+    }
+
+    #[inline]
+    pub(crate) fn wants_all_keys(&self) -> bool {
+        self.wants_all_keys.load(Ordering::Acquire)
+    }
+
+    /// Forgets clients that are gone and have read keys of one shard. False if that is busy.
+    pub fn forget_readers(&self, shard: usize, is_gone: &dyn Fn(u64) -> bool) -> bool {
+        let locked = self.try_lock_now(shard);
+        locked.map(|mut it| it.shard().tracked.forget_readers(is_gone)).is_some()
     }
 
     /// Forgets up to `budget` requests of one shard whose time is over, and says whether more may

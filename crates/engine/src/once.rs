@@ -1,19 +1,26 @@
 //! What requests that must run at most once have answered: by request id, for a time. The records
 //! of a shard are behind its lock, so that one is there exactly when the effect is.
 
+#[cfg(test)]
+mod tests;
+
+use crate::types::capacity::{allocated_bytes, allocated_for};
+use crate::types::cow_vec::{ARC_COUNTS_BYTES, CowVec, Part};
 use russet_base::clock::UnixMillis;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a record takes besides its id and reply: its slot, and its places in the index and among
-/// the deadlines.
-const RECORD_BYTES: usize = size_of::<Slot>() + 2 * size_of::<u64>() + size_of::<(i64, u32)>();
-
 /// Records that are over and go for each new one, so that however fast they come, they do not pile
 /// up between two visits of the housekeeping.
 const EXPIRED_PER_PUT: usize = 2;
+
+/// From so many slots on, those of a shard are laid out anew when three in four are free.
+const SPARSE_SLOTS_MIN: usize = 1024;
+
+/// Slots that are copied at once if a snapshot has them, too.
+const CHUNK_SLOTS: usize = 16;
 
 /// What the records of all shards come to, readable without their locks.
 #[derive(Debug, Default)]
@@ -47,12 +54,17 @@ impl OnceTotals {
         self.records.fetch_sub(1, Ordering::Relaxed);
         self.bytes.fetch_sub(slot.memory_bytes() as u64, Ordering::Relaxed);
     }
+
+    /// The room for records, used or not, of one shard has changed.
+    fn room_changed(&self, before: usize, after: usize) {
+        self.bytes.fetch_add((after as u64).wrapping_sub(before as u64), Ordering::Relaxed);
+    }
 }
 
 /// One request that has run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnceRecord<'r> {
-    /// Of the command and its words: the same id with other words is refused.
+    /// Of the command and its arguments: the same id with others is refused.
     pub digest: u128,
     /// The reply, as it was sent. No reply is empty: an empty one marks a request whose reply is
     /// kept in another shard.
@@ -61,12 +73,12 @@ pub struct OnceRecord<'r> {
 }
 
 /// A record in its place, or what is left of one.
-#[derive(Debug)]
+#[derive(Clone, Debug, Default)]
 struct Slot {
     digest: u128,
     expires: i64,
     /// The id and the reply; None in a slot that is free.
-    bytes: Option<Box<[u8]>>,
+    bytes: Option<Arc<[u8]>>,
     /// The id has so many of the bytes, the reply the rest.
     id_len: u32,
     db: u32,
@@ -100,8 +112,33 @@ impl Slot {
         u64::from(len > self.id_len as usize)
     }
 
+    /// What its id and reply take; its own place is part of the room for all.
     fn memory_bytes(&self) -> usize {
-        RECORD_BYTES + self.bytes.as_deref().map_or(0, <[u8]>::len)
+        self.bytes.as_deref().map_or(0, |bytes| allocated_bytes(ARC_COUNTS_BYTES + bytes.len()))
+    }
+}
+
+impl Part for Slot {
+    fn elements(&self) -> usize {
+        1
+    }
+}
+
+type Slots = CowVec<Slot, CHUNK_SLOTS>;
+
+/// The requests of one shard as they were when they were shared. They can be looked at without its
+/// lock.
+#[derive(Debug)]
+pub struct SharedRequests(Slots);
+
+impl SharedRequests {
+    /// See [`OnceRecords::for_each`].
+    pub fn for_each(&self, mut visit: impl FnMut(usize, &[u8], OnceRecord<'_>)) {
+        for slot in self.0.iter().filter(|slot| slot.requests() > 0) {
+            if let Some(bytes) = &slot.bytes {
+                visit(slot.db as usize, &bytes[..slot.id_len as usize], slot.record());
+            }
+        }
     }
 }
 
@@ -194,18 +231,21 @@ impl Index {
 /// The records of one shard. The hash of an id comes with it: that of a key of the same bytes.
 #[derive(Debug)]
 pub struct OnceRecords {
-    slots: Vec<Slot>,
+    slots: Slots,
     free: Vec<u32>,
     index: Index,
     /// When a slot's record is over, the soonest first. Some tell of records that are gone.
     deadlines: BinaryHeap<Reverse<(i64, u32)>>,
     totals: Arc<OnceTotals>,
+    /// The bytes of the lists above that are part of the totals.
+    room_bytes: usize,
 }
 
 impl OnceRecords {
     pub fn new(totals: Arc<OnceTotals>) -> Self {
         OnceRecords {
-            slots: Vec::new(),
+            room_bytes: 0,
+            slots: Slots::default(),
             free: Vec::new(),
             index: Index::default(),
             deadlines: BinaryHeap::new(),
@@ -219,6 +259,26 @@ impl OnceRecords {
 
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Brings what the totals have for the lists up to date.
+    fn count_room(&mut self) {
+        let bytes = self.slots.memory_bytes()
+            + allocated_for::<u32>(self.free.capacity())
+            + allocated_for::<u64>(self.index.cells.capacity())
+            + allocated_for::<Reverse<(i64, u32)>>(self.deadlines.capacity());
+        if bytes != self.room_bytes {
+            self.totals.room_changed(self.room_bytes, bytes);
+            self.room_bytes = bytes;
+        }
+    }
+
+    /// Forgets the lists, and gives them back.
+    fn take_lists(&mut self) -> OnceRecords {
+        let empty = OnceRecords::new(self.totals.clone());
+        let mut lists = std::mem::replace(self, empty);
+        self.totals.room_changed(std::mem::take(&mut lists.room_bytes), 0);
+        lists
     }
 
     fn slot_of(&self, (id, hash): (&[u8], u64), db: usize) -> Option<u32> {
@@ -240,12 +300,13 @@ impl OnceRecords {
 
     /// Shows every request: its database, its id, and what is kept. Marks are left out: whether a
     /// request has one depends on where its id and its key lie.
-    pub fn for_each(&self, mut visit: impl FnMut(usize, &[u8], OnceRecord<'_>)) {
-        for slot in self.slots.iter().filter(|slot| slot.requests() > 0) {
-            if let Some(bytes) = &slot.bytes {
-                visit(slot.db as usize, &bytes[..slot.id_len as usize], slot.record());
-            }
-        }
+    pub fn for_each(&self, visit: impl FnMut(usize, &[u8], OnceRecord<'_>)) {
+        self.share().for_each(visit);
+    }
+
+    /// The requests as they are now. None is copied before it is changed.
+    pub fn share(&self) -> SharedRequests {
+        SharedRequests(self.slots.clone())
     }
 
     /// Keeps a record, in place of one of the same id that is over.
@@ -281,22 +342,24 @@ impl OnceRecords {
         self.index.add(tag(slot.hash, slot.db as usize), at);
         self.totals.add(&slot);
         self.deadlines.push(Reverse((slot.expires, at)));
-        match self.slots.get_mut(at as usize) {
-            Some(free) => *free = slot,
-            None => self.slots.push(slot),
+        match at as usize {
+            free if free < self.slots.len() => *self.slots.at_mut(free) = slot,
+            _ => self.slots.push(slot),
         }
+        self.count_room();
     }
 
     fn remove(&mut self, at: u32) {
-        let slot = &mut self.slots[at as usize];
+        let slot = self.slots.at_mut(at as usize);
         self.totals.remove(slot);
         slot.bytes = None;
         self.index.remove(tag(slot.hash, slot.db as usize), at);
         self.free.push(at);
         if self.is_empty() {
             // Deadlines of records that were gone before are all that is left.
-            *self = OnceRecords::new(self.totals.clone());
+            self.take_lists();
         }
+        self.count_room();
     }
 
     /// Forgets up to `budget` records that are over; how many that were.
@@ -316,6 +379,10 @@ impl OnceRecords {
             }
         }
         self.totals.expired.fetch_add(requests, Ordering::Relaxed);
+        if self.slots.len() >= SPARSE_SLOTS_MIN && self.len() < self.slots.len() / 4 {
+            // Their room counts against the bound on all records.
+            self.rebuild(Some);
+        }
         count
     }
 
@@ -335,175 +402,16 @@ impl OnceRecords {
     }
 
     /// Puts every record into the database that it belongs to now, or nowhere.
-    fn rebuild(&mut self, place: impl Fn(usize) -> Option<usize>) {
-        if self.slots.is_empty() {
+    fn rebuild(&mut self, new_db: impl Fn(usize) -> Option<usize>) {
+        if self.slots.len() == 0 {
             return;
         }
-        let empty = OnceRecords::new(self.totals.clone());
-        let slots = std::mem::replace(self, empty).slots;
-        for mut slot in slots.into_iter().filter(|slot| slot.bytes.is_some()) {
+        let slots = self.take_lists().slots;
+        for mut slot in slots.iter().filter(|slot| slot.bytes.is_some()).cloned() {
             self.totals.remove(&slot);
-            if let Some(db) = place(slot.db as usize) {
+            if let Some(db) = new_db(slot.db as usize) {
                 slot.db = db as u32;
                 self.add(slot);
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// An id with a hash that many share.
-    fn id(text: &[u8]) -> (&[u8], u64) {
-        (text, u64::from(text[0]) << 32)
-    }
-
-    fn record(expires: i64) -> OnceRecord<'static> {
-        OnceRecord { digest: 7, reply: b"+OK\r\n", expires: UnixMillis(expires) }
-    }
-
-    /// Long ago: nothing is over yet.
-    const EARLY: UnixMillis = UnixMillis(0);
-
-    #[test]
-    fn records_go_when_their_time_is_over() {
-        let totals = Arc::new(OnceTotals::default());
-        let mut records = OnceRecords::new(totals.clone());
-        records.put(0, id(b"a"), record(10), EARLY);
-        records.put(0, id(b"b"), record(20), EARLY);
-        records.put(1, id(b"a"), record(30), EARLY);
-        assert_eq!(totals.records(), 3);
-        assert_eq!(records.find(0, id(b"a"), UnixMillis(9)), Some(record(10)));
-        assert_eq!(records.find(0, id(b"a"), UnixMillis(10)), None);
-        assert_eq!(records.find(2, id(b"a"), UnixMillis(0)), None);
-        assert_eq!(records.expire(UnixMillis(20), 1), 1);
-        assert_eq!(records.expire(UnixMillis(20), 10), 1);
-        assert_eq!(records.len(), 1);
-        records.put(1, id(b"a"), record(40), EARLY);
-        assert_eq!(records.len(), 1);
-        records.clear(0);
-        assert_eq!(records.len(), 1);
-        records.clear(1);
-        assert!(records.is_empty() && records.deadlines.is_empty());
-        assert_eq!((totals.records(), totals.bytes(), totals.expired()), (0, 0, 2));
-    }
-
-    /// `stored` counted requests and `expired` records, two for a request whose id and key are in
-    /// different shards; and one whose place a repeat took was not counted at all.
-    #[test]
-    fn a_request_counts_once_however_many_records_it_has() {
-        let totals = Arc::new(OnceTotals::default());
-        let mut homes = [OnceRecords::new(totals.clone()), OnceRecords::new(totals.clone())];
-        let mark = |expires| OnceRecord { reply: b"", ..record(expires) };
-        homes[0].put(0, id(b"a"), record(10), EARLY);
-        homes[1].put(0, id(b"a"), mark(10), EARLY);
-        assert_eq!((totals.records(), totals.expired()), (2, 0));
-        homes.iter_mut().for_each(|records| assert_eq!(records.expire(UnixMillis(10), 9), 1));
-        assert_eq!((totals.records(), totals.expired(), totals.bytes()), (0, 1, 0));
-        // Two others that are over go first, so the third is there when it is used again.
-        for name in [b"b", b"c", b"d"] {
-            homes[0].put(0, id(name), record(20), EARLY);
-        }
-        homes[0].put(0, id(b"d"), record(40), UnixMillis(30));
-        assert_eq!((totals.records(), totals.expired()), (1, 4));
-    }
-
-    /// DEBUG DIGEST FULL ended the server if a request had been forgotten whose place was free.
-    #[test]
-    fn what_is_shown_is_neither_a_mark_nor_a_free_place() {
-        let mut records = OnceRecords::new(Arc::default());
-        records.put(0, id(b"gone"), record(10), EARLY);
-        records.put(1, id(b"kept"), record(40), EARLY);
-        records.put(1, id(b"mark"), OnceRecord { reply: b"", ..record(40) }, EARLY);
-        assert_eq!(records.expire(UnixMillis(10), 9), 1);
-        let mut shown = Vec::new();
-        records.for_each(|db, id, record| shown.push((db, id.to_vec(), record.expires.0)));
-        assert_eq!(shown, [(1, b"kept".to_vec(), 40)]);
-    }
-
-    /// The housekeeping took a few hundred at a visit: 12,000 in a second on one key were more, and
-    /// once it was full, requests were refused though nearly all records were over.
-    #[test]
-    fn records_do_not_pile_up_however_fast_they_come() {
-        let totals = Arc::new(OnceTotals::default());
-        let mut records = OnceRecords::new(totals.clone());
-        for now in 0..100_000 {
-            let name = now.to_string().into_bytes();
-            records.put(0, id(&name), record(now / 10 + 50), UnixMillis(now / 10));
-        }
-        assert_eq!((records.len(), totals.records()), (500, 500));
-        assert_eq!(totals.expired(), 99_500);
-    }
-
-    #[test]
-    fn the_index_finds_what_is_there_though_hashes_collide() {
-        let mut random = russet_base::Random::from_seed(3);
-        let mut index = Index::default();
-        let mut model = std::collections::BTreeMap::new();
-        for _ in 0..20_000 {
-            let slot = random.below(200) as u32;
-            match model.remove(&slot) {
-                Some(hash) => index.remove(hash, slot),
-                None => {
-                    let hash = [7, 8, 9, 15, 16, u32::MAX][random.below(6) as usize];
-                    index.add(hash, slot);
-                    model.insert(slot, hash);
-                }
-            }
-            assert_eq!(index.used, model.len());
-            let asked = random.below(200) as u32;
-            for hash in [7, 15, u32::MAX] {
-                let found = index.find(hash, |slot| slot == asked);
-                assert_eq!(found, model.get(&asked).filter(|of| **of == hash).map(|_| asked));
-            }
-        }
-    }
-
-    #[test]
-    fn records_are_as_in_a_map() {
-        use std::collections::HashMap as Map;
-        let mut random = russet_base::Random::from_seed(5);
-        let totals = Arc::new(OnceTotals::default());
-        let mut records = OnceRecords::new(totals.clone());
-        type Kept = (u128, Vec<u8>, i64);
-        let mut model: Map<(usize, Vec<u8>), Kept> = Map::new();
-        for now in 0..4_000 {
-            let (db, name) = (random.below(2) as usize, random.below(40).to_string().into_bytes());
-            let found = records.find(db, id(&name), UnixMillis(now));
-            let live = model.get(&(db, name.clone())).filter(|(_, _, expires)| *expires > now);
-            let expected = live.map(|(digest, reply, expires)| (*digest, reply.clone(), *expires));
-            let shown = found.map(|it| (it.digest, it.reply.to_vec(), it.expires.0));
-            assert_eq!(shown, expected);
-            match random.below(20) {
-                0 => {
-                    records.swap((0, 1));
-                    model = model.drain().map(|((db, id), it)| ((1 - db, id), it)).collect();
-                }
-                1 => {
-                    records.clear(db);
-                    model.retain(|(of, _), _| *of != db);
-                }
-                2..=5 => {
-                    records.expire(UnixMillis(now), 1000);
-                    model.retain(|_, (_, _, expires)| *expires > now);
-                    let bytes = |((_, id), (_, reply, _)): (&(usize, Vec<u8>), &Kept)| {
-                        (RECORD_BYTES + id.len() + reply.len()) as u64
-                    };
-                    let expected = (model.len() as u64, model.iter().map(bytes).sum());
-                    assert_eq!((totals.records(), totals.bytes()), expected);
-                    assert_eq!(records.len(), model.len());
-                }
-                _ if shown.is_none() => {
-                    let expires = now + 1 + random.below(60) as i64;
-                    let reply = vec![b'x'; random.below(30) as usize];
-                    let digest = u128::from(random.next_u64());
-                    let record = OnceRecord { digest, reply: &reply, expires: UnixMillis(expires) };
-                    records.put(db, id(&name), record, UnixMillis(now));
-                    model.insert((db, name), (digest, reply, expires));
-                }
-                _ => {}
             }
         }
     }

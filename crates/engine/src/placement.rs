@@ -8,7 +8,8 @@
 use crate::keyspace::Location;
 use russet_base::glob::Glob;
 use russet_base::hash::KeyHasher;
-use russet_base::limits::{SHARDS_MAX, SLOTS};
+use russet_base::limits::SHARDS_MAX;
+use russet_base::slot::hash_tag;
 
 /// The rule for one keyspace.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +43,20 @@ impl Placement {
         Location { shard: ((shard_hash >> 16) & self.shard_mask) as u16, hash }
     }
 
+    /// As [`Placement::locate`], for the keys of one call, one after the other: they often have one
+    /// hash tag, and the same before it.
+    #[inline]
+    pub fn locate_next<'a>(&self, key: &'a [u8], last: &mut Option<LastTag<'a>>) -> Location {
+        if let Some(last) = last
+            && key.starts_with(last.head)
+        {
+            return Location { shard: last.shard, hash: self.hasher.hash(key) };
+        }
+        let location = self.locate(key);
+        *last = tagged_head(key).map(|head| LastTag { head, shard: location.shard });
+        location
+    }
+
     fn shard_of(&self, key: &[u8]) -> usize {
         usize::from(self.locate(key).shard)
     }
@@ -60,6 +75,24 @@ impl Placement {
     }
 }
 
+/// Where a key with a hash tag was found: all that begin like it are there, too.
+#[derive(Clone, Copy, Debug)]
+pub struct LastTag<'a> {
+    /// Up to and with the brace that closes the tag.
+    head: &'a [u8],
+    shard: u16,
+}
+
+/// What decides where a key with a hash tag is.
+fn tagged_head(key: &[u8]) -> Option<&[u8]> {
+    if hash_tag(key).len() == key.len() {
+        return None;
+    }
+    let open = key.iter().position(|&byte| byte == b'{')?;
+    let close = key[open..].iter().position(|&byte| byte == b'}')?;
+    Some(&key[..=open + close])
+}
+
 /// The hash tag of every text that matches: nothing special stands before it or inside it.
 fn fixed_tag(pattern: &[u8]) -> Option<&[u8]> {
     let is_plain = |part: &[u8]| Glob::new(part).is_literal();
@@ -70,112 +103,27 @@ fn fixed_tag(pattern: &[u8]) -> Option<&[u8]> {
     (!tag.is_empty() && is_plain(before) && is_plain(tag)).then_some(tag)
 }
 
-/// The part of a key that decides its slot: what stands between the first `{` and the next `}`
-/// if that is not empty, else the whole key.
-#[inline]
-fn hash_tag(key: &[u8]) -> &[u8] {
-    if is_surely_untagged(key) { key } else { tag_within(key) }
-}
-
-/// Whether a key of usual length holds no `{`. Words of eight bytes, the last of which may overlap
-/// the one before, are looked through in a few instructions; only to choose how to search costs a
-/// general search more.
-#[inline]
-fn is_surely_untagged(key: &[u8]) -> bool {
-    if let (Some(first), Some(last)) = (key.first_chunk::<8>(), key.last_chunk::<8>()) {
-        if key.len() > 32 {
-            return false;
-        }
-        let mut braces = braces(u64::from_ne_bytes(*first)) | braces(u64::from_ne_bytes(*last));
-        if key.len() > 16 {
-            let middle = |at: usize| {
-                let word = key[at..].first_chunk().copied();
-                word.map_or(0, u64::from_ne_bytes)
-            };
-            braces |= self::braces(middle(8)) | self::braces(middle(key.len() - 16));
-        }
-        braces == 0
-    } else if let (Some(first), Some(last)) = (key.first_chunk::<4>(), key.last_chunk::<4>()) {
-        let [first, last] = [*first, *last].map(u32::from_ne_bytes).map(u64::from);
-        braces(first | last << 32) == 0
-    } else {
-        // In three bytes a tag that is not empty has its brace in front.
-        key.first() != Some(&b'{')
-    }
-}
-
-/// Not zero if, and only if, one of the eight bytes is `{`: those become zero, and only a zero (or
-/// a byte above one) borrows into its own high bit when one is taken from each.
-#[inline]
-fn braces(word: u64) -> u64 {
-    const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
-    const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
-    let word = word ^ u64::from_ne_bytes([b'{'; 8]);
-    word.wrapping_sub(ONES) & !word & HIGHS
-}
-
-#[inline(never)]
-fn tag_within(key: &[u8]) -> &[u8] {
-    let Some(open) = memchr::memchr(b'{', key) else { return key };
-    let rest = &key[open + 1..];
-    match memchr::memchr(b'}', rest) {
-        None | Some(0) => key,
-        Some(close) => &rest[..close],
-    }
-}
-
-/// The cluster slot of a key.
-#[inline]
-pub fn slot(key: &[u8]) -> u16 {
-    crc16(hash_tag(key)) % SLOTS
-}
-
-/// `CRC_STEPS[k][b]`: what a byte `b` followed by `k` zero bytes adds to the sum. With two such
-/// tables two bytes are folded in at once, and neither lookup waits for the other.
-static CRC_STEPS: [[u16; 256]; 2] = crc_steps();
-
-const fn crc_steps() -> [[u16; 256]; 2] {
-    const POLYNOMIAL: u16 = 0x1021;
-    let mut steps = [[0u16; 256]; 2];
-    let mut byte = 0;
-    while byte < 256 {
-        let mut crc = (byte as u16) << 8;
-        let mut bit = 0;
-        while bit < 16 {
-            crc = if crc & 0x8000 != 0 { (crc << 1) ^ POLYNOMIAL } else { crc << 1 };
-            bit += 1;
-            if bit % 8 == 0 {
-                steps[bit / 8 - 1][byte] = crc;
-            }
-        }
-        byte += 1;
-    }
-    steps
-}
-
-/// CRC-16/XMODEM: polynomial 0x1021, start 0, nothing reflected.
-#[inline]
-fn crc16(bytes: &[u8]) -> u16 {
-    let (pairs, last) = bytes.as_chunks::<2>();
-    let mut crc = 0u16;
-    for pair in pairs {
-        let [high, low] = (crc ^ u16::from_be_bytes(*pair)).to_be_bytes();
-        crc = CRC_STEPS[1][usize::from(high)] ^ CRC_STEPS[0][usize::from(low)];
-    }
-    for byte in last {
-        crc = (crc << 8) ^ CRC_STEPS[0][usize::from((crc >> 8) as u8 ^ byte)];
-    }
-    crc
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use russet_base::random::Random;
     use std::collections::HashSet;
 
     const RULE: Placement =
         Placement { hasher: KeyHasher::with_seed(5), shard_mask: SHARDS_MAX as u64 - 1 };
+
+    #[test]
+    fn a_key_is_found_where_it_is_whatever_was_before_it() {
+        let keys = ["a{b}c", "a{b}d", "a{b", "a{}b{c}", "{a}", "{a}{b}", "{ab}", "a", "", "a{b}"];
+        for first in keys {
+            for second in keys {
+                let mut last = None;
+                for key in [first, second, first] {
+                    let found = RULE.locate_next(key.as_bytes(), &mut last);
+                    assert_eq!(found, RULE.locate(key.as_bytes()), "{first} {second}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn keys_of_one_tag_share_a_shard_and_no_other_part_matters() {
@@ -217,79 +165,6 @@ mod tests {
         }
         for (prefix, shard) in [("{t}", of("t")), ("a{t}b", of("t")), ("{t", None), ("", None)] {
             assert_eq!(RULE.shard_of_prefix(prefix.as_bytes()), shard, "{prefix}");
-        }
-    }
-
-    /// The definition, one bit at a time.
-    fn crc16_by_bits(bytes: &[u8]) -> u16 {
-        bytes.iter().fold(0, |crc, byte| {
-            (0..8).fold(crc ^ u16::from(*byte) << 8, |crc, _| {
-                if crc & 0x8000 != 0 { crc << 1 ^ 0x1021 } else { crc << 1 }
-            })
-        })
-    }
-
-    #[test]
-    fn crc_of_the_check_string_and_of_random_bytes() {
-        assert_eq!(crc16(b"123456789"), 0x31c3);
-        assert_eq!(crc16(b""), 0);
-        let mut random = Random::from_seed(16);
-        for len in 0..300 {
-            let mut bytes = vec![0u8; len];
-            random.fill(&mut bytes);
-            assert_eq!(crc16(&bytes), crc16_by_bits(&bytes), "{bytes:?}");
-        }
-    }
-
-    #[test]
-    fn tags() {
-        for (key, tag) in [
-            ("plain", "plain"),
-            ("", ""),
-            ("{user1000}.following", "user1000"),
-            ("foo{}{bar}", "foo{}{bar}"),
-            ("foo{{bar}}zap", "{bar"),
-            ("foo{bar}{zap}", "bar"),
-            ("foo{bar", "foo{bar"),
-            ("}foo{bar}", "bar"),
-            ("}{", "}{"),
-            ("{", "{"),
-            ("{}", "{}"),
-            ("{a}", "a"),
-            ("a{}", "a{}"),
-        ] {
-            assert_eq!(hash_tag(key.as_bytes()), tag.as_bytes(), "{key}");
-        }
-    }
-
-    /// Tags of every length at every place in keys of every length.
-    #[test]
-    fn a_tag_is_found_wherever_it_stands() {
-        for len in 0..70 {
-            let plain = vec![b'k'; len];
-            assert_eq!(hash_tag(&plain), plain);
-            for (open, close) in (0..len).flat_map(|open| (open + 1..len).map(move |at| (open, at)))
-            {
-                let mut key = plain.clone();
-                (key[open], key[close]) = (b'{', b'}');
-                let tag = if close == open + 1 { &key[..] } else { &key[open + 1..close] };
-                assert_eq!(hash_tag(&key), tag);
-            }
-        }
-    }
-
-    #[test]
-    fn slots_as_cluster_keyslot_gives_them() {
-        for (key, expected) in [
-            ("", 0),
-            ("foo", 12182),
-            ("bar", 5061),
-            ("hello", 866),
-            ("somekey", 11058),
-            ("foo{hash_tag}", 2515),
-            ("bar{hash_tag}", 2515),
-        ] {
-            assert_eq!(slot(key.as_bytes()), expected, "{key}");
         }
     }
 }

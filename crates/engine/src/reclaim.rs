@@ -48,7 +48,7 @@ impl Reclaimer {
     }
 
     /// Drops whole tables, and what was kept beside them.
-    pub(crate) fn reclaim_tables(&self, tables: Vec<(Table<Object>, FieldSchedule)>) {
+    pub(crate) fn reclaim_tables(&self, tables: Vec<(Option<Table<Object>>, FieldSchedule)>) {
         self.hand_over(Box::new(tables));
     }
 

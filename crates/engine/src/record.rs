@@ -5,13 +5,20 @@
 //! with absolute times, with the members that were drawn at random, without conditions. Nothing is
 //! gathered while nobody listens.
 
-use russet_base::OwnedArgs;
+use russet_base::num::write_u64;
 use russet_base::shared::shrink_beyond;
+use russet_base::{Args, OwnedArgs, SharedBytes};
 
-/// Records that a worker keeps room for between calls.
-const RECORDS_KEPT_MAX: usize = 64;
+/// Bytes of encoded records that a worker keeps room for between calls.
+const ENCODED_KEPT_BYTES_MAX: usize = 4 * 1024;
+/// Long arguments that a worker keeps places for between calls.
+const SPLICES_KEPT_MAX: usize = 16;
 /// Bytes after which a list of arguments goes on in a further command.
 const LIST_BYTES_MAX: usize = 1 << 20;
+/// Bytes before each record: length, database, destination, whether its unit ends with it.
+const HEADER_BYTES: usize = 16;
+/// `*1\r\n` to `*9\r\n`: what is kept free for the count of arguments before they are counted.
+const SHORT_COUNT_BYTES: usize = 4;
 
 /// Who gets a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -23,6 +30,21 @@ pub enum Destination {
     Nobody,
 }
 
+impl Destination {
+    pub fn is_logged(self) -> bool {
+        matches!(self, Destination::Everyone | Destination::LogOnly)
+    }
+
+    fn from_byte(byte: u8) -> Self {
+        match byte {
+            0 => Destination::Everyone,
+            1 => Destination::LogOnly,
+            2 => Destination::ReplicasOnly,
+            _ => Destination::Nobody,
+        }
+    }
+}
+
 /// One command that gives a change again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
@@ -31,17 +53,204 @@ pub struct Record {
     pub args: OwnedArgs,
 }
 
-/// The records of the call under way, in order. What is in it when the shards are unlocked is one
-/// unit: all of it happened at once.
+/// Records as they go to the journal: each is a header and a command in RESP. Long arguments that
+/// have a buffer of their own are not copied: they are kept with their offset.
+#[derive(Clone, Debug, Default)]
+pub struct Encoded {
+    bytes: Vec<u8>,
+    /// Places in `bytes`, in ascending order, and what belongs there.
+    splices: Vec<(usize, SharedBytes)>,
+    /// Of the call: snapshots of this version and those before have none of it. See
+    /// [`crate::snapshot`].
+    pub version: u64,
+}
+
+/// One record of [`Encoded`].
+#[derive(Clone, Copy, Debug)]
+pub struct EncodedRecord<'e> {
+    pub db: usize,
+    pub destination: Destination,
+    /// Nothing that follows happened at once with it.
+    pub ends_unit: bool,
+    /// The command in RESP, without its long arguments.
+    bytes: &'e [u8],
+    /// Where `bytes` begins, as the places of the splices count.
+    start: usize,
+    splices: &'e [(usize, SharedBytes)],
+}
+
+impl<'e> EncodedRecord<'e> {
+    /// The bytes of the command, piece by piece.
+    #[inline]
+    pub fn pieces(self, mut piece: impl FnMut(&'e [u8])) {
+        let mut done = 0;
+        for (at, shared) in self.splices {
+            piece(&self.bytes[done..at - self.start]);
+            piece(shared);
+            done = at - self.start;
+        }
+        piece(&self.bytes[done..]);
+    }
+
+    /// The arguments of the command again.
+    pub fn args(self) -> OwnedArgs {
+        let mut text = Vec::with_capacity(self.bytes.len());
+        self.pieces(|piece| text.extend_from_slice(piece));
+        let mut args = OwnedArgs::default();
+        let (count, mut rest) = read_number(&text);
+        for _ in 0..count {
+            let (len, behind) = read_number(rest);
+            args.push(&behind[..len]);
+            rest = &behind[len + 2..];
+        }
+        args
+    }
+
+    /// The name of the command: none has so long a name that it would not be copied.
+    pub fn name(self) -> &'e [u8] {
+        let (_count, rest) = read_number(self.bytes);
+        let (len, rest) = read_number(rest);
+        rest.get(..len).unwrap_or_default()
+    }
+}
+
+/// The number of a line `*3\r\n` or `$3\r\n` that was written here, and what is behind the line.
+fn read_number(line: &[u8]) -> (usize, &[u8]) {
+    let digits = line[1..].iter().take_while(|byte| byte.is_ascii_digit());
+    let (len, number) = digits
+        .fold((0, 0), |(len, number), digit| (len + 1, number * 10 + usize::from(digit - b'0')));
+    (number, &line[1 + len + 2..])
+}
+
+impl Encoded {
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Bytes of all records, long arguments included.
+    pub fn bytes_total(&self) -> usize {
+        self.bytes.len() + self.splices.iter().map(|(_, bytes)| bytes.len()).sum::<usize>()
+    }
+
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.splices.clear();
+    }
+
+    /// Empties it, and keeps room for what most calls need.
+    pub fn recycle(&mut self) {
+        self.clear();
+        self.shrink();
+    }
+
+    fn shrink(&mut self) {
+        shrink_beyond(&mut self.bytes, ENCODED_KEPT_BYTES_MAX);
+        shrink_beyond(&mut self.splices, SPLICES_KEPT_MAX);
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = EncodedRecord<'_>> {
+        let (mut at, mut splices) = (0, &self.splices[..]);
+        std::iter::from_fn(move || {
+            let header: &[u8; HEADER_BYTES] = self.bytes[at..].first_chunk()?;
+            let word = |at: usize| -> u64 {
+                u64::from_le_bytes(std::array::from_fn(|index| header[at + index]))
+            };
+            let (len, facts) = (word(0) as usize, word(8));
+            let start = at + HEADER_BYTES;
+            at = start + len;
+            let own = splices.partition_point(|(offset, _)| *offset < at);
+            let (own, rest) = splices.split_at(own);
+            splices = rest;
+            Some(EncodedRecord {
+                db: facts as u32 as usize,
+                destination: Destination::from_byte((facts >> 32) as u8),
+                ends_unit: facts >> 40 & 1 == 1,
+                bytes: &self.bytes[start..at],
+                start,
+                splices: own,
+            })
+        })
+    }
+
+    fn begin(&mut self) -> usize {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; HEADER_BYTES]);
+        start
+    }
+
+    fn finish(&mut self, start: usize, (db, destination): (usize, Destination)) {
+        let len = self.bytes.len() - start - HEADER_BYTES;
+        let facts = db as u64 | (destination as u64) << 32;
+        self.bytes[start..start + 8].copy_from_slice(&(len as u64).to_le_bytes());
+        self.bytes[start + 8..start + 16].copy_from_slice(&facts.to_le_bytes());
+    }
+
+    #[inline]
+    fn number(&mut self, mark: u8, number: usize) {
+        self.bytes.push(mark);
+        match number {
+            0..10 => self.bytes.push(b'0' + number as u8),
+            number => write_u64(&mut self.bytes, number as u64),
+        }
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+
+    #[inline]
+    fn arg(&mut self, arg: &[u8]) {
+        self.number(b'$', arg.len());
+        self.bytes.extend_from_slice(arg);
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+
+    fn shared_arg(&mut self, arg: &SharedBytes) {
+        self.number(b'$', arg.len());
+        self.splices.push((self.bytes.len(), arg.clone()));
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+
+    /// Arguments that are counted while they are written.
+    fn counted_args<A: AsRef<[u8]>>(&mut self, args: impl IntoIterator<Item = A>) {
+        let at = self.bytes.len();
+        self.bytes.extend_from_slice(b"*0\r\n");
+        let mut count = 0;
+        for arg in args {
+            self.arg(arg.as_ref());
+            count += 1;
+        }
+        let mut head = Vec::with_capacity(16);
+        head.push(b'*');
+        write_u64(&mut head, count);
+        head.extend_from_slice(b"\r\n");
+        if head.len() == SHORT_COUNT_BYTES {
+            self.bytes[at..at + SHORT_COUNT_BYTES].copy_from_slice(&head);
+        } else {
+            self.bytes.splice(at..at + SHORT_COUNT_BYTES, head);
+        }
+    }
+}
+
+/// The records of the call under way, in order, behind those of calls of the same batch. What
+/// happened at once is one unit.
 #[derive(Debug, Default)]
 pub struct Records {
     is_on: bool,
     /// What a script has asked for with `redis.set_repl`.
     pub destination: Destination,
-    list: Vec<Record>,
+    encoded: Encoded,
+    /// Records of the unit that is not closed.
+    open: usize,
+    /// Where the last record begins.
+    last: usize,
+    /// Some of them are for the log.
+    is_logged: bool,
 }
 
 impl Records {
+    /// Records that someone listens to: for those who make some without a call.
+    pub fn recording() -> Self {
+        Records { is_on: true, ..Records::default() }
+    }
+
     /// Whether anybody listens: if not, there is nothing to gather.
     #[inline]
     pub fn is_on(&self) -> bool {
@@ -55,29 +264,92 @@ impl Records {
 
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
+        self.encoded.bytes.is_empty()
     }
 
+    /// Records of the unit under way.
     pub fn len(&self) -> usize {
-        self.list.len()
+        self.open
     }
 
-    pub fn all(&self) -> &[Record] {
-        &self.list
+    /// Whether the log is to get any of them.
+    pub fn has_logged(&self) -> bool {
+        self.is_logged
+    }
+
+    /// All records, decoded.
+    pub fn all(&self) -> Vec<Record> {
+        let decode = |record: EncodedRecord| Record {
+            db: record.db,
+            destination: record.destination,
+            args: record.args(),
+        };
+        self.encoded.iter().map(decode).collect()
+    }
+
+    /// Whether records were added that belong to a unit which is not closed.
+    #[inline]
+    pub fn has_open_unit(&self) -> bool {
+        self.open > 0
+    }
+
+    /// What was recorded since the last call is a unit.
+    #[inline]
+    pub fn end_unit(&mut self) {
+        if self.open > 0 {
+            self.encoded.bytes[self.last + 13] = 1;
+            self.open = 0;
+        }
+        self.destination = Destination::Everyone;
+    }
+
+    /// What is to be passed on. Its room is given back in exchange.
+    pub fn encoded_mut(&mut self) -> &mut Encoded {
+        debug_assert_eq!(self.open, 0, "units are closed before they are passed on");
+        &mut self.encoded
+    }
+
+    #[inline]
+    fn begin(&mut self, destination: Destination) -> usize {
+        self.is_logged |= destination.is_logged();
+        self.last = self.encoded.begin();
+        self.open += 1;
+        self.last
     }
 
     /// Adds a command, if anybody listens.
     pub fn push<A: AsRef<[u8]>>(&mut self, db: usize, args: impl IntoIterator<Item = A>) {
-        if self.is_on {
-            self.push_owned(db, args.into_iter().collect());
+        if self.is_on && self.destination != Destination::Nobody {
+            let start = self.begin(self.destination);
+            self.encoded.counted_args(args);
+            self.encoded.finish(start, (db, self.destination));
         }
     }
 
-    /// As [`Records::push`], with arguments that need not be copied.
-    pub fn push_owned(&mut self, db: usize, args: OwnedArgs) {
+    /// As [`Records::push`], for the arguments of a call: long ones are not copied.
+    #[inline]
+    pub fn push_args(&mut self, db: usize, args: Args) {
         if self.is_on && self.destination != Destination::Nobody {
-            self.list.push(Record { db, destination: self.destination, args });
+            self.push_for(db, args, self.destination);
         }
+    }
+
+    #[inline]
+    fn push_for(&mut self, db: usize, args: Args, destination: Destination) {
+        let start = self.begin(destination);
+        self.encoded.number(b'*', args.len());
+        for (index, arg) in args.iter().enumerate() {
+            match args.shared(index) {
+                Some(shared) => self.encoded.shared_arg(shared),
+                None => self.encoded.arg(arg),
+            }
+        }
+        self.encoded.finish(start, (db, destination));
+    }
+
+    /// As [`Records::push_args`], for arguments that were put together.
+    pub fn push_owned(&mut self, db: usize, args: OwnedArgs) {
+        self.push_args(db, args.as_args());
     }
 
     /// Adds `head` followed by a list of arguments, if anybody listens: as several commands, each
@@ -118,34 +390,36 @@ impl Records {
     }
 
     /// Adds a command that only replicas are to get: a published message.
-    pub fn push_for_replicas(&mut self, db: usize, args: OwnedArgs) {
+    pub fn push_for_replicas(&mut self, db: usize, args: Args) {
         let destination = match self.destination {
             Destination::Everyone | Destination::ReplicasOnly => Destination::ReplicasOnly,
             Destination::LogOnly | Destination::Nobody => return,
         };
         if self.is_on {
-            self.list.push(Record { db, destination, args });
+            self.push_for(db, args, destination);
         }
     }
 
-    /// The unit was passed on.
+    /// All units were passed on, or nobody wants them.
     pub fn clear(&mut self) {
-        self.list.clear();
+        self.encoded.clear();
+        self.open = 0;
+        self.is_logged = false;
         self.destination = Destination::Everyone;
     }
 
     #[inline]
     pub(crate) fn shrink(&mut self) {
-        shrink_beyond(&mut self.list, RECORDS_KEPT_MAX);
+        self.encoded.shrink();
     }
 }
 
-/// Who is to get what was changed.
+/// Who is to get what was changed, beside the journal: DEBUG RECORD, and tests.
 pub trait RecordListener: Send + Sync {
-    /// A unit of records, in the order of the changes. The shards of its keys are locked, so units
+    /// Units of records, in the order of the changes. The shards of their keys are locked, so units
     /// about one key come in the order in which they happened; nothing here may wait for a lock
     /// that is held while a shard is asked for.
-    fn unit(&self, records: &[Record]);
+    fn units(&self, records: &[Record]);
 }
 
 #[cfg(test)]
@@ -212,7 +486,7 @@ mod tests {
     fn what_only_replicas_get_obeys_the_script_too() {
         let mut records = Records::default();
         records.set_on(true);
-        let message = || ["PUBLISH", "c", "m"].iter().collect::<OwnedArgs>();
+        let message: OwnedArgs = ["PUBLISH", "c", "m"].iter().collect();
         for (destination, is_kept) in [
             (Destination::Everyone, true),
             (Destination::ReplicasOnly, true),
@@ -221,8 +495,39 @@ mod tests {
         ] {
             records.clear();
             records.destination = destination;
-            records.push_for_replicas(0, message());
+            records.push_for_replicas(0, message.as_args());
             assert_eq!(records.len() == 1, is_kept, "{destination:?}");
         }
+    }
+
+    /// What is written is what is read, whoever wrote it, with long arguments where they belong.
+    #[test]
+    fn records_come_back_as_they_went_in() {
+        let mut records = Records::default();
+        records.set_on(true);
+        let long = SharedBytes::new(vec![b'v'; 70_000]);
+        let mut call: OwnedArgs = ["MSET", "a"].iter().collect();
+        call.push_shared(long.clone());
+        call.push(b"b");
+        call.push_shared(SharedBytes::new(b"other".to_vec()));
+        records.push_args(3, call.as_args());
+        records.end_unit();
+        let many: Vec<String> = (0..100).map(|number| number.to_string()).collect();
+        records.push(1, many.iter());
+        records.push(0, ["DEL", ""]);
+        records.end_unit();
+        records.end_unit();
+        let all = records.all();
+        assert_eq!(all.len(), 3);
+        assert_eq!((all[0].db, all[0].args.as_args().len()), (3, 5));
+        assert!(all[0].args.as_args().iter().eq(call.as_args().iter()));
+        assert!(all[1].args.as_args().iter().eq(many.iter().map(|arg| arg.as_bytes())));
+        assert_eq!(all[2].args.as_args().at(1), b"");
+        let encoded = records.encoded_mut();
+        assert!(encoded.bytes.len() < 1000 && encoded.bytes_total() > 70_000, "nothing is copied");
+        let ends: Vec<bool> = encoded.iter().map(|record| record.ends_unit).collect();
+        assert_eq!(ends, [true, false, true]);
+        let names: Vec<&[u8]> = encoded.iter().map(|record| record.name()).collect();
+        assert_eq!(names, [&b"MSET"[..], b"0", b"DEL"]);
     }
 }

@@ -3,7 +3,9 @@
 use crate::field_expiry::FieldSchedule;
 use crate::lifetime::MeanExpiry;
 use crate::once::OnceRecords;
+use crate::snapshot::ShardSnapshot;
 use crate::store::raw::table::{Blocks, Table};
+use crate::tracked::TrackedKeys;
 use crate::value::Object;
 use crate::waiting::Waiting;
 use crate::watch::Watched;
@@ -18,20 +20,40 @@ pub struct Shard {
     /// By database: the hashes some of whose fields expire.
     pub(crate) fields: ByDatabase<FieldSchedule>,
     pub watched: Watched,
+    pub tracked: TrackedKeys,
     pub waiting: Waiting,
     pub once: OnceRecords,
+    /// The offset of the journal behind the last call that may have changed it, while nothing may
+    /// be shown that is not durable.
+    pub(crate) last_write: u64,
+    pub(crate) snapshot: Box<ShardSnapshot>,
 }
 
 impl Shard {
-    pub(crate) fn new(blocks: &Arc<Blocks>, hasher: KeyHasher, once: OnceRecords) -> Self {
+    pub(crate) fn new(
+        blocks: &Arc<Blocks>,
+        hasher: KeyHasher,
+        (once, tracked): (OnceRecords, TrackedKeys),
+    ) -> Self {
         let tables = ByDatabase::new(Table::new(blocks.clone(), hasher));
         let fields = ByDatabase::new(FieldSchedule::new(blocks));
         let (watched, waiting) = (Watched::default(), Waiting::default());
-        Shard { tables, fields, watched, waiting, once }
+        let snapshot = Box::default();
+        Shard { tables, fields, watched, tracked, waiting, once, last_write: 0, snapshot }
     }
 
     pub fn table(&self, db: usize) -> &Table<Object> {
         &self.tables[db]
+    }
+
+    /// The databases that may hold something: those before this one.
+    pub fn databases_end(&self) -> usize {
+        self.tables.end()
+    }
+
+    /// Whether some field of some hash has a deadline.
+    pub fn has_expiring_fields(&self) -> bool {
+        (0..self.fields.end()).any(|db| self.fields[db].len() > 0)
     }
 
     /// Bytes of a database's keys and values, and of what is kept beside them.
@@ -42,7 +64,7 @@ impl Shard {
     /// Whether a touched key may be of interest to someone.
     #[inline]
     pub(crate) fn has_listeners(&self) -> bool {
-        !self.watched.is_empty() || !self.waiting.is_empty()
+        !self.watched.is_empty() || !self.waiting.is_empty() || !self.tracked.is_empty()
     }
 }
 
@@ -89,6 +111,12 @@ impl<T: Blank> ByDatabase<T> {
         self.made.swap(one, other);
     }
 
+    /// All of them, those that are yet to be made included.
+    pub fn each_mut(&mut self, mut action: impl FnMut(&mut T)) {
+        self.made.iter_mut().for_each(&mut action);
+        action(&mut self.blank);
+    }
+
     #[cold]
     fn make(&mut self, db: usize) {
         let missing = db + 1 - self.made.len();
@@ -120,41 +148,40 @@ impl<T: Blank> IndexMut<usize> for ByDatabase<T> {
 /// writes, so plain stores are enough.
 #[derive(Default)]
 pub struct ShardGauges {
-    pub keys: Vec<AtomicU64>,
     pub expires: Vec<AtomicU64>,
     /// Hashes some of whose fields expire.
     pub volatile: Vec<AtomicU64>,
-    /// Of slots, without the entries.
-    slot_bytes: Vec<AtomicU64>,
     pub expired: AtomicU64,
     pub(crate) mean_expiry: Vec<MeanExpiry>,
     pub expired_fields: AtomicU64,
+    /// Of the last snapshot that the shard has joined.
+    snapshot_version: AtomicU64,
 }
 
 impl ShardGauges {
     pub(crate) fn new(databases: usize) -> Self {
         ShardGauges {
-            keys: (0..databases).map(|_| AtomicU64::new(0)).collect(),
             expires: (0..databases).map(|_| AtomicU64::new(0)).collect(),
             volatile: (0..databases).map(|_| AtomicU64::new(0)).collect(),
-            slot_bytes: (0..databases).map(|_| AtomicU64::new(0)).collect(),
             expired: AtomicU64::new(0),
             mean_expiry: (0..databases).map(|_| MeanExpiry::default()).collect(),
             expired_fields: AtomicU64::new(0),
+            snapshot_version: AtomicU64::new(0),
         }
     }
 
     pub(crate) fn publish(&self, shard: &Shard, db: usize) {
         let table = &shard.tables[db];
-        self.keys[db].store(table.len() as u64, Ordering::Relaxed);
         self.expires[db].store(table.expires_len() as u64, Ordering::Relaxed);
         self.publish_volatile(db, shard.fields[db].len());
-        self.slot_bytes[db].store(table.slot_bytes() as u64, Ordering::Relaxed);
     }
 
-    /// Bytes of the slots of all databases.
-    pub fn slot_bytes(&self) -> u64 {
-        self.slot_bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum()
+    pub(crate) fn snapshot_version(&self) -> u64 {
+        self.snapshot_version.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_snapshot_version(&self, version: u64) {
+        self.snapshot_version.store(version, Ordering::Release);
     }
 
     pub(crate) fn count_expired(&self, count: u64) {
@@ -181,7 +208,8 @@ mod tests {
     fn databases_are_made_as_they_are_written_to() {
         let blocks = Arc::new(Blocks::new(Arc::new(PagePool::new())));
         let hasher = KeyHasher::with_seed(1);
-        let mut tables = Shard::new(&blocks, hasher, OnceRecords::new(Arc::default())).tables;
+        let beside = (OnceRecords::new(Arc::default()), TrackedKeys::new(Arc::default()));
+        let mut tables = Shard::new(&blocks, hasher, beside).tables;
         assert!(tables[9].is_empty() && tables.end() == 1, "reading makes nothing");
         let hash = hasher.hash(b"k");
         tables[2].insert(b"k", hash, NewValue::Int(7), None);

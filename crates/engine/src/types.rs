@@ -6,6 +6,8 @@ pub mod blob;
 pub mod bloom;
 pub mod capacity;
 pub mod cells;
+mod cow_map;
+pub(crate) mod cow_vec;
 pub mod element;
 pub mod geo;
 pub mod hash;

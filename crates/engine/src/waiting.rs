@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// One blocked call of one client. It may wait in several shards at once; whoever claims it first,
-/// a writer that feeds it, its timeout, CLIENT UNBLOCK or its disconnection, settles it.
+/// a writer that feeds it, its timeout, CLIENT UNBLOCK or its disconnection, ends it.
 pub struct Waiter {
     pub client_id: u64,
     pub db: usize,
@@ -78,7 +78,7 @@ type Queues = SmallVec<[(Type, Queue); 1]>;
 pub struct Waiting {
     by_key: ByKey<Queues>,
     last_ticket: Ticket,
-    /// Keys whose first waiter was told to take its turn itself. It may be gone by then.
+    /// Keys whose first waiter was asked to take its turn itself. It may be gone by then.
     deferred: BTreeSet<ReadyKey>,
     alarms: Alarms,
 }
@@ -189,7 +189,7 @@ impl Waiting {
         self.by_key.keys_of_db(db)
     }
 
-    /// Notes that the first who waits for this key was told to take its turn itself.
+    /// Notes that the first who waits for this key was asked to take its turn itself.
     pub fn defer(&mut self, target: &ReadyKey) {
         if !self.deferred.contains(target) {
             self.deferred.insert(target.clone());

@@ -1,10 +1,11 @@
-//! WATCH: who is to be told that a key was touched. One per shard, under the shard's lock.
+//! WATCH: who is to be notified that a key was touched. One per shard, under the shard's lock.
 //!
 //! A client stops watching by dropping its flag, which needs no lock; the shard forgets it when the
 //! key is next touched or when a sweep comes by. Neither the keys nor the watchers of one key are
 //! bounded, so nothing here goes through all of them for one call: a sweep goes step by step.
 
 use crate::by_key::{ByKey, Swept};
+use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -36,9 +37,9 @@ impl Watcher {
     }
 }
 
-/// Those who watch one key.
+/// Those who watch one key: mostly one does.
 #[derive(Debug, Default)]
-struct Watchers(Vec<Watcher>);
+struct Watchers(SmallVec<[Watcher; 1]>);
 
 impl Watchers {
     /// Before the list grows, those who are gone are taken out. If that makes little room the list
@@ -79,13 +80,19 @@ impl Watched {
     /// The key has expired: sets the flags of all who have seen it before.
     pub fn expire(&mut self, db: usize, key: &[u8]) {
         if let Some(watchers) = self.0.find_mut(db, key) {
-            let seen = watchers.0.extract_if(.., |watcher| !watcher.saw_none);
-            seen.filter_map(|watcher| watcher.flag.upgrade()).for_each(|flag| flag.touch());
+            watchers.0.retain(|watcher| {
+                if !watcher.saw_none
+                    && let Some(flag) = watcher.flag.upgrade()
+                {
+                    flag.touch();
+                }
+                watcher.saw_none
+            });
         }
     }
 
     /// Sets the flags of all who watch the key. A touched transaction fails whatever comes, so it
-    /// need not be told again.
+    /// need not be notified again.
     pub fn touch(&mut self, db: usize, key: &[u8]) {
         if let Some(watchers) = self.0.remove(db, key) {
             watchers.touch_each();

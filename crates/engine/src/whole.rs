@@ -12,6 +12,9 @@ use crate::value::Object;
 /// Random picks before the search for a key that is not expired goes in order.
 const RANDOM_PICKS_MAX: usize = 64;
 
+/// How often a walk asks for the next shard before it ends there.
+const MOVE_ON_TRIES: usize = 8;
+
 fn is_live(entry: &EntryRef<'_, Object>, now_ms: i64) -> bool {
     entry.expiry().is_none_or(|at| at > now_ms)
 }
@@ -52,19 +55,36 @@ impl<'a> Keys<'a> {
     }
 
     /// Gives up the held shards for another one, unless that one is busy. Only for a command that
-    /// has told of no change and asks for no more than a walk.
+    /// has reported no change and asks for no more than a walk.
     pub fn move_on(&mut self, shard: usize) -> bool {
         debug_assert!(
             self.effects.is_published(),
             "effects are published under the locks they had"
         );
-        match self.keyspace.try_lock(&ShardSet::one(shard)) {
-            Ok(locked) => {
+        // Most shards are held for microseconds: a walk that ended at each of them would take many
+        // more calls than its COUNT says.
+        for _ in 0..MOVE_ON_TRIES {
+            if let Ok(mut locked) = self.keyspace.try_lock(&ShardSet::one(shard)) {
+                locked.set_mark(self.locked.mark());
                 self.locked = locked;
-                true
+                self.enter_epoch();
+                return true;
             }
-            Err(_busy) => false,
+            std::thread::yield_now();
         }
+        false
+    }
+
+    /// Gives up the held shards, between two steps of a walk. As for [`Keys::move_on`], nothing may
+    /// have been changed.
+    pub fn release(&mut self) {
+        debug_assert!(
+            self.effects.is_published(),
+            "effects are published under the locks they had"
+        );
+        let mut none = self.keyspace.lock_none();
+        none.set_mark(self.locked.mark());
+        self.locked = none;
     }
 
     /// Shows one key of the held shards, each live one as likely as another. Expired ones that the
@@ -126,11 +146,22 @@ impl<'a> Keys<'a> {
     /// Empties databases; their memory is freed elsewhere. Every shard is held.
     pub fn flush(&mut self, databases: std::ops::Range<usize>) {
         let keyspace = self.keyspace;
+        self.invalidate_all();
+        if keyspace.once_totals().records() > 0 {
+            for index in self.held().iter() {
+                let once = &mut self.locked.shard(index).once;
+                databases.clone().for_each(|db| once.clear(db));
+            }
+        }
+        let used: Vec<usize> = databases.filter(|db| self.may_have_keys(*db)).collect();
+        if used.is_empty() {
+            return;
+        }
         let mut emptied = Vec::new();
         for index in self.held().iter() {
-            for db in databases.clone() {
-                let Shard { tables, fields, watched, waiting, once } = self.locked.shard(index);
-                once.clear(db);
+            for &db in &used {
+                let Shard { tables, fields, watched, waiting, snapshot, .. } =
+                    self.locked.shard(index);
                 // One that keys have left may still have slots.
                 if tables[db].memory_bytes() == 0 {
                     continue;
@@ -143,14 +174,35 @@ impl<'a> Keys<'a> {
                 }
                 watched.touch_all(db, |key| holds_key(keyspace, table, key));
                 self.effects.dirty += table.len() as u64;
-                emptied.push((table.take(), fields[db].take()));
+                let full = match self.epoch.is_running() {
+                    true => snapshot.keep_table(db, table.take()),
+                    false => Some(table.take()),
+                };
+                emptied.push((full, fields[db].take()));
                 keyspace.gauges()[index].mean_expiry[db].forget();
                 keyspace.publish_shard(index, self.locked.shard(index), db);
             }
         }
+        used.iter().for_each(|db| keyspace.key_counts().set_unused(*db));
         if !emptied.is_empty() {
             keyspace.reclaimer().reclaim_tables(emptied);
         }
+    }
+
+    /// Whether there may be keys in a database. Every shard is held.
+    fn may_have_keys(&self, db: usize) -> bool {
+        // A transaction or script may have added keys that are not counted yet.
+        !self.effects.touched.is_empty() || self.keyspace.key_counts().is_used(db)
+    }
+
+    /// Clients that track keys are notified that all may have changed.
+    fn invalidate_all(&mut self) {
+        if self.keyspace.tracked_totals().keys() > 0 {
+            for index in self.held().iter() {
+                self.locked.shard(index).tracked.clear();
+            }
+        }
+        self.effects.are_all_changed = true;
     }
 
     /// Exchanges two databases under the clients that use them. Every shard is held.
@@ -159,18 +211,35 @@ impl<'a> Keys<'a> {
         if one == other {
             return;
         }
+        self.invalidate_all();
+        if self.keyspace.once_totals().records() > 0 {
+            for index in self.held().iter() {
+                self.locked.shard(index).once.swap((one, other));
+            }
+        }
+        // What has no keys is the same in either place.
+        if self.may_have_keys(one) || self.may_have_keys(other) {
+            for index in self.held().iter() {
+                self.swap_in_shard(index, (one, other));
+            }
+        }
+    }
+
+    fn swap_in_shard(&mut self, index: usize, (one, other): (usize, usize)) {
         let keyspace = self.keyspace;
-        for index in self.held().iter() {
-            self.expire_watched(index, (one, other));
-            let Shard { tables, fields, watched, waiting, once } = self.locked.shard(index);
-            once.swap((one, other));
+        self.expire_watched(index, (one, other));
+        let Shard { tables, fields, watched, waiting, snapshot, .. } = self.locked.shard(index);
+        snapshot.swap((one, other));
+        if !watched.is_empty() {
             for db in [one, other] {
                 watched.touch_all(db, |key| {
                     [one, other].iter().any(|&of| holds_key(keyspace, &tables[of], key))
                 });
             }
-            tables.swap(one, other);
-            fields.swap(one, other);
+        }
+        tables.swap(one, other);
+        fields.swap(one, other);
+        if !waiting.is_empty() {
             for db in [one, other] {
                 for key in waiting.keys_of_db(db) {
                     // A key that is gone ends some waits, too.
@@ -179,12 +248,13 @@ impl<'a> Keys<'a> {
                     }
                 }
             }
-            for db in [one, other] {
-                keyspace.publish_shard(index, self.locked.shard(index), db);
-                keyspace.gauges()[index].mean_expiry[db].forget();
-            }
+        }
+        for db in [one, other] {
+            keyspace.publish_shard(index, self.locked.shard(index), db);
+            keyspace.gauges()[index].mean_expiry[db].forget();
         }
     }
+
     /// Deletes the expired keys under the names that clients of either database watch, so that
     /// they count as absent: who watches in the one may not know of a dead key in the other.
     fn expire_watched(&mut self, index: usize, (one, other): (usize, usize)) {

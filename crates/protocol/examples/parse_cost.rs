@@ -12,9 +12,9 @@ const KEY: &[u8] = b"key:000000123456";
 const VALUE: &[u8] = b"0123456789abcdef0123456789abcdef";
 
 fn main() {
-    let mut words = std::env::args().skip(1);
-    let what = words.next().unwrap_or_default();
-    let rounds: usize = words.next().and_then(|rounds| rounds.parse().ok()).unwrap_or(1000);
+    let mut args = std::env::args().skip(1);
+    let what = args.next().unwrap_or_default();
+    let rounds: usize = args.next().and_then(|rounds| rounds.parse().ok()).unwrap_or(1000);
     let command: &[&[u8]] = match what.as_str() {
         "get" => &[b"GET", KEY],
         "set" => &[b"SET", KEY, VALUE],

@@ -4,9 +4,9 @@
 use crate::decimal::{Digits, header};
 use crate::output::Wire;
 
-const STAGE_BYTES: usize = 8 * 1024;
+const STAGING_BYTES: usize = 8 * 1024;
 /// Longer strings are copied once, straight to their place.
-const STAGED_BYTES_MAX: usize = 999;
+const STAGED_STRING_BYTES_MAX: usize = 999;
 /// `$`, three digits and two line ends.
 const FRAME_BYTES_MAX: usize = 8;
 /// The same around any string.
@@ -15,25 +15,25 @@ pub(crate) const FRAME_LONG_BYTES_MAX: usize = 25;
 /// Writes bulk strings behind a buffer. [`BulkWriter::finish`] must be called.
 pub struct BulkWriter<'o> {
     out: Wire<'o>,
-    stage: [u8; STAGE_BYTES],
+    staging: [u8; STAGING_BYTES],
     used: usize,
 }
 
 impl<'o> BulkWriter<'o> {
     pub fn new(out: impl Into<Wire<'o>>) -> Self {
-        BulkWriter { out: out.into(), stage: [0; STAGE_BYTES], used: 0 }
+        BulkWriter { out: out.into(), staging: [0; STAGING_BYTES], used: 0 }
     }
 
     #[inline]
     pub fn bulk(&mut self, text: &[u8]) {
         let len = text.len();
-        if len > STAGED_BYTES_MAX {
+        if len > STAGED_STRING_BYTES_MAX {
             return self.long(text);
         }
-        if STAGE_BYTES - self.used < len + FRAME_BYTES_MAX {
+        if STAGING_BYTES - self.used < len + FRAME_BYTES_MAX {
             self.flush();
         }
-        let room = &mut self.stage[self.used..];
+        let room = &mut self.staging[self.used..];
         let digit = |value: usize| b'0' + (value % 10) as u8;
         let at = if len < 10 {
             room[..4].copy_from_slice(&[b'$', digit(len), b'\r', b'\n']);
@@ -68,7 +68,7 @@ impl<'o> BulkWriter<'o> {
     }
 
     fn flush(&mut self) {
-        self.out.extend_from_slice(&self.stage[..self.used]);
+        self.out.extend_from_slice(&self.staging[..self.used]);
         self.used = 0;
     }
 

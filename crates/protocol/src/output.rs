@@ -5,6 +5,7 @@
 //! by chunk. A long string is a chunk of its own: it is sent from where it is stored.
 
 use russet_base::SharedBytes;
+use russet_base::capacity::allocated_bytes;
 use russet_base::limits::LONG_STRING_BYTES;
 use russet_base::shared::shrink_queue_beyond;
 use std::borrow::Cow;
@@ -21,23 +22,46 @@ const CHUNKS_KEPT_MAX: usize = 16;
 
 enum Chunk {
     Own(Vec<u8>),
-    Shared(SharedBytes),
+    Shared {
+        bytes: SharedBytes,
+        /// A message: those who are to get it are all that have its bytes. Other strings belong to
+        /// the keyspace, until it has them no longer.
+        is_message: bool,
+        /// What of them counts for this output.
+        counted: usize,
+    },
 }
 
 impl Chunk {
     fn bytes(&self) -> &[u8] {
         match self {
             Chunk::Own(bytes) => bytes,
-            Chunk::Shared(bytes) => bytes,
+            Chunk::Shared { bytes, .. } => bytes,
         }
     }
 
-    /// Bytes on the heap that only this output has.
+    /// Bytes on the heap that only this output has, or its share of them.
     fn capacity(&self) -> usize {
         match self {
             Chunk::Own(bytes) => bytes.capacity(),
-            Chunk::Shared(_) => 0,
+            Chunk::Shared { counted, .. } => *counted,
         }
+    }
+
+    fn shared(bytes: SharedBytes, is_message: bool) -> Chunk {
+        let counted = share_bytes(&bytes, is_message);
+        Chunk::Shared { bytes, is_message, counted }
+    }
+}
+
+/// What of shared bytes counts for one who has them: its part of a message, and all of a string
+/// that nobody else has any more.
+fn share_bytes(bytes: &SharedBytes, is_message: bool) -> usize {
+    let taken = allocated_bytes(bytes.capacity());
+    match SharedBytes::strong_count(bytes) {
+        owners if is_message => taken / owners,
+        1 => taken,
+        _ => 0,
     }
 }
 
@@ -47,21 +71,30 @@ pub(crate) struct Chunks {
     queue: VecDeque<Chunk>,
     /// Bytes of all of them.
     bytes: usize,
-    /// Bytes that they take up and share with nobody.
+    /// Bytes that they take up: those that they share with nobody, and their part of others.
     capacity: usize,
+    /// How many of them are shared.
+    shared: usize,
 }
 
 impl Chunks {
     fn push(&mut self, chunk: Chunk) {
         self.bytes += chunk.bytes().len();
         self.capacity += chunk.capacity();
+        self.shared += usize::from(matches!(chunk, Chunk::Shared { .. }));
         self.queue.push_back(chunk);
+    }
+
+    /// Forgets a chunk that was taken from the queue.
+    fn taken(&mut self, chunk: &Chunk) {
+        self.bytes -= chunk.bytes().len();
+        self.capacity -= chunk.capacity();
+        self.shared -= usize::from(matches!(chunk, Chunk::Shared { .. }));
     }
 
     fn pop_front(&mut self) {
         if let Some(chunk) = self.queue.pop_front() {
-            self.bytes -= chunk.bytes().len();
-            self.capacity -= chunk.capacity();
+            self.taken(&chunk);
         }
         if self.queue.is_empty() {
             shrink_queue_beyond(&mut self.queue, CHUNKS_KEPT_MAX);
@@ -97,11 +130,23 @@ impl Chunks {
     fn truncate(&mut self, len: usize) {
         while self.bytes > len {
             let Some(last) = self.queue.pop_back() else { return };
-            self.bytes -= last.bytes().len();
-            self.capacity -= last.capacity();
+            self.taken(&last);
             if self.bytes < len {
                 let kept = last.bytes()[..len - self.bytes].to_vec();
                 return self.push(Chunk::Own(kept));
+            }
+        }
+    }
+
+    fn recount_shared(&mut self) {
+        if self.shared == 0 {
+            return;
+        }
+        for chunk in &mut self.queue {
+            if let Chunk::Shared { bytes, is_message, counted } = chunk {
+                let share = share_bytes(bytes, *is_message);
+                self.capacity = self.capacity - *counted + share;
+                *counted = share;
             }
         }
     }
@@ -115,6 +160,10 @@ pub struct Output {
     buffer: Vec<u8>,
     /// How much of the first chunk, or of the buffer if there is none, was sent.
     sent: usize,
+    /// All that was ever sent.
+    sent_total: u64,
+    /// Nothing behind this position may be sent yet.
+    limit: Option<u64>,
 }
 
 impl Output {
@@ -131,9 +180,47 @@ impl Output {
         self.len() - self.sent
     }
 
-    /// Bytes that it takes up itself: stored strings that it sends are not among them.
+    /// The position in all that was ever written up to which it was sent.
+    pub fn sent_position(&self) -> u64 {
+        self.sent_total
+    }
+
+    /// The position behind the last byte.
+    pub fn end_position(&self) -> u64 {
+        self.sent_total + self.unsent_bytes() as u64
+    }
+
+    pub fn limit(&self) -> Option<u64> {
+        self.limit
+    }
+
+    /// Nothing behind this position is to be sent, until another limit is set.
+    pub fn set_limit(&mut self, limit: Option<u64>) {
+        self.limit = limit;
+    }
+
+    /// What may be sent now of what is not.
+    #[inline]
+    pub fn sendable_bytes(&self) -> usize {
+        match self.limit {
+            None => self.unsent_bytes(),
+            Some(limit) => {
+                let left = limit.saturating_sub(self.sent_total);
+                usize::try_from(left).unwrap_or(usize::MAX).min(self.unsent_bytes())
+            }
+        }
+    }
+
+    /// Bytes that it takes up itself: stored strings that it sends are not among them, as far as
+    /// [`Output::recount_shared`] knows.
     pub fn capacity(&self) -> usize {
         self.chunks.capacity + self.buffer.capacity()
+    }
+
+    /// Looks again at who else has the strings that it sends: one that was deleted takes up memory
+    /// for no other reason than this.
+    pub fn recount_shared(&mut self) {
+        self.chunks.recount_shared();
     }
 
     /// Takes a buffer to write to, unless it has one with something in it.
@@ -158,9 +245,18 @@ impl Output {
         Wire::from(self).extend_from_slice(bytes);
     }
 
-    /// Adds bytes that others have, too, without copying them if they are many.
-    pub fn push_shared(&mut self, bytes: SharedBytes) {
-        Wire::from(self).push_shared(&bytes);
+    /// Adds a message, which others get, too, without copying it if it is long.
+    pub fn push_message(&mut self, bytes: SharedBytes) {
+        Wire::from(self).push(bytes, true);
+    }
+
+    /// Drops all bytes; none of them may have been sent.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.buffer.clear();
+        if !self.chunks.queue.is_empty() {
+            self.chunks.truncate(0);
+        }
     }
 
     /// Drops all bytes from a position on; none of them may have been sent.
@@ -177,17 +273,24 @@ impl Output {
     /// All that is to be sent, if it is one run of bytes.
     #[inline]
     pub fn only_run(&self) -> Option<&[u8]> {
-        self.chunks.queue.is_empty().then(|| &self.buffer[self.sent..])
+        let sendable = self.sent + self.sendable_bytes();
+        self.chunks.queue.is_empty().then(|| &self.buffer[self.sent..sendable])
     }
 
     /// The first runs of bytes to be sent; how many they are.
     pub fn runs<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let chunks = self.chunks.queue.iter().map(Chunk::bytes).chain([self.buffer.as_slice()]);
         let mut skip = self.sent;
+        let mut left = self.sendable_bytes();
         let mut count = 0;
         for bytes in chunks.take(slices.len()) {
-            slices[count] = IoSlice::new(&bytes[std::mem::take(&mut skip)..]);
+            let bytes = &bytes[std::mem::take(&mut skip)..];
+            slices[count] = IoSlice::new(&bytes[..bytes.len().min(left)]);
+            left = left.saturating_sub(bytes.len());
             count += 1;
+            if left == 0 {
+                break;
+            }
         }
         count
     }
@@ -196,6 +299,7 @@ impl Output {
     #[inline]
     pub fn advance(&mut self, bytes: usize) {
         self.sent += bytes;
+        self.sent_total += bytes as u64;
         if !self.chunks.queue.is_empty() {
             self.free_sent_chunks();
         }
@@ -335,9 +439,17 @@ impl Wire<'_> {
         if bytes.len() < LONG_STRING_BYTES || self.chunks.is_none() {
             return self.extend_from_slice(bytes);
         }
+        self.push(bytes.clone(), false);
+    }
+
+    fn push(&mut self, bytes: SharedBytes, is_message: bool) {
+        if bytes.len() < LONG_STRING_BYTES {
+            return self.extend_from_slice(&bytes);
+        }
         self.seal();
-        if let Some(chunks) = &mut self.chunks {
-            chunks.push(Chunk::Shared(bytes.clone()));
+        match &mut self.chunks {
+            Some(chunks) => chunks.push(Chunk::shared(bytes, is_message)),
+            None => self.extend_from_slice(&bytes),
         }
     }
 
@@ -371,116 +483,4 @@ fn bytes_from<'a>((chunks, buffer): (&'a Chunks, &'a [u8]), start: usize) -> Cow
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{BulkWriter, Resp, RespWriter, Sink};
-    use std::sync::Arc;
-
-    fn collected(output: &Output) -> Vec<u8> {
-        output.bytes_from(0).into_owned()
-    }
-
-    /// Sends all, `step` bytes at a time, as a slow socket takes them.
-    fn drained(output: &mut Output, step: usize) -> Vec<u8> {
-        let mut sent = Vec::new();
-        while output.unsent_bytes() > 0 {
-            let mut slices = [IoSlice::new(&[]); 4];
-            let count = output.runs(&mut slices);
-            let runs: Vec<u8> = slices[..count].iter().flat_map(|run| run.to_vec()).collect();
-            let taken = runs.len().min(step);
-            sent.extend_from_slice(&runs[..taken]);
-            output.advance(taken);
-        }
-        sent
-    }
-
-    fn script(sink: &mut dyn Sink, long: &SharedBytes) {
-        sink.bulk(b"short");
-        sink.bulk_shared(long);
-        let outer = sink.begin_array();
-        for size in [1, 99, 100, 5000, CHUNK_BYTES, 3 * CHUNK_BYTES] {
-            sink.bulk(&vec![b'x'; size]);
-            let inner = sink.begin_map();
-            (0..20_000).for_each(|at| sink.int(at));
-            sink.bulk_shared(long);
-            sink.end_map(inner, 10_000);
-        }
-        sink.double(0.5);
-        sink.end_array(outer, 12);
-        let last = sink.begin_set();
-        sink.bulk_shared(long);
-        sink.end_set(last, 1);
-    }
-
-    #[test]
-    fn an_output_in_chunks_has_the_bytes_of_one_buffer() {
-        let long: SharedBytes = Arc::new(vec![b'l'; LONG_STRING_BYTES + 5]);
-        for resp in [Resp::V2, Resp::V3] {
-            let (mut plain, mut output) = (Vec::new(), Output::default());
-            script(&mut RespWriter::new(&mut plain, resp), &long);
-            script(&mut RespWriter::new(&mut output, resp), &long);
-            assert_eq!(output.len(), plain.len());
-            assert!(collected(&output) == plain);
-            assert!(*output.bytes_from(plain.len() - 9) == plain[plain.len() - 9..]);
-            assert!(*output.bytes_from(70_000) == plain[70_000..]);
-            for step in [7777, usize::MAX] {
-                let mut output = Output::default();
-                script(&mut RespWriter::new(&mut output, resp), &long);
-                assert!(drained(&mut output, step) == plain, "{step}");
-                assert!(output.is_empty() && output.only_run() == Some(b""));
-            }
-        }
-    }
-
-    /// Two hundred replies of a megabyte each that nobody read cost as much as they held.
-    #[test]
-    fn a_long_string_that_waits_to_be_sent_takes_no_room() {
-        let long: SharedBytes = Arc::new(vec![b'l'; 1 << 20]);
-        let mut output = Output::default();
-        for _ in 0..200 {
-            RespWriter::new(&mut output, Resp::V2).bulk_shared(&long);
-        }
-        assert!(output.unsent_bytes() > 200 << 20);
-        assert!(output.capacity() < 64 * 1024, "{}", output.capacity());
-        output.advance(100 << 20);
-        assert_eq!(Arc::strong_count(&long), 102);
-        output.truncate(output.len() - (50 << 20));
-        output.advance(output.unsent_bytes());
-        assert_eq!(Arc::strong_count(&long), 1);
-    }
-
-    #[test]
-    fn many_small_replies_take_little_more_than_their_bytes() {
-        let mut output = Output::default();
-        for at in 0..100_000 {
-            RespWriter::new(&mut output, Resp::V2).bulk_int(at);
-        }
-        let mut bulks = BulkWriter::new(&mut output);
-        (0..100_000).for_each(|at| bulks.bulk_int(at));
-        bulks.finish();
-        let bytes = output.unsent_bytes();
-        assert!(output.capacity() < bytes + bytes / 10 + CHUNK_BYTES, "{}", output.capacity());
-        output.advance(bytes / 2);
-        let bytes = output.unsent_bytes();
-        assert!(output.capacity() < bytes + bytes / 10 + 2 * CHUNK_BYTES, "{}", output.capacity());
-    }
-
-    #[test]
-    fn what_is_cut_off_is_gone() {
-        let long: SharedBytes = Arc::new(vec![b'l'; LONG_STRING_BYTES]);
-        let mut output = Output::default();
-        output.extend_from_slice(b"+kept\r\n");
-        let mut expected = collected(&output);
-        for _ in 0..2 {
-            let before = output.len();
-            output.push_shared(long.clone());
-            output.extend_from_slice(b"+gone\r\n");
-            output.truncate(before);
-            assert_eq!(collected(&output), expected);
-            output.extend_from_slice(b"+more\r\n");
-            expected.extend_from_slice(b"+more\r\n");
-        }
-        assert_eq!(collected(&output), expected);
-        assert_eq!(Arc::strong_count(&long), 1);
-    }
-}
+mod tests;

@@ -23,6 +23,18 @@ pub type Outcome = Result<usize, Fault>;
 
 pub type NativeFn = fn(&mut Call<'_>) -> Outcome;
 
+/// The one result of a native that needs nothing but its arguments; `None` if these arguments need
+/// more, or are wrong.
+pub(crate) type QuickFn = fn(&Heap, &[Value]) -> Option<Value>;
+
+/// As [`QuickFn`], for natives that make a string or change a table. What gives `None` has changed
+/// nothing.
+pub(crate) type MakingFn = fn(&mut Heap, &[Value]) -> Option<Value>;
+
+/// What a native gives for the next turn of a loop, of the value that is gone through and the last
+/// key: two results, nil at the end. `None` if these need more, or are wrong.
+pub(crate) type StepFn = fn(&Heap, Value, Value) -> Option<(Value, Value)>;
+
 /// Where a native keeps a value across calls back into Lua.
 #[derive(Clone, Copy, Debug)]
 pub struct Held(usize);
@@ -63,6 +75,12 @@ impl Call<'_> {
         self.state.current.stack[self.base + position - 1]
     }
 
+    /// All arguments, and what they name.
+    pub fn args(&self) -> (&Heap, &[Value]) {
+        let args = self.state.current.stack.get(self.base..self.base + self.count);
+        (&self.state.heap, args.unwrap_or_default())
+    }
+
     /// Whether the argument was not given at all.
     pub fn is_none(&self, position: usize) -> bool {
         position == 0 || position > self.count
@@ -70,6 +88,11 @@ impl Call<'_> {
 
     pub fn is_none_or_nil(&self, position: usize) -> bool {
         self.arg(position).is_nil()
+    }
+
+    /// Whether the caller does anything with what this function gives.
+    pub fn has_wanted_results(&self) -> bool {
+        self.state.current.frames.last().is_none_or(|frame| frame.wanted != 0)
     }
 
     /// Any value, but one must be given.

@@ -7,6 +7,7 @@
 
 mod arena;
 mod memory;
+mod spare;
 mod strings;
 mod table;
 #[cfg(test)]
@@ -17,11 +18,15 @@ pub(crate) use memory::Memory;
 pub(crate) use strings::{RunStrings, Strings, Unfinished};
 pub(crate) use table::{TABLE_BYTES, Table};
 
-use crate::call::NativeFn;
+use crate::call::{MakingFn, NativeFn, QuickFn, StepFn};
 use crate::fault::{Fault, OUT_OF_MEMORY, Refusal};
 use crate::limits::{COLLECT_BYTES_MIN, MEMORY_BYTES_MIN, PACKED_STRING_BYTES_MAX};
-use crate::value::{CellRef, FuncRef, NativeRef, ProtoRef, StrRef, TableRef, ThreadRef, Value};
+pub(crate) use crate::value::same_handle;
+use crate::value::{
+    CellRef, FuncRef, NativeRef, ProtoRef, StrRef, TYPE_NAMES, TableRef, ThreadRef, Value,
+};
 use crate::vm::Coroutine;
+use spare::Spare;
 pub(crate) use std::collections::HashSet;
 use std::ops::Range;
 
@@ -37,6 +42,12 @@ pub(crate) struct Closure {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NativeCode {
     Ours(NativeFn),
+    /// One that as a rule only looks at its arguments: the quick form is tried first.
+    Quick(QuickFn, NativeFn),
+    /// The same for one that makes a string or changes a table.
+    Making(MakingFn, NativeFn),
+    /// One that loops call at each turn: the form without a frame is tried first.
+    Step(StepFn, NativeFn),
     /// The host's function of that number.
     Host(u16),
     Free,
@@ -86,6 +97,7 @@ pub struct Heap {
     pub(crate) cells: Arena<Value>,
     pub(crate) threads: Arena<Coroutine>,
     pub(crate) memory: Memory,
+    pub(crate) spare: Spare,
     pub(crate) remembered: Remembered,
     pub(crate) permanent_bytes: usize,
     /// What permanent tables and stacks have grown by in this run: it stays when the run ends.
@@ -94,6 +106,10 @@ pub struct Heap {
     pub(crate) permanent_bytes_kept: usize,
     pub(crate) collect_at_bytes: usize,
     pub(crate) out_of_memory: StrRef,
+    /// The field and the text of the status that most commands answer with.
+    status: [StrRef; 2],
+    /// By [`Value::type_index`].
+    pub(crate) type_names: [StrRef; TYPE_NAMES.len()],
     /// Permanent strings that the host holds.
     pub(crate) pinned: HashSet<StrRef>,
     /// The metatable that all strings share.
@@ -102,27 +118,16 @@ pub struct Heap {
     pub(crate) steps_left: u32,
 }
 
-/// Whether two values that are not both strings are the same key or equal without metamethods.
-pub(crate) fn same_handle(a: Value, b: Value) -> bool {
-    match (a, b) {
-        (Value::Nil, Value::Nil) => true,
-        (Value::Bool(a), Value::Bool(b)) => a == b,
-        (Value::Number(a), Value::Number(b)) => a == b,
-        (Value::Str(a), Value::Str(b)) => a == b,
-        (Value::Table(a), Value::Table(b)) => a == b,
-        (Value::Function(a), Value::Function(b)) => a == b,
-        (Value::Native(a), Value::Native(b)) => a == b,
-        (Value::Thread(a), Value::Thread(b)) => a == b,
-        (Value::Light(a), Value::Light(b)) => a == b,
-        _ => false,
-    }
-}
-
 impl Heap {
     pub(crate) fn new(seed: u64, bytes_max: usize) -> Self {
         let mut strings = Strings::new(seed);
         let mut memory = Memory::new(bytes_max.max(MEMORY_BYTES_MIN));
-        let text = strings.intern(&mut memory, OUT_OF_MEMORY.as_bytes());
+        let mut intern = |text: &str| {
+            let text = strings.intern(&mut memory, text.as_bytes());
+            text.expect("an empty state has room for some short strings")
+        };
+        let (out_of_memory, status) = (intern(OUT_OF_MEMORY), ["ok", "OK"].map(&mut intern));
+        let type_names = TYPE_NAMES.map(intern);
         Heap {
             strings,
             tables: Arena::default(),
@@ -131,13 +136,16 @@ impl Heap {
             cells: Arena::default(),
             threads: Arena::default(),
             memory,
+            spare: Spare::default(),
             remembered: Remembered::default(),
             permanent_bytes: 0,
             grown_bytes: 0,
             permanent_bytes_kept: 0,
             collect_at_bytes: COLLECT_BYTES_MIN,
-            out_of_memory: text.expect("an empty state has room for one short string"),
-            pinned: HashSet::new(),
+            out_of_memory,
+            status,
+            type_names,
+            pinned: status.into_iter().chain(type_names).collect(),
             string_meta: None,
             steps_left: crate::limits::STEPS_PER_TICK,
         }
@@ -148,9 +156,16 @@ impl Heap {
         self.memory.used_bytes()
     }
 
+    /// Whether garbage is to be collected as soon as the machine can.
+    #[inline]
+    pub(crate) fn is_collection_due(&self) -> bool {
+        self.used_bytes() >= self.collect_at_bytes
+    }
+
     /// Bytes of room that is ready for what is made next.
     pub(crate) fn spare_bytes(&self) -> usize {
         self.strings.spare_bytes()
+            + self.spare.bytes()
             + self.tables.spare_bytes()
             + self.functions.spare_bytes()
             + self.natives.spare_bytes()
@@ -308,7 +323,7 @@ impl Heap {
                 self.memory.give(table::TABLE_BYTES);
                 return Err(refusal);
             }
-            table.array = vec![Value::Nil; array_len];
+            table.array = self.spare.list(array_len);
         } else if array_len + hash_len > 0 {
             let sized = table.resize(&self.strings, &mut self.memory, array_len, hash_len);
             if let Err(refusal) = sized {
@@ -317,6 +332,14 @@ impl Heap {
             }
         }
         Ok(TableRef(self.tables.add(table)))
+    }
+
+    /// A new table `{ok='OK'}`.
+    pub fn ok_table(&mut self) -> Result<TableRef, Fault> {
+        let table = self.table(0, 1)?;
+        let [name, text] = self.status;
+        self.set(table, Value::Str(name), Value::Str(text))?;
+        Ok(table)
     }
 
     /// A new list of these strings.
@@ -334,7 +357,7 @@ impl Heap {
 
     #[inline]
     pub fn get(&self, table: TableRef, key: Value) -> Value {
-        self.tables.at(table.index()).get(&self.strings, key)
+        *self.tables.at(table.index()).get(&self.strings, key)
     }
 
     pub fn element(&self, table: TableRef, index: usize) -> Value {
@@ -427,13 +450,13 @@ impl Heap {
     /// not there.
     pub fn next(&self, table: TableRef, key: Value) -> Result<Option<(Value, Value)>, NotAKey> {
         let object = self.tables.at(table.index());
-        let place = object.place_of(&self.strings, key).ok_or(NotAKey)?;
-        Ok(object.entry_from(place).map(|(_, key, value)| (key, value)))
+        let cursor = object.cursor_of(&self.strings, key).ok_or(NotAKey)?;
+        Ok(object.entry_from(cursor).map(|(_, key, value)| (key, value)))
     }
 
-    /// Steps through a table by place, 0 first: the next place, the key and the value.
-    pub fn entry_from(&self, table: TableRef, place: usize) -> Option<(usize, Value, Value)> {
-        self.tables.at(table.index()).entry_from(place)
+    /// Steps through a table by cursor, 0 first: the next cursor, the key and the value.
+    pub fn entry_from(&self, table: TableRef, cursor: usize) -> Option<(usize, Value, Value)> {
+        self.tables.at(table.index()).entry_from(cursor)
     }
 
     pub fn meta(&self, table: TableRef) -> Option<TableRef> {

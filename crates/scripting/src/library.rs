@@ -23,7 +23,7 @@ mod search;
 mod string;
 mod table;
 
-use crate::call::{Call, NativeFn, Outcome};
+use crate::call::{Call, MakingFn, NativeFn, Outcome, QuickFn};
 use crate::fault::Fault;
 use crate::state::State;
 use crate::value::{TableRef, Value};
@@ -31,6 +31,12 @@ use russet_base::{Clock, SystemClock};
 
 /// A function and the name that scripts call it by.
 type Entry = (&'static str, NativeFn);
+
+/// The same with a form of it that is tried first.
+type QuickEntry = (&'static str, QuickFn, NativeFn);
+
+/// The same for one that makes a string or changes a table.
+type MakingEntry = (&'static str, MakingFn, NativeFn);
 
 /// Places on the stack that a C function has, and so the most results that one can give.
 const RESULT_SLOTS_MAX: usize = 8000;
@@ -45,6 +51,8 @@ pub(crate) struct Kept {
     clock: SystemClock,
     /// For the next search of a pattern.
     matcher: Option<Box<pattern::Matcher>>,
+    /// Room for the next result of `string.format`.
+    formatted: Vec<u8>,
 }
 
 impl Kept {
@@ -64,16 +72,21 @@ pub fn open(state: &mut State) -> Result<(), Fault> {
     basic::open(state)?;
     coroutine::open(state)?;
     let string = define(state, "string", string::ENTRIES)?;
+    define_quick(state, string, string::QUICK_ENTRIES)?;
+    define_making(state, string, string::MAKING_ENTRIES)?;
     let meta = state.heap_mut().table(0, 1)?;
     state.define_value(meta, "__index", Value::Table(string))?;
     state.set_string_meta(meta);
-    define(state, "table", table::ENTRIES)?;
+    let table = define(state, "table", table::ENTRIES)?;
+    define_making(state, table, table::MAKING_ENTRIES)?;
     let math = define(state, "math", math::ENTRIES)?;
+    define_quick(state, math, math::QUICK_ENTRIES)?;
     for (name, value) in math::VALUES {
         state.define_value(math, name, *value)?;
     }
     define(state, "os", math::OS_ENTRIES)?;
-    define(state, "bit", bit::ENTRIES)?;
+    let bit = define(state, "bit", bit::ENTRIES)?;
+    define_quick(state, bit, bit::QUICK_ENTRIES)?;
     define(state, "struct", packing::ENTRIES)?;
     let cmsgpack = define(state, "cmsgpack", cmsgpack::ENTRIES)?;
     define_texts(state, cmsgpack, cmsgpack::TEXTS)?;
@@ -110,6 +123,26 @@ fn define(state: &mut State, name: &str, entries: &[Entry]) -> Result<TableRef, 
         state.define(table, name, *code)?;
     }
     Ok(table)
+}
+
+fn define_quick(state: &mut State, table: TableRef, entries: &[QuickEntry]) -> Result<(), Fault> {
+    for (name, quick, code) in entries {
+        state.define_quick(table, name, (*quick, *code))?;
+    }
+    Ok(())
+}
+
+fn define_making(state: &mut State, table: TableRef, entries: &[MakingEntry]) -> Result<(), Fault> {
+    for (name, making, code) in entries {
+        state.define_making(table, name, (*making, *code))?;
+    }
+    Ok(())
+}
+
+/// The whole number that an argument of a quick form is; what is none is left to the other form.
+fn quick_whole(number: f64) -> Option<i64> {
+    let whole = number as i32;
+    (f64::from(whole) == number).then_some(i64::from(whole))
 }
 
 fn define_texts(state: &mut State, table: TableRef, texts: &[(&str, &str)]) -> Result<(), Fault> {

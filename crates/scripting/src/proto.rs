@@ -1,6 +1,7 @@
 //! Compiled code: what the compiler makes and the machine runs. It belongs to no state: one chunk
 //! is compiled once and loaded into every state that runs it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A register of the running function.
@@ -421,11 +422,41 @@ impl Proto {
             + strings.sum::<usize>()
     }
 
-    /// The same with inner functions.
-    pub fn size_bytes(&self) -> usize {
-        self.own_bytes() + self.children.iter().map(|child| child.size_bytes()).sum::<usize>()
+    /// Gives back the room that was asked for in advance.
+    pub(crate) fn shrink(&mut self) {
+        self.code.shrink_to_fit();
+        self.lines.shrink_to_fit();
+        self.constants.shrink_to_fit();
+        self.children.shrink_to_fit();
+        self.captures.shrink_to_fit();
+        self.names.shrink_to_fit();
+    }
+
+    fn allocations(&self, names: &mut HashSet<*const u8>, visit: &mut dyn FnMut(usize)) {
+        visit(SHARED_BYTES + size_of::<Proto>());
+        visit(self.code.capacity() * size_of::<Op>());
+        visit(self.lines.capacity() * size_of::<u32>());
+        visit(self.constants.capacity() * size_of::<Constant>());
+        visit(self.children.capacity() * size_of::<Arc<Proto>>());
+        visit(self.captures.capacity() * size_of::<Capture>());
+        visit(self.names.capacity() * size_of::<Named>());
+        for constant in &self.constants {
+            if let Constant::Str(bytes) = constant {
+                visit(bytes.len());
+            }
+        }
+        let names_of = self.names.iter().map(|named| &named.name);
+        for name in names_of.chain([&self.source, &self.chunk_name]) {
+            if names.insert(name.as_ptr()) {
+                visit(SHARED_BYTES + name.len());
+            }
+        }
+        self.children.iter().for_each(|child| child.allocations(names, visit));
     }
 }
+
+/// The counts of an `Arc`.
+const SHARED_BYTES: usize = 2 * size_of::<usize>();
 
 /// A compiled source text.
 #[derive(Clone, Debug)]
@@ -440,8 +471,15 @@ impl Chunk {
         &self.keys
     }
 
-    pub fn size_bytes(&self) -> usize {
-        self.main.size_bytes()
+    /// The chunk without what is known of its keys, for who has asked and needs it no longer.
+    pub fn without_keys_use(self) -> Chunk {
+        Chunk { keys: Arc::default(), ..self }
+    }
+
+    /// Shows the size of every allocation of the code.
+    pub fn allocations(&self, mut visit: impl FnMut(usize)) {
+        visit(SHARED_BYTES + size_of::<crate::keys::KeysUse>());
+        self.main.allocations(&mut HashSet::new(), &mut visit);
     }
 }
 

@@ -8,7 +8,7 @@ mod collect;
 mod mark;
 mod promote;
 
-use crate::call::NativeFn;
+use crate::call::{MakingFn, NativeFn, QuickFn, StepFn};
 use crate::fault::Fault;
 use crate::heap::{Arena, Heap, NativeCode};
 use crate::host::Host;
@@ -120,6 +120,8 @@ pub struct State {
     pub(crate) events: [StrRef; EVENTS],
     pub(crate) roots: Vec<Value>,
     roots_free: Vec<u32>,
+    /// Something of this run may be among the roots.
+    keeps_run: bool,
     run_globals: Vec<StrRef>,
     /// What the libraries keep.
     pub(crate) library: crate::library::Kept,
@@ -161,6 +163,7 @@ impl State {
             events,
             roots: Vec::new(),
             roots_free: Vec::new(),
+            keeps_run: false,
             run_globals: Vec::new(),
             library: crate::library::Kept::default(),
             origin: None,
@@ -190,6 +193,32 @@ impl State {
     /// Gives a table a function of ours.
     pub fn define(&mut self, table: TableRef, name: &str, code: NativeFn) -> Result<(), Fault> {
         self.define_native(table, name, NativeCode::Ours(code))
+    }
+
+    /// As [`State::define`], for a function that also has a quick form.
+    pub(crate) fn define_quick(
+        &mut self,
+        table: TableRef,
+        name: &str,
+        (quick, code): (QuickFn, NativeFn),
+    ) -> Result<(), Fault> {
+        self.define_native(table, name, NativeCode::Quick(quick, code))
+    }
+
+    /// The same for a function that makes a string or changes a table.
+    pub(crate) fn define_making(
+        &mut self,
+        table: TableRef,
+        name: &str,
+        (making, code): (MakingFn, NativeFn),
+    ) -> Result<(), Fault> {
+        self.define_native(table, name, NativeCode::Making(making, code))
+    }
+
+    /// A function that loops call at each turn.
+    pub(crate) fn step(&mut self, step: StepFn, code: NativeFn) -> Result<Value, Fault> {
+        let made = self.heap.try_native(NativeCode::Step(step, code), &[]);
+        made.map(Value::Native).map_err(|refusal| self.heap.fault_of(refusal))
     }
 
     /// Gives a table a function that the host answers for, by its number.
@@ -244,9 +273,9 @@ impl State {
             }
             self.heap.freeze(table);
             todo.extend(self.heap.meta(table));
-            let mut place = 0;
-            while let Some((next, _, value)) = self.heap.entry_from(table, place) {
-                place = next;
+            let mut cursor = 0;
+            while let Some((next, _, value)) = self.heap.entry_from(table, cursor) {
+                cursor = next;
                 if let Value::Table(inner) = value {
                     todo.push(inner);
                 }
@@ -353,6 +382,7 @@ impl State {
     /// Keeps a value beyond the run, and everything it reaches. What the host wants to find again
     /// in a later run is kept this way, or interned, or reached from the globals.
     pub fn keep(&mut self, value: Value) -> RootId {
+        self.keeps_run |= self.heap.is_run(value);
         match self.roots_free.pop() {
             Some(index) => {
                 self.roots[index as usize] = value;

@@ -50,6 +50,10 @@ pub enum Value {
     Cell(CellRef),
 }
 
+/// What `type` says.
+pub(crate) const TYPE_NAMES: [&str; 8] =
+    ["nil", "boolean", "number", "string", "table", "function", "thread", "userdata"];
+
 impl Value {
     pub fn is_nil(self) -> bool {
         matches!(self, Value::Nil)
@@ -61,16 +65,37 @@ impl Value {
     }
 
     pub fn type_name(self) -> &'static str {
+        TYPE_NAMES[self.type_index()]
+    }
+
+    /// The place of its type among [`TYPE_NAMES`].
+    pub(crate) fn type_index(self) -> usize {
         match self {
-            Value::Nil | Value::Cell(_) => "nil",
-            Value::Bool(_) => "boolean",
-            Value::Number(_) => "number",
-            Value::Str(_) => "string",
-            Value::Table(_) => "table",
-            Value::Function(_) | Value::Native(_) => "function",
-            Value::Thread(_) => "thread",
-            Value::Light(_) => "userdata",
+            Value::Nil | Value::Cell(_) => 0,
+            Value::Bool(_) => 1,
+            Value::Number(_) => 2,
+            Value::Str(_) => 3,
+            Value::Table(_) => 4,
+            Value::Function(_) | Value::Native(_) => 5,
+            Value::Thread(_) => 6,
+            Value::Light(_) => 7,
         }
+    }
+}
+
+/// Whether two values that are not both strings are the same key or equal without metamethods.
+pub(crate) fn same_handle(a: Value, b: Value) -> bool {
+    match (a, b) {
+        (Value::Nil, Value::Nil) => true,
+        (Value::Bool(a), Value::Bool(b)) => a == b,
+        (Value::Number(a), Value::Number(b)) => a == b,
+        (Value::Str(a), Value::Str(b)) => a == b,
+        (Value::Table(a), Value::Table(b)) => a == b,
+        (Value::Function(a), Value::Function(b)) => a == b,
+        (Value::Native(a), Value::Native(b)) => a == b,
+        (Value::Thread(a), Value::Thread(b)) => a == b,
+        (Value::Light(a), Value::Light(b)) => a == b,
+        _ => false,
     }
 }
 

@@ -127,8 +127,8 @@ struct Maker {
 }
 
 impl Maker {
-    fn pick<'w>(&mut self, words: &[&'w str]) -> &'w str {
-        words[self.random.index(words.len())]
+    fn pick<'w>(&mut self, tokens: &[&'w str]) -> &'w str {
+        tokens[self.random.index(tokens.len())]
     }
 
     fn expr(&mut self, depth: usize) -> String {
@@ -330,7 +330,7 @@ fn check_programs(mut state: State, count: u64) {
 
 #[test]
 fn random_text_is_refused_or_compiled() {
-    let words = [
+    let tokens = [
         "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in",
         "local", "nil", "not", "or", "repeat", "return", "then", "true", "until", "while", "..",
         "...", "==", ">=", "<=", "~=", "+", "-", "*", "/", "%", "^", "#", "<", ">", "=", "(", ")",
@@ -340,7 +340,7 @@ fn random_text_is_refused_or_compiled() {
     let mut random = Random::from_seed(3);
     for _ in 0..30_000 {
         let count = random.below(25);
-        let text: Vec<&str> = (0..count).map(|_| words[random.index(words.len())]).collect();
+        let text: Vec<&str> = (0..count).map(|_| tokens[random.index(tokens.len())]).collect();
         let _ = compile(text.join(" ").as_bytes(), b"=x");
     }
 }

@@ -354,3 +354,134 @@ fn deep_recursion_is_an_error_in_a_thread_with_an_ordinary_stack() {
     let blocks = format!("{}{}", "while 1 do ".repeat(100_000), "end ".repeat(100_000));
     assert!(compile(blocks.as_bytes(), b"=x").is_err());
 }
+
+/// Loops over `pairs` and `ipairs`, `string.byte`, `bit` and others have forms that need no frame.
+/// They give what the others give, which `pcall` and a wrapped iterator reach, for any argument.
+#[test]
+fn natives_give_the_same_with_and_without_a_frame() {
+    let source = "
+        local odd = {0, 1, 2, 3, 5, -1, 0.5, 2^31, 2^31 - 1, 2^32, -2^31, 2^53, 1/0, -1/0,
+            '2', 'x', '', 'abc', true, {}}
+        local function same(f, ...)
+            local count, a, b, c = select('#', ...), ...
+            local is_direct, direct = pcall(function()
+                local r
+                if count == 0 then r = f() elseif count == 1 then r = f(a)
+                elseif count == 2 then r = f(a, b) else r = f(a, b, c) end
+                return r
+            end)
+            local is_apart, apart = pcall(f, ...)
+            local texts = type(direct) == 'string' and type(apart) == 'string'
+            assert(is_direct == is_apart and (texts or direct == apart))
+        end
+        local functions = {string.byte, bit.band, bit.bor, bit.bxor, bit.bnot, bit.lshift,
+            bit.rshift, bit.arshift, bit.tobit, string.len, string.sub, string.char, select, type,
+            tostring, tonumber}
+        for _, f in ipairs(functions) do
+            same(f)
+            for _, a in ipairs(odd) do
+                same(f, a)
+                for _, b in ipairs(odd) do same(f, a, b) same(f, a, b, 1) end
+            end
+        end
+        local direct, apart = {}, {}
+        for _, value in ipairs(odd) do
+            table.insert(direct, value) pcall(table.insert, apart, value)
+        end
+        assert(#direct == #odd and #apart == #odd)
+        for i = 1, #odd + 2 do
+            local is_apart, removed = pcall(table.remove, apart)
+            local last = table.remove(direct)
+            assert(is_apart and last == removed and #direct == #apart and last == odd[#odd + 1 - i])
+        end
+        for _, value in ipairs({5, 'x', true}) do
+            assert(not pcall(function() table.insert(value, 1) end))
+            assert(not pcall(function() table.remove(value) end))
+        end
+        assert(not pcall(function() table.insert({}) end))
+        local function steps(f, s, k)
+            local direct, apart = {}, {}
+            pcall(function() for k, v, w in f, s, k do
+                assert(w == nil) direct[#direct + 1] = tostring(k) .. tostring(v)
+                if #direct > 9 then break end
+            end end)
+            local wrapped = function(...) return f(...) end
+            pcall(function() for k, v in wrapped, s, k do
+                apart[#apart + 1] = tostring(k) .. tostring(v)
+                if #apart > 9 then break end
+            end end)
+            assert(table.concat(direct, ' ') == table.concat(apart, ' '))
+            return #direct
+        end
+        local lists = {{}, {1, 2, 3}, {1, nil, 3}, {x = 1, y = 2}, {1, 2, x = 3, [4] = 4, [3] = 3}}
+        local total = 0
+        for _, list in ipairs(lists) do
+            local f, s, k = ipairs(list)
+            total = total + steps(f, s, k)
+            for _, start in ipairs(odd) do steps(f, s, start) steps(next, s, start) end
+            f, s, k = pairs(list)
+            total = total + steps(f, s, k)
+        end
+        steps(next, 5) steps(next, nil)
+        return total";
+    let mut state = new_state(64 << 20);
+    assert_eq!(run(&mut state, &mut NoHost, source).as_deref(), Ok("20"));
+}
+
+/// What an object lacks was looked for in its `__index` tables outside the loop of plain
+/// instructions, at several times the price. What is found is the same.
+#[test]
+fn fields_are_inherited_through_any_chain() {
+    let source = "
+        local base = {a = 1} base.__index = base
+        local middle = setmetatable({b = 2}, base) middle.__index = middle
+        function middle:own(x) return self.c + x end
+        local object = setmetatable({c = 3}, middle)
+        assert(object.a == 1 and object.b == 2 and object.c == 3 and object.d == nil)
+        assert(object:own(4) == 7)
+        base.d = 'late' assert(object.d == 'late')
+        object.a = 5 assert(object.a == 5 and middle.a == 1)
+        local asked = setmetatable({}, {__index = function(t, k) return k .. '!' end})
+        assert(asked.x == 'x!' and setmetatable({}, {__index = asked}).y == 'y!')
+        assert(setmetatable({}, {}).x == nil)
+        assert(setmetatable({}, {__index = 'abc'}).len == string.len)
+        local deep = {v = 7}
+        for i = 1, 20 do deep = setmetatable({}, {__index = deep}) end
+        assert(deep.v == 7 and deep.w == nil)
+        local loop = {} setmetatable(loop, {__index = loop})
+        assert(not pcall(function() return loop.x end))
+        assert(('abc'):len() == 3 and ('abc').sub == string.sub and ('abc').none == nil)
+        assert(('abc'):sub(2, 2) == 'b' and #'abc' == 3)
+        for _, value in ipairs({5, true, type}) do
+            assert(not pcall(function() return value.x end))
+            assert(not pcall(function() return value:x() end))
+        end
+        local function count(...) return select('#', ...), (select('#', ...)) end
+        local function tail(first, ...) return ... end
+        local many = {} for i = 1, 300 do many[i] = i end
+        assert(count(unpack(many)) == 300 and select(2, count(nil, nil)) == 2)
+        assert(select('#', tail(unpack(many))) == 299 and (tail(1, 2, 3)) == 2 and tail(1) == nil)
+        local a, b, c = tail(0, 1) assert(a == 1 and b == nil and c == nil)
+        local function deeper(n, ...) if n == 0 then return ... end return 1, deeper(n - 1, ...) end
+        assert(select('#', deeper(100, 'x', 'y')) == 102)
+        local function sum(...)
+            local s = 0
+            for i = 1, select('#', ...) do s = s + (select(i, ...)) end
+            return s
+        end
+        assert(sum() == 0 and sum(1, 2, 3) == 6)
+        assert('a' < 'b' and not ('b' < 'a') and 'a' <= 'a')
+        assert('' < 'a' and 'Z' < 'a' and 'ab' > 'a' and 'b' >= 'ab')
+        assert(not pcall(function() return 'a' < 1 end))
+        assert(not pcall(function() return {} <= {} end))
+        local numbered = coroutine.wrap(function(...)
+            local got = select('#', ...)
+            while true do got = select('#', coroutine.yield(got, got + 1)) end
+        end)
+        assert(numbered(1, 2, 3) == 3 and select(2, numbered()) == 1 and numbered(nil) == 1)
+        local failing = coroutine.create(function() error('x') end)
+        assert(select('#', coroutine.resume(failing)) == 2 and not coroutine.resume(failing))
+        return 'same'";
+    let mut state = new_state(64 << 20);
+    assert_eq!(run(&mut state, &mut NoHost, source).as_deref(), Ok("same"));
+}

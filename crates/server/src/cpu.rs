@@ -5,6 +5,7 @@
 //! proportion of the estimates, and never let a figure go back.
 
 use crate::event_loop::LOOP_THREAD_NAME;
+use crate::sampled::Sampled;
 use russet_commands::node::CpuTimes;
 use rustix::time::{ClockId, clock_gettime};
 use std::path::Path;
@@ -37,12 +38,16 @@ impl Shown {
 pub struct CpuMeter {
     process: Shown,
     loops: Shown,
+    /// What `/proc` says of the process, and of the loops.
+    process_sample: Sampled<[CpuTimes; 2]>,
+    loops_sample: Sampled<CpuTimes>,
 }
 
 impl CpuMeter {
     /// Of the whole process, and of its children that have ended.
     pub fn process(&self) -> [CpuTimes; 2] {
-        let [own, children] = ticks(Path::new("/proc/self/stat")).unwrap_or_default();
+        let read = || ticks(Path::new("/proc/self/stat")).unwrap_or_default();
+        let [own, children] = self.process_sample.get(read);
         let used = clock_gettime(ClockId::ProcessCPUTime);
         let exact = used.tv_sec as f64 + used.tv_nsec as f64 / NANOS_PER_SECOND;
         [self.process.rising(divide(exact, own)), children]
@@ -50,22 +55,26 @@ impl CpuMeter {
 
     /// Of the threads that run the event loops, and so the commands, taken together.
     pub fn loops(&self) -> CpuTimes {
-        let mut total = CpuTimes::default();
-        let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-        for thread in threads {
-            let name = std::fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
-            if !name.starts_with(LOOP_THREAD_NAME) {
-                continue;
-            }
-            if let Some([estimate, _]) = ticks(&thread.path().join("stat")) {
-                let exact = exact_seconds(&thread.path().join("schedstat"));
-                let times = exact.map_or(estimate, |exact| divide(exact, estimate));
-                total.user_seconds += times.user_seconds;
-                total.system_seconds += times.system_seconds;
-            }
-        }
-        self.loops.rising(total)
+        self.loops.rising(self.loops_sample.get(loop_times))
     }
+}
+
+fn loop_times() -> CpuTimes {
+    let mut total = CpuTimes::default();
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    for thread in threads {
+        let name = std::fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
+        if !name.starts_with(LOOP_THREAD_NAME) {
+            continue;
+        }
+        if let Some([estimate, _]) = ticks(&thread.path().join("stat")) {
+            let exact = exact_seconds(&thread.path().join("schedstat"));
+            let times = exact.map_or(estimate, |exact| divide(exact, estimate));
+            total.user_seconds += times.user_seconds;
+            total.system_seconds += times.system_seconds;
+        }
+    }
+    total
 }
 
 /// The times of a process or thread itself, and of its children that have ended, in ticks.
@@ -73,7 +82,7 @@ fn ticks(path: &Path) -> Option<[CpuTimes; 2]> {
     let text = std::fs::read_to_string(path).ok()?;
     // The name in parentheses may hold anything, so count from behind it: user time is the 14th.
     let (_, figures) = text.rsplit_once(')')?;
-    let mut ticks = figures.split_whitespace().skip(11).map(|word| word.parse::<f64>().ok());
+    let mut ticks = figures.split_whitespace().skip(11).map(|field| field.parse::<f64>().ok());
     let mut times = || {
         let user_seconds = ticks.next()?? / TICKS_PER_SECOND;
         Some(CpuTimes { user_seconds, system_seconds: ticks.next()?? / TICKS_PER_SECOND })

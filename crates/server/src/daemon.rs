@@ -1,5 +1,6 @@
 //! `daemonize` and `pidfile`: a process in the background, and how others find it.
 
+use crate::hidden_args::ARGS_FILE;
 use crate::log::{Level, Log};
 use russet_commands::node::config::{Config, Directive};
 use std::ffi::OsString;
@@ -8,6 +9,9 @@ use std::process::{Command, Stdio};
 
 /// Set in the environment of the process that `daemonize` has started.
 const DETACHED: &str = "RUSSET_DETACHED";
+
+/// Where a process in the background leaves its id, unless told otherwise.
+const PID_FILE_DEFAULT: &str = "/var/run/russet.pid";
 
 /// Whether this process is the one in the background.
 pub fn is_detached() -> bool {
@@ -21,7 +25,7 @@ pub fn leave_session() {
 }
 
 /// Starts this program once more, in the background, with the same arguments. What can be found
-/// wrong before is told here: nobody would see it there.
+/// wrong before is reported here: nobody would see it there.
 pub fn start(args: &[OsString], config: &Config) -> Result<(), String> {
     if [args.first(), args.last()].contains(&Some(&OsString::from("-"))) {
         return Err("daemonize: a configuration from standard input can't be read twice".into());
@@ -33,6 +37,8 @@ pub fn start(args: &[OsString], config: &Config) -> Result<(), String> {
     let spawned = Command::new(program)
         .args(args)
         .env(DETACHED, "1")
+        // It hides its secrets itself.
+        .env_remove(ARGS_FILE)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -44,12 +50,14 @@ pub fn start(args: &[OsString], config: &Config) -> Result<(), String> {
 pub struct PidFile(Option<PathBuf>);
 
 impl PidFile {
-    /// Writes `pidfile`, if it is set. A failure is logged: the server can do without.
+    /// Writes `pidfile`, if it is set or this process is in the background. A failure is logged:
+    /// the server can do without.
     pub fn write(config: &Config, log: &Log) -> Self {
-        let path = config.string(Directive::PidFile);
-        if path.is_empty() {
-            return PidFile(None);
-        }
+        let path = match config.string(Directive::PidFile) {
+            path if !path.is_empty() => path,
+            _ if is_detached() => PID_FILE_DEFAULT.to_owned(),
+            _ => return PidFile(None),
+        };
         match std::fs::write(&path, format!("{}\n", std::process::id())) {
             Ok(()) => PidFile(Some(path.into())),
             Err(error) => {
@@ -60,11 +68,17 @@ impl PidFile {
     }
 }
 
-impl Drop for PidFile {
-    fn drop(&mut self) {
+impl PidFile {
+    pub fn remove(&self) {
         if let Some(path) = &self.0 {
             // Who took it away has done our work.
             let _ = std::fs::remove_file(path);
         }
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        self.remove();
     }
 }

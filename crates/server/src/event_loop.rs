@@ -19,11 +19,12 @@ mod owner;
 mod state;
 mod stream;
 mod timers;
+mod tls;
 mod turn;
 
 pub use fleet::{Fleet, LOOP_THREAD_NAME};
 pub use mailbox::Address;
-pub use stream::{Listener, Peer, Stream};
+pub use stream::{CurrentTls, Listener, Peer, Stream};
 
 use russet_base::Args;
 use russet_commands::call::batch::Ran;
@@ -31,6 +32,7 @@ use russet_commands::call::client::After;
 use russet_commands::call::dispatch::Progress;
 use russet_commands::call::mail::Letter;
 use russet_protocol::{Output, RequestLimits};
+use std::io;
 use std::sync::Arc;
 
 /// What a connection has in its buffers, and how much they take.
@@ -61,6 +63,12 @@ pub trait Service: Send + Sync + Sized + 'static {
         out: &mut Output,
     ) -> Option<Self::Client>;
 
+    /// A client's TLS handshake is complete; the certificate that it has shown is good.
+    fn secured(&self, _client: &mut Self::Client, _certificate: Option<&[u8]>) {}
+
+    /// Its connection is closed.
+    fn handshake_failed(&self, _client: &Self::Client, _why: &io::Error) {}
+
     fn disconnect(&self, worker: &mut Self::Worker, client: &mut Self::Client);
 
     fn limits(&self, client: &Self::Client) -> RequestLimits;
@@ -79,6 +87,9 @@ pub trait Service: Send + Sync + Sized + 'static {
     fn end_turn(&self, worker: &mut Self::Worker, client: &mut Self::Client);
 
     /// So many bytes of a client's output were taken by its socket.
+    /// Before output is sent: it may be too early for some of it.
+    fn before_send(&self, _client: &mut Self::Client, _out: &mut Output) {}
+
     fn sent(&self, _worker: &mut Self::Worker, _client: &mut Self::Client, _output_bytes: usize) {}
 
     /// So many bytes came from a client.
@@ -89,8 +100,8 @@ pub trait Service: Send + Sync + Sized + 'static {
     fn expect(&self, _worker: &mut Self::Worker, _client: &mut Self::Client, _args: Args) {}
     fn fetch_expected(&self, _worker: &mut Self::Worker) {}
 
-    /// Runs as many of the next commands as can be run together. The one behind them is to be run
-    /// alone, unless the run was cut.
+    /// Runs as many of the next commands as can be run in one batch. The one behind them is to be
+    /// run alone, unless the run was cut.
     fn run_batch<'a>(
         &self,
         worker: &mut Self::Worker,

@@ -4,11 +4,19 @@ use crate::cpu::CpuMeter;
 use crate::event_loop::Fleet;
 use crate::idle_pages::IdlePages;
 use crate::listen::{self, Listeners};
+use crate::load_display::LoadDisplay;
 use crate::log::{Level, Log};
 use crate::open_files::OpenFiles;
+use crate::outbound::TcpConnector;
+use crate::sampled::Sampled;
 use crate::service::RussetService;
+use crate::supervisor::Supervisor;
+use crate::tls::{self, CertificateWatch};
 use russet_commands::node::config::Directive;
-use russet_commands::node::{AllocatorReport, Host, Node, ProcessReport};
+use russet_commands::node::outbound::Connector;
+use russet_commands::node::{AllocatorReport, CertificateReport, Host, Node, ProcessReport};
+use russet_persistence::disk::{Disk, FileSystem};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use tikv_jemalloc_ctl::{Access, AsName, arenas, epoch, stats, stats_print, version};
@@ -16,6 +24,26 @@ use tikv_jemalloc_ctl::{Access, AsName, arenas, epoch, stats, stats_print, versi
 /// What the allocator calls the dirty pages of all arenas; 4096 stands for all of them.
 const ALL_DIRTY_PAGES: &[u8] = b"stats.arenas.4096.pdirty\0";
 const PAGE_SIZE: &[u8] = b"arenas.page\0";
+
+/// What stays as it is.
+struct ProcessFacts {
+    executable: String,
+    os: String,
+    allocator: String,
+    system_memory_bytes: u64,
+}
+
+impl ProcessFacts {
+    fn find() -> ProcessFacts {
+        let executable = std::env::current_exe().map(|path| path.display().to_string());
+        ProcessFacts {
+            executable: executable.unwrap_or_default(),
+            os: os_name(),
+            allocator: allocator_name(),
+            system_memory_bytes: system_memory_bytes().unwrap_or(0),
+        }
+    }
+}
 
 /// The loops exist only after the node does, so the host learns of them later.
 #[derive(Default)]
@@ -26,8 +54,53 @@ pub struct Process {
     pub threads: OnceLock<usize>,
     pub log: OnceLock<Arc<Log>>,
     pub listeners: Listeners,
+    pub load_display: LoadDisplay,
     pub cpu: CpuMeter,
+    allocator: Sampled<AllocatorReport>,
+    facts: OnceLock<ProcessFacts>,
     pub idle_pages: Mutex<IdlePages>,
+    pub connector: Arc<TcpConnector>,
+    pub supervisor: OnceLock<Arc<Supervisor>>,
+    /// All is loaded, and the process is not about to end.
+    pub is_ready: AtomicBool,
+    /// Counts on as long as housekeeping works.
+    pub ticks: Arc<AtomicU64>,
+    /// How far the load was when the supervisor was last notified, in percent.
+    percent_reported: AtomicU64,
+    pub certificate_watch: Mutex<CertificateWatch>,
+}
+
+impl Process {
+    /// SIGHUP, or new certificates in their files: clients that connect from now on see these.
+    pub fn reload_certificates(&self) {
+        let node = self.node.get().and_then(Weak::upgrade);
+        let (Some(fleet), Some(node), Some(log)) = (self.fleet.get(), node, self.log.get()) else {
+            return;
+        };
+        if node.config.int(Directive::TlsPort) == 0 {
+            return;
+        }
+        match listen::reload(&self.listeners, fleet, &node.config) {
+            Ok(()) => log.say(Level::Notice, "The certificates of TLS were read again"),
+            Err(why) => {
+                let text = format!("{why}: the certificates stay as they were");
+                log.say(Level::Warning, &text);
+            }
+        }
+    }
+
+    fn reload_changed_certificates(&self) {
+        let Some(node) = self.node.get().and_then(Weak::upgrade) else { return };
+        let seconds = node.config.int(Directive::TlsAutoReloadInterval);
+        if seconds == 0 || node.config.int(Directive::TlsPort) == 0 {
+            return;
+        }
+        let interval = Duration::from_secs(seconds.unsigned_abs());
+        let mut watch = self.certificate_watch.lock().unwrap_or_else(|poison| poison.into_inner());
+        if watch.has_changed(interval, || tls::files(&node.config)) {
+            self.reload_certificates();
+        }
+    }
 }
 
 pub struct ProcessHost(pub Arc<Process>);
@@ -49,14 +122,7 @@ impl ProcessHost {
 
 impl Host for ProcessHost {
     fn allocator(&self) -> AllocatorReport {
-        // The figures are cached until the epoch moves. Failing to read one is no reason to fail.
-        let _advanced = epoch::advance();
-        AllocatorReport {
-            allocated_bytes: stats::allocated::read().unwrap_or(0) as u64,
-            active_bytes: stats::active::read().unwrap_or(0) as u64,
-            resident_bytes: stats::resident::read().unwrap_or(0) as u64,
-            process_rss_bytes: resident_set_bytes().unwrap_or(0),
-        }
+        self.0.allocator.get(allocator_report)
     }
 
     fn shut_down(&self) {
@@ -67,7 +133,7 @@ impl Host for ProcessHost {
 
     fn directive_changed(&self, directive: Directive) -> Result<(), String> {
         match directive {
-            Directive::TcpKeepalive | Directive::Port | Directive::Bind => {
+            _ if listen::concerns(directive) => {
                 match (self.0.fleet.get(), self.0.node.get().and_then(Weak::upgrade)) {
                     (Some(fleet), Some(node)) => {
                         listen::apply(&self.0.listeners, fleet, &node, directive)
@@ -76,10 +142,10 @@ impl Host for ProcessHost {
                 }
             }
             Directive::MaxClients => self.check_clients(),
-            Directive::LogLevel => {
+            Directive::LogLevel | Directive::LogFormat | Directive::LogTimestampFormat => {
                 let node = self.0.node.get().and_then(Weak::upgrade);
                 if let (Some(log), Some(node)) = (self.0.log.get(), node) {
-                    log.set_level(node.config.choice(directive));
+                    log.configure(&node.config);
                 }
                 Ok(())
             }
@@ -92,26 +158,33 @@ impl Host for ProcessHost {
     }
 
     fn process(&self) -> ProcessReport {
-        let executable = std::env::current_exe().map(|path| path.display().to_string());
-        let id = std::process::id();
+        let facts = self.0.facts.get_or_init(ProcessFacts::find);
         let [cpu, children_cpu] = self.0.cpu.process();
         ProcessReport {
-            id,
-            executable: executable.unwrap_or_default(),
-            os: os_name(),
-            allocator: allocator_name(),
-            system_memory_bytes: system_memory_bytes().unwrap_or(0),
+            id: std::process::id(),
+            executable: facts.executable.clone(),
+            os: facts.os.clone(),
+            allocator: facts.allocator.clone(),
+            system_memory_bytes: facts.system_memory_bytes,
             cpu,
             children_cpu,
             command_threads_cpu: self.0.cpu.loops(),
+            supervisor: self.0.supervisor.get().and_then(|supervisor| supervisor.name()),
         }
+    }
+
+    fn certificates(&self) -> CertificateReport {
+        self.0.listeners.certificates()
     }
 
     fn purge(&self) {
         purge_arenas();
+        self.0.allocator.forget();
     }
 
     fn tick(&self) {
+        self.0.ticks.fetch_add(1, Ordering::Relaxed);
+        self.0.reload_changed_certificates();
         let mut pages = self.0.idle_pages.lock().unwrap_or_else(|poison| poison.into_inner());
         if pages.turn(idle_bytes) {
             purge_arenas();
@@ -134,11 +207,35 @@ impl Host for ProcessHost {
         }
     }
 
+    fn note(&self, line: &str) {
+        if let Some(log) = self.0.log.get() {
+            log.say(Level::Notice, line);
+        }
+    }
+
+    fn loading(&self, loaded: u64, total: u64) {
+        if let Some(log) = self.0.log.get() {
+            self.0.load_display.show(log, (loaded, total));
+        }
+        let percent = 100 * loaded / total.max(1);
+        if let Some(supervisor) = self.0.supervisor.get()
+            && self.0.percent_reported.swap(percent, Ordering::Relaxed) != percent
+        {
+            supervisor.status(&format!("Loading: {percent} %"));
+        }
+    }
+
+    fn disk(&self) -> Option<Arc<dyn Disk>> {
+        Some(Arc::new(FileSystem))
+    }
+
+    fn connector(&self) -> Option<Arc<dyn Connector>> {
+        Some(self.0.connector.clone())
+    }
+
     fn log_script(&self, level: u8, line: &str) {
         if let Some(log) = self.0.log.get() {
-            // One call is one line of the log: a script can't forge another.
-            let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-            log.say(Level::from_number(level), &line);
+            log.say(Level::from_number(level), line);
         }
     }
 }
@@ -167,6 +264,17 @@ fn purge_arenas() {
 }
 
 /// `jemalloc-5.3.0`: without the build that follows the version.
+fn allocator_report() -> AllocatorReport {
+    // The figures are cached until the epoch moves. Failing to read one is no reason to fail.
+    let _advanced = epoch::advance();
+    AllocatorReport {
+        allocated_bytes: stats::allocated::read().unwrap_or(0) as u64,
+        active_bytes: stats::active::read().unwrap_or(0) as u64,
+        resident_bytes: stats::resident::read().unwrap_or(0) as u64,
+        process_rss_bytes: resident_set_bytes().unwrap_or(0),
+    }
+}
+
 fn allocator_name() -> String {
     let full = version::read().unwrap_or("");
     format!("jemalloc-{}", full.split('-').next().unwrap_or(full))

@@ -2,13 +2,22 @@
 //! The server: event loops, listening sockets, the process around an embedded engine. What commands
 //! do is in `russet-commands`; how values are stored is in `russet-engine`.
 
+mod check;
 mod cpu;
 mod daemon;
 pub mod event_loop;
+mod hidden_args;
 mod host;
 mod idle_pages;
 mod listen;
+mod load_display;
 mod log;
+mod metrics;
 mod open_files;
+mod outbound;
 pub mod run;
+mod sampled;
 mod service;
+mod supervisor;
+pub mod tls;
+mod tools;

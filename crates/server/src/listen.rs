@@ -1,63 +1,142 @@
-//! The listening sockets.
+//! The listening sockets, and what the connections of some are encrypted with.
 
-use crate::event_loop::{Fleet, Listener};
+use crate::event_loop::{CurrentTls, Fleet, Listener};
 use crate::service::RussetService;
-use russet_commands::node::Node;
+use crate::tls;
 use russet_commands::node::config::{Config, Directive};
+use russet_commands::node::{CertificateReport, Node};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Endpoint {
     Tcp(SocketAddr),
+    Tls(SocketAddr),
     Unix(String),
 }
 
 /// The sockets that are open now. Asked for again, they are handed out again: the loop that has
 /// them lets go of them only later, and an address can't be opened twice.
 #[derive(Default)]
-pub struct Listeners(Mutex<Vec<(Endpoint, OwnedFd)>>);
+pub struct Listeners(Mutex<Open>);
+
+#[derive(Default)]
+struct Open {
+    sockets: Vec<(Endpoint, OwnedFd)>,
+    tls: Option<CurrentTls>,
+    certificates: CertificateReport,
+}
+
+/// Why the server can't listen as it is to.
+#[derive(Debug)]
+pub enum Obstacle {
+    /// A file or directive of TLS.
+    Tls(String),
+    Address(String),
+}
+
+impl std::fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Obstacle::Tls(why) => write!(f, "cannot use TLS: {why}"),
+            Obstacle::Address(why) => write!(f, "cannot listen on {why}"),
+        }
+    }
+}
 
 impl Listeners {
-    /// Opens what `bind`, `port` and `unixsocket` ask for, and forgets what they no longer do. An
-    /// error says which address it was, and changes nothing.
-    pub fn open(&self, config: &Config) -> Result<Vec<Listener>, String> {
-        let mut open = self.0.lock().unwrap_or_else(|poison| poison.into_inner());
+    /// Opens what `bind`, `port`, `tls-port` and `unixsocket` ask for, and forgets what they no
+    /// longer do. An error changes nothing.
+    pub fn open(&self, config: &Config) -> Result<Vec<Listener>, Obstacle> {
+        self.open_with(config, false)
+    }
+
+    /// The same, with certificates as they are in their files now.
+    pub fn renew(&self, config: &Config) -> Result<Vec<Listener>, Obstacle> {
+        self.open_with(config, true)
+    }
+
+    /// What connections over TLS are shown.
+    pub fn certificates(&self) -> CertificateReport {
+        self.lock().certificates.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.0.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+
+    fn open_with(&self, config: &Config, is_renewed: bool) -> Result<Vec<Listener>, Obstacle> {
+        let mut open = self.lock();
+        let read = || tls::server_config(config).map_err(Obstacle::Tls);
+        let (tls, renewed) = match (config.int(Directive::TlsPort), open.tls.clone()) {
+            (0, _) => (None, None),
+            (_, Some(known)) if is_renewed => (Some(known), Some(read()?)),
+            (_, Some(known)) => (Some(known), None),
+            (_, None) => (Some(CurrentTls::new(read()?)), None),
+        };
+        let certificates = match &tls {
+            None => CertificateReport::default(),
+            Some(_) if is_renewed || open.tls.is_none() => tls::certificate_report(config),
+            Some(_) => open.certificates.clone(),
+        };
         let (mut listeners, mut kept) = (Vec::new(), Vec::new());
-        for (place, is_optional) in wanted(config)? {
-            let known = open.iter().find(|(known, _)| *known == place);
+        for (endpoint, is_optional) in wanted(config).map_err(Obstacle::Address)? {
+            let known = open.sockets.iter().find(|(known, _)| *known == endpoint);
             let socket = match known {
                 Some((_, socket)) => socket.try_clone(),
-                None => open_place(&place, config),
+                None => open_endpoint(&endpoint, config),
             };
             let listener = match socket {
                 Ok(socket) => socket.try_clone().and_then(|copy| {
-                    kept.push((place.clone(), copy));
-                    listener(&place, socket)
+                    kept.push((endpoint.clone(), copy));
+                    listener(&endpoint, socket, tls.as_ref())
                 }),
                 Err(error) => Err(error),
             };
             match listener {
                 Ok(listener) => listeners.push(listener),
                 Err(error) if is_optional && is_unavailable(&error) => {}
-                Err(error) => return Err(format!("cannot listen on {place}: {error}")),
+                Err(error) => return Err(Obstacle::Address(format!("{endpoint}: {error}"))),
             }
         }
-        *open = kept;
+        if let (Some(current), Some(renewed)) = (&tls, renewed) {
+            current.replace(renewed);
+        }
+        *open = Open { sockets: kept, tls, certificates };
         Ok(listeners)
     }
+}
+
+/// Opens `metrics-port` on the addresses of `bind`.
+pub fn open_metrics(config: &Config) -> Result<Vec<std::net::TcpListener>, String> {
+    let port = u16::try_from(config.int(Directive::MetricsPort)).unwrap_or(0);
+    let mut listeners = Vec::new();
+    if port == 0 {
+        return Ok(listeners);
+    }
+    for word in config.list(Directive::Bind) {
+        let (is_optional, address) = parse_address(&word)?;
+        match open_tcp(SocketAddr::new(address, port), config) {
+            Ok(socket) => listeners.push(socket.into()),
+            Err(error) if is_optional && is_unavailable(&error) => {}
+            Err(error) => {
+                return Err(format!("cannot listen on {address} for metrics-port {port}: {error}"));
+            }
+        }
+    }
+    Ok(listeners)
 }
 
 impl std::fmt::Display for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Endpoint::Tcp(address) => address.fmt(f),
+            Endpoint::Tcp(address) | Endpoint::Tls(address) => address.fmt(f),
             Endpoint::Unix(path) => path.fmt(f),
         }
     }
@@ -65,33 +144,63 @@ impl std::fmt::Display for Endpoint {
 
 /// Where the configuration says to listen, and whether it may be done without.
 fn wanted(config: &Config) -> Result<Vec<(Endpoint, bool)>, String> {
-    let mut places = Vec::new();
-    let port = u16::try_from(config.int(Directive::Port)).unwrap_or(0);
-    if port != 0 {
-        for word in config.list(Directive::Bind) {
-            let (is_optional, address) = parse_address(&word)?;
-            places.push((Endpoint::Tcp(SocketAddr::new(address, port)), is_optional));
+    let mut endpoints = Vec::new();
+    for directive in [Directive::Port, Directive::TlsPort] {
+        let port = u16::try_from(config.int(directive)).unwrap_or(0);
+        if port == 0 {
+            continue;
+        }
+        for given in config.list(Directive::Bind) {
+            let (is_optional, address) = parse_address(&given)?;
+            let address = SocketAddr::new(address, port);
+            let endpoint = match directive {
+                Directive::TlsPort => Endpoint::Tls(address),
+                _ => Endpoint::Tcp(address),
+            };
+            endpoints.push((endpoint, is_optional));
         }
     }
     let path = config.string(Directive::UnixSocket);
     if !path.is_empty() {
-        places.push((Endpoint::Unix(path), false));
+        endpoints.push((Endpoint::Unix(path), false));
     }
-    Ok(places)
+    Ok(endpoints)
 }
 
-fn open_place(place: &Endpoint, config: &Config) -> io::Result<OwnedFd> {
-    match place {
-        Endpoint::Tcp(address) => open_tcp(*address, config),
-        Endpoint::Unix(path) => open_unix(path, config.int(Directive::UnixSocketPerm) as u32),
+/// Why one of the addresses can't be listened on: this machine may not have it. Whether its port is
+/// free is seen when the server starts.
+pub fn address_obstacle(config: &Config) -> Option<String> {
+    let endpoints = match wanted(config) {
+        Ok(endpoints) => endpoints,
+        Err(text) => return Some(text),
+    };
+    endpoints.into_iter().find_map(|(endpoint, is_optional)| {
+        let (Endpoint::Tcp(address) | Endpoint::Tls(address)) = endpoint else { return None };
+        let error = std::net::TcpListener::bind((address.ip(), 0)).err()?;
+        let is_missing = is_unavailable(&error) && !is_optional;
+        is_missing.then(|| format!("{}: {error}", address.ip()))
+    })
+}
+
+fn open_endpoint(endpoint: &Endpoint, config: &Config) -> io::Result<OwnedFd> {
+    match endpoint {
+        Endpoint::Tcp(address) | Endpoint::Tls(address) => open_tcp(*address, config),
+        Endpoint::Unix(path) => open_unix(path, config),
     }
 }
 
-fn listener(place: &Endpoint, socket: OwnedFd) -> io::Result<Listener> {
-    match place {
-        Endpoint::Tcp(_) => {
-            let socket = std::net::TcpListener::from(socket);
-            Ok(Listener::Tcp(mio::net::TcpListener::from_std(socket)))
+fn listener(
+    endpoint: &Endpoint,
+    socket: OwnedFd,
+    tls: Option<&CurrentTls>,
+) -> io::Result<Listener> {
+    match endpoint {
+        Endpoint::Tcp(_) | Endpoint::Tls(_) => {
+            let socket = mio::net::TcpListener::from_std(std::net::TcpListener::from(socket));
+            Ok(match tls.filter(|_| matches!(endpoint, Endpoint::Tls(_))) {
+                Some(tls) => Listener::Tls(socket, tls.clone()),
+                None => Listener::Tcp(socket),
+            })
         }
         Endpoint::Unix(path) => {
             let socket = std::os::unix::net::UnixListener::from(socket);
@@ -101,16 +210,16 @@ fn listener(place: &Endpoint, socket: OwnedFd) -> io::Result<Listener> {
 }
 
 /// A leading `-` means: skip it if this machine has no such address.
-fn parse_address(word: &str) -> Result<(bool, IpAddr), String> {
-    let (is_optional, text) = match word.strip_prefix('-') {
+fn parse_address(given: &str) -> Result<(bool, IpAddr), String> {
+    let (is_optional, text) = match given.strip_prefix('-') {
         Some(rest) => (true, rest),
-        None => (false, word),
+        None => (false, given),
     };
     let address = match text {
         "*" => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         "::*" => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         "localhost" => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        other => other.parse().map_err(|_| format!("bind: '{word}' is not an address"))?,
+        other => other.parse().map_err(|_| format!("bind: '{given}' is not an address"))?,
     };
     Ok((is_optional, address))
 }
@@ -131,17 +240,21 @@ fn open_tcp(address: SocketAddr, config: &Config) -> io::Result<OwnedFd> {
     Ok(socket.into())
 }
 
-fn open_unix(path: &str, permissions: u32) -> io::Result<OwnedFd> {
-    // A socket file that an earlier run left behind is in the way; anything else is not ours.
+fn open_unix(path: &str, config: &Config) -> io::Result<OwnedFd> {
+    // A socket file that an earlier run left behind blocks the name; anything else is not ours.
     if std::os::unix::net::UnixStream::connect(path).is_err() && is_socket(path) {
         std::fs::remove_file(path)?;
     }
-    let listener = std::os::unix::net::UnixListener::bind(path)?;
-    listener.set_nonblocking(true)?;
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&SockAddr::unix(path)?)?;
+    let permissions = config.int(Directive::UnixSocketPerm) as u32;
     if permissions != 0 {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(permissions))?;
     }
-    Ok(listener.into())
+    // Nobody gets in before this, so nobody does whom the mode keeps out.
+    socket.listen(config.int(Directive::TcpBacklog) as i32)?;
+    Ok(socket.into())
 }
 
 fn is_socket(path: &str) -> bool {
@@ -149,29 +262,79 @@ fn is_socket(path: &str) -> bool {
     std::fs::symlink_metadata(Path::new(path)).is_ok_and(|file| file.file_type().is_socket())
 }
 
-/// CONFIG SET of a directive that concerns sockets.
+/// Whether a change of the directive is to be brought to [`apply`].
+pub fn concerns(directive: Directive) -> bool {
+    let is_socket = matches!(
+        directive,
+        Directive::TcpKeepalive
+            | Directive::Port
+            | Directive::Bind
+            | Directive::TlsPort
+            | Directive::MaxNewTlsConnectionsPerCycle
+    );
+    is_socket || concerns_encryption(directive)
+}
+
+fn concerns_encryption(directive: Directive) -> bool {
+    matches!(
+        directive,
+        Directive::TlsCertFile
+            | Directive::TlsKeyFile
+            | Directive::TlsKeyFilePass
+            | Directive::TlsCaCertFile
+            | Directive::TlsCaCertDir
+            | Directive::TlsAuthClients
+            | Directive::TlsProtocols
+            | Directive::TlsCiphers
+            | Directive::TlsCiphersuites
+            | Directive::TlsPreferServerCiphers
+            | Directive::TlsSessionCaching
+            | Directive::TlsSessionCacheSize
+            | Directive::TlsSessionCacheTimeout
+    )
+}
+
+/// CONFIG SET of a directive that concerns sockets, and what a start does of them.
 pub fn apply(
     listeners: &Listeners,
     fleet: &Fleet<RussetService>,
     node: &Node,
     directive: Directive,
 ) -> Result<(), String> {
-    match directive {
+    let config = &node.config;
+    let number = || u32::try_from(config.int(directive)).unwrap_or(0);
+    let opened = match directive {
         Directive::TcpKeepalive => {
-            let seconds = node.config.int(Directive::TcpKeepalive);
-            fleet.set_keepalive_seconds(u32::try_from(seconds).unwrap_or(0));
+            fleet.set_keepalive_seconds(number());
+            return Ok(());
         }
-        Directive::Port | Directive::Bind => {
-            let listeners = listeners.open(&node.config).map_err(|reason| {
-                node.host.log(&reason);
-                match directive {
-                    Directive::Bind => "Failed to bind to specified addresses.".to_owned(),
-                    _ => "Unable to listen on this port. Check server logs.".to_owned(),
-                }
-            })?;
-            fleet.listen(listeners);
+        Directive::MaxNewTlsConnectionsPerCycle => {
+            fleet.set_tls_accepts_max(number() as usize);
+            return Ok(());
         }
-        _ => {}
-    }
+        _ if concerns_encryption(directive) => listeners.renew(config),
+        _ => listeners.open(config),
+    };
+    let opened = opened.map_err(|obstacle| {
+        node.host.log(&obstacle.to_string());
+        let text = match (obstacle, directive) {
+            (Obstacle::Tls(_), _) => "Unable to update TLS configuration. Check server logs.",
+            (_, Directive::Bind) => "Failed to bind to specified addresses.",
+            _ => "Unable to listen on this port. Check server logs.",
+        };
+        text.to_owned()
+    })?;
+    fleet.listen(opened);
+    Ok(())
+}
+
+/// Reads the files of TLS again. New connections get what they hold; those that are open go on
+/// as they are. An error changes nothing.
+pub fn reload(
+    listeners: &Listeners,
+    fleet: &Fleet<RussetService>,
+    config: &Config,
+) -> Result<(), Obstacle> {
+    fleet.listen(listeners.renew(config)?);
     Ok(())
 }

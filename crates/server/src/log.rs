@@ -1,12 +1,21 @@
-//! The log: one line per event, to standard output or `logfile`. It never holds keys, values or
-//! secrets of its own accord; what a script logs is the script's affair.
+//! The log: one line per event, to standard output or `logfile`, and to syslog if asked for. It
+//! never holds keys, values or secrets of its own accord; what a script logs is the script's
+//! affair.
 
+mod line;
+mod syslog;
+
+use line::{Format, Shape, Timestamp};
 use russet_commands::node::config::{Config, Directive};
-use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::borrow::Cow;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{IsTerminal, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
+use syslog::Syslog;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -27,6 +36,24 @@ impl Level {
             _ => Level::Warning,
         }
     }
+
+    fn mark(self) -> char {
+        match self {
+            Level::Debug => '.',
+            Level::Verbose => '-',
+            Level::Notice => '*',
+            Level::Warning => '#',
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Level::Debug => "debug",
+            Level::Verbose => "info",
+            Level::Notice => "notice",
+            Level::Warning => "warning",
+        }
+    }
 }
 
 /// The least level that `loglevel` lets through, as a number; beyond all of them is nothing.
@@ -40,90 +67,107 @@ fn threshold(loglevel: &str) -> u8 {
     }
 }
 
+/// `logfile`. It may be renamed or removed while the server runs, as by logrotate.
+struct LogFile {
+    path: PathBuf,
+    /// None: it could not be opened again.
+    file: Option<File>,
+}
+
+impl LogFile {
+    fn open(path: &Path) -> std::io::Result<File> {
+        OpenOptions::new().create(true).append(true).open(path)
+    }
+
+    /// Writes to the file that has the name now. COMPAT: Redis opens the file for each line, and
+    /// rotation relies on that; a look at the name is enough.
+    fn write(&mut self, line: &str) -> std::io::Result<()> {
+        let id = |found: Metadata| (found.dev(), found.ino());
+        let named = std::fs::metadata(&self.path).map(id).ok();
+        let open = self.file.as_ref().and_then(|file| file.metadata().map(id).ok());
+        if named.is_none() || named != open {
+            self.file = LogFile::open(&self.path).ok().or(self.file.take());
+        }
+        match &mut self.file {
+            Some(file) => file.write_all(line.as_bytes()),
+            None => Ok(()),
+        }
+    }
+}
+
 pub struct Log {
-    file: Option<Mutex<File>>,
+    file: Option<Mutex<LogFile>>,
+    syslog: Option<Syslog>,
     threshold: AtomicU8,
+    shape: Mutex<Shape>,
 }
 
 impl Log {
     pub fn open(config: &Config) -> Result<Log, String> {
         let path = config.string(Directive::LogFile);
-        let file = if path.is_empty() {
-            None
-        } else {
-            let opened = OpenOptions::new().create(true).append(true).open(&path);
-            Some(Mutex::new(
-                opened.map_err(|error| format!("cannot open logfile {path}: {error}"))?,
-            ))
+        let file = match path.is_empty() {
+            true => None,
+            false => {
+                let failed = |error| format!("cannot open logfile {path}: {error}");
+                // The server is not in its directory yet.
+                let dir = config.string(Directive::Dir);
+                let absolute = std::path::absolute(Path::new(&dir).join(&path)).map_err(failed)?;
+                let file = LogFile::open(&absolute).map_err(failed)?;
+                Some(Mutex::new(LogFile { path: absolute, file: Some(file) }))
+            }
         };
-        let threshold = AtomicU8::new(threshold(config.choice(Directive::LogLevel)));
-        Ok(Log { file, threshold })
+        let syslog = match config.flag(Directive::SyslogEnabled) {
+            false => None,
+            true => {
+                let ident = config.string(Directive::SyslogIdent);
+                let facility = config.choice(Directive::SyslogFacility);
+                let opened = Syslog::open(Path::new(syslog::SOCKET), &ident, facility);
+                Some(opened.map_err(|error| format!("cannot use syslog: {error}"))?)
+            }
+        };
+        let log = Log { file, syslog, threshold: AtomicU8::new(0), shape: Mutex::default() };
+        log.configure(config);
+        Ok(log)
     }
 
-    /// CONFIG SET loglevel.
-    pub fn set_level(&self, loglevel: &str) {
-        self.threshold.store(threshold(loglevel), Ordering::Relaxed);
+    /// Takes over `loglevel`, `log-format` and `log-timestamp-format`.
+    pub fn configure(&self, config: &Config) {
+        let level = threshold(config.choice(Directive::LogLevel));
+        self.threshold.store(level, Ordering::Relaxed);
+        *self.shape.lock().unwrap_or_else(|poison| poison.into_inner()) = Shape {
+            format: Format::named(config.choice(Directive::LogFormat)),
+            timestamp: Timestamp::named(config.choice(Directive::LogTimestampFormat)),
+        };
+    }
+
+    /// Whether people see lines as they come.
+    pub fn is_terminal(&self) -> bool {
+        self.file.is_none() && std::io::stdout().is_terminal()
     }
 
     pub fn say(&self, level: Level, text: &str) {
         if (level as u8) < self.threshold.load(Ordering::Relaxed) {
             return;
         }
-        let mark = match level {
-            Level::Debug => '.',
-            Level::Verbose => '-',
-            Level::Notice => '*',
-            Level::Warning => '#',
-        };
-        let line = format!("{}:M {} {mark} {text}\n", std::process::id(), timestamp());
+        let text = one_line(text);
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let shape = *self.shape.lock().unwrap_or_else(|poison| poison.into_inner());
+        let line = shape.line(level, since, &text);
         // A log that can't be written is no reason to stop serving.
         let _written = match &self.file {
-            Some(file) => {
-                file.lock().unwrap_or_else(|poison| poison.into_inner()).write_all(line.as_bytes())
-            }
+            Some(file) => file.lock().unwrap_or_else(|poison| poison.into_inner()).write(&line),
             None => std::io::stdout().write_all(line.as_bytes()),
         };
+        if let Some(syslog) = &self.syslog {
+            syslog.send(level, since, &text);
+        }
     }
 }
 
-/// UTC, to the millisecond.
-fn timestamp() -> String {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (days, seconds) = ((since.as_secs() / 86_400) as i64, since.as_secs() % 86_400);
-    let (year, month, day) = civil_from_days(days);
-    format!(
-        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{:03}Z",
-        seconds / 3600,
-        seconds / 60 % 60,
-        seconds % 60,
-        since.subsec_millis()
-    )
-}
-
-/// The Gregorian date of a day counted from 1970, by eras of 400 years that begin in March.
-fn civil_from_days(days: i64) -> (i64, u32, u32) {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = (day_of_year - (153 * shifted_month + 2) / 5 + 1) as u32;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 } as u32;
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month, day)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::civil_from_days;
-
-    #[test]
-    fn days_become_dates() {
-        assert_eq!(civil_from_days(0), (1970, 1, 1));
-        assert_eq!(civil_from_days(11_016), (2000, 2, 29));
-        assert_eq!(civil_from_days(20_772), (2026, 11, 15));
-        assert_eq!(civil_from_days(-1), (1969, 12, 31));
+/// One call is one line of the log: nobody can forge another, or send a terminal commands.
+fn one_line(text: &str) -> Cow<'_, str> {
+    match text.contains(char::is_control) {
+        false => Cow::Borrowed(text),
+        true => text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect(),
     }
 }

@@ -4,6 +4,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Open files that are no clients: listeners, logs, what `/proc` is read through.
 const FILES_RESERVED: u64 = 32;
+/// Clients that are let in beyond `maxclients` if they come from this machine.
+pub const LOCAL_CLIENTS_EXTRA: u64 = 16;
 /// Those of an event loop: its poller and its waker.
 const FILES_PER_LOOP: u64 = 2;
 
@@ -15,7 +17,8 @@ pub struct OpenFiles {
 
 impl OpenFiles {
     pub fn new(loops: usize) -> Self {
-        OpenFiles { reserved: FILES_RESERVED + loops as u64 * FILES_PER_LOOP }
+        let reserved = FILES_RESERVED + LOCAL_CLIENTS_EXTRA + loops as u64 * FILES_PER_LOOP;
+        OpenFiles { reserved }
     }
 
     /// How many files so many clients need.

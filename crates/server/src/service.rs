@@ -1,16 +1,20 @@
 //! What connections mean to Russet: clients that run commands, within limits on what they hold.
 
 use crate::event_loop::{Address, Buffers, Peer, Service};
+use crate::log::{Level, Log};
+use crate::open_files::LOCAL_CLIENTS_EXTRA;
+use crate::tls;
 use russet_base::Args;
-use russet_base::limits::{ARGUMENTS_MAX, INLINE_BYTES_MAX, OUTPUT_BYTES_MAX};
+use russet_base::limits::{ARGUMENTS_MAX, INLINE_BYTES_MAX, OUTPUT_BYTES_MAX, REQUEST_BYTES_MAX};
 use russet_commands::call::batch::Ran;
 use russet_commands::call::client::{After, Client};
 use russet_commands::call::dispatch::{Progress, Worker};
 use russet_commands::call::mail::Letter;
 use russet_commands::node::Node;
 use russet_commands::node::clients::{ClientCard, ClientFlags};
-use russet_commands::node::config::{ClientClass, Directive};
+use russet_commands::node::config::{ClientClass, Config, Directive};
 use russet_protocol::{Output, RequestLimits};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -20,13 +24,20 @@ const REPLY_BYTES_FREE: usize = 16 * 1024;
 
 pub struct RussetService {
     pub node: Arc<Node>,
+    pub log: Arc<Log>,
 }
+
+/// What a client from elsewhere is told while nobody needs a password.
+const PROTECTED: &[u8] = b"-DENIED Russet is running in protected mode: it has no password and \
+    takes connections from this machine only. Set requirepass, or protected-mode no.\r\n";
 
 /// A client, and what the output limits need to remember.
 pub struct Connected {
     pub client: Client,
     /// Since when its output has been over the soft limit.
     soft_limit_since_ms: Option<i64>,
+    /// Since when it could have logged in and has not, as far as it was looked at.
+    login_awaited_since_ms: Option<i64>,
     /// What its card says that it holds.
     buffers: Buffers,
 }
@@ -44,7 +55,8 @@ impl Connected {
             card.output_bytes.store(buffers.output_bytes as u64, Ordering::Relaxed);
             let capacity = buffers.output_capacity_bytes as u64;
             card.output_capacity_bytes.store(capacity, Ordering::Relaxed);
-            card.count_memory(node.keyspace.used_memory());
+            node.clients.count_memory(card, node.keyspace.used_memory());
+            node.limit_client_memory();
         }
     }
 }
@@ -59,6 +71,17 @@ impl RussetService {
         }
     }
 
+    /// Whether a client has had `login-timeout` to log in. RESET makes it one that has not.
+    fn is_late_to_log_in(&self, now_ms: i64, connected: &mut Connected) -> bool {
+        if connected.client.session.is_authenticated() {
+            connected.login_awaited_since_ms = None;
+            return false;
+        }
+        let seconds = self.node.config.int(Directive::LoginTimeout);
+        let since = *connected.login_awaited_since_ms.get_or_insert(now_ms);
+        seconds > 0 && now_ms - since >= seconds.saturating_mul(1000)
+    }
+
     fn is_within_hard_limit(&self, connected: &Connected, output_bytes: usize) -> bool {
         // Who has not logged in gets no more than a few refusals.
         if !connected.client.session.is_authenticated() {
@@ -67,6 +90,13 @@ impl RussetService {
         let hard_bytes = self.node.config.output_buffer_limit(class_of(connected)).hard_bytes;
         output_bytes as u64 <= bounded(hard_bytes)
     }
+}
+
+/// How many clients there may be for one more to be let in.
+/// DIFFERS: some more from this machine, so that whoever looks after a full server gets in.
+fn clients_max(config: &Config, peer: &Peer) -> i64 {
+    let local = if peer.is_loopback { LOCAL_CLIENTS_EXTRA as i64 } else { 0 };
+    config.int(Directive::MaxClients).saturating_add(local)
 }
 
 fn class_of(connected: &Connected) -> ClientClass {
@@ -89,27 +119,51 @@ impl Service for RussetService {
 
     fn connect(&self, peer: &Peer, address: Address<Self>, out: &mut Output) -> Option<Connected> {
         let config = &self.node.config;
-        if self.node.clients.len() as i64 >= config.int(Directive::MaxClients) {
+        if self.node.clients.len() as i64 >= clients_max(config, peer) {
             self.node.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
             out.extend_from_slice(b"-ERR max number of clients reached\r\n");
             return None;
         }
-        let needs_auth = !config.text(Directive::RequirePass).is_empty();
-        if config.flag(Directive::ProtectedMode) && !needs_auth && !peer.is_loopback {
-            out.extend_from_slice(
-                b"-DENIED Russet is running in protected mode: it has no password and takes \
-                  connections from this machine only. Set requirepass, or protected-mode no.\r\n",
-            );
-            return None;
+        // COMPAT: a default user that is switched off but needs no password counts as open
+        // (`protected_mode_asks_for_a_password`).
+        let is_open = self.node.acl.default_user().rights().is_passwordless;
+        let is_denied = config.flag(Directive::ProtectedMode) && is_open && !peer.is_loopback;
+        if is_denied {
+            out.extend_from_slice(PROTECTED);
+            // Over TLS it can only be told when the handshake is done.
+            if !peer.is_tls {
+                return None;
+            }
         }
         let (address_text, local) = (peer.address.clone(), peer.local_address.clone());
         let id = self.node.clients.next_id();
         let card = ClientCard::new(id, address_text, local, peer.fd, self.now_ms());
         card.set_flag(ClientFlags::UNIX_SOCKET, peer.is_unix);
-        let client = Client::new(&self.node, card, Arc::new(address), needs_auth);
+        card.set_flag(ClientFlags::TLS, peer.is_tls);
+        let mut client = Client::new(&self.node, card, Arc::new(address));
+        client.session.begin_as_default(&self.node.acl);
+        client.session.is_closing = is_denied;
         self.node.stats.connections.fetch_add(1, Ordering::Relaxed);
         let buffers = Buffers::default();
-        Some(Connected { client, soft_limit_since_ms: None, buffers })
+        Some(Connected { client, soft_limit_since_ms: None, login_awaited_since_ms: None, buffers })
+    }
+
+    fn secured(&self, connected: &mut Connected, certificate: Option<&[u8]>) {
+        self.node.stats.tls_handshakes.fetch_add(1, Ordering::Relaxed);
+        let Some(certificate) = certificate else { return };
+        let names = match self.node.config.choice(Directive::TlsAuthClientsUser) {
+            "CN" => tls::common_name(certificate).into_iter().collect(),
+            "URI" => tls::uri_names(certificate),
+            _ => return,
+        };
+        self.node.log_in_by_certificate(&mut connected.client.session, &names);
+    }
+
+    fn handshake_failed(&self, connected: &Connected, why: &io::Error) {
+        self.node.stats.tls_handshakes_failed.fetch_add(1, Ordering::Relaxed);
+        let address = &connected.client.session.card.address;
+        let text = format!("TLS handshake with {address} failed: {why}");
+        self.log.say(Level::Verbose, &text);
     }
 
     fn disconnect(&self, _worker: &mut Worker, connected: &mut Connected) {
@@ -144,6 +198,11 @@ impl Service for RussetService {
 
     fn end_turn(&self, worker: &mut Worker, _connected: &mut Connected) {
         worker.end_batch();
+    }
+
+    #[inline]
+    fn before_send(&self, connected: &mut Connected, out: &mut Output) {
+        connected.client.hold_output(&self.node, out);
     }
 
     fn sent(&self, worker: &mut Worker, connected: &mut Connected, output_bytes: usize) {
@@ -216,8 +275,7 @@ impl Service for RussetService {
     }
 
     fn may_hold_input(&self, _connected: &Connected, input_bytes: usize) -> bool {
-        let bytes_max = self.node.config.int(Directive::ClientQueryBufferLimit);
-        let is_within = i64::try_from(input_bytes).is_ok_and(|bytes| bytes <= bytes_max);
+        let is_within = input_bytes <= input_bytes_max(&self.node.config);
         if !is_within {
             self.node.stats.query_limit_disconnections.fetch_add(1, Ordering::Relaxed);
         }
@@ -257,6 +315,9 @@ impl Service for RussetService {
         let after = connected.client.tick(worker, out);
         if after != After::Wait {
             return after;
+        }
+        if self.is_late_to_log_in(worker.now.0, connected) {
+            return After::Close;
         }
         let session = &connected.client.session;
         let idle_seconds = self.node.config.int(Directive::Timeout);
@@ -301,5 +362,48 @@ impl Service for RussetService {
 
     fn look_ahead(&self) {
         self.node.keyspace.prepare_memory();
+    }
+}
+
+/// Most bytes that an unfinished request may hold.
+/// DIFFERS: what is longer than the log can be loaded with is refused, whatever is configured.
+fn input_bytes_max(config: &Config) -> usize {
+    let configured = usize::try_from(config.int(Directive::ClientQueryBufferLimit)).unwrap_or(0);
+    configured.min(REQUEST_BYTES_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A command of more than 4 GiB was accepted when `client-query-buffer-limit` was raised, and
+    /// no server could have loaded the log that it was in.
+    #[test]
+    fn no_request_is_longer_than_a_log_can_be_loaded_with() {
+        let config = Config::default();
+        assert_eq!(input_bytes_max(&config), 1 << 30);
+        config.replace_int(Directive::ClientQueryBufferLimit, 1 << 40);
+        assert_eq!(input_bytes_max(&config), REQUEST_BYTES_MAX);
+    }
+
+    fn peer(is_loopback: bool) -> Peer {
+        let address = || "192.0.2.1:1".to_owned();
+        Peer {
+            address: address(),
+            local_address: address(),
+            fd: 3,
+            is_unix: false,
+            is_loopback,
+            is_tls: false,
+        }
+    }
+
+    /// A full server let nobody in, not even who came to see why it is full.
+    #[test]
+    fn a_full_server_has_room_for_its_own_machine_only() {
+        let config = Config::default();
+        config.replace_int(Directive::MaxClients, 5);
+        assert_eq!(clients_max(&config, &peer(false)), 5);
+        assert_eq!(clients_max(&config, &peer(true)), 5 + LOCAL_CLIENTS_EXTRA as i64);
     }
 }

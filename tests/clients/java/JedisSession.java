@@ -1,8 +1,10 @@
 // A session of Jedis, in both protocols: the list of ../README.md. RUSSET_PORT says where the server is.
+// With RUSSET_TLS the connections are encrypted, with the stores of keys that Java was started with.
 
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
@@ -14,14 +16,17 @@ import java.util.function.Function;
 import redis.clients.jedis.DefaultJedisClientConfig;
 import redis.clients.jedis.HostAndPort;
 import redis.clients.jedis.Jedis;
+import redis.clients.jedis.JedisClientConfig;
 import redis.clients.jedis.JedisPubSub;
 import redis.clients.jedis.Pipeline;
+import redis.clients.jedis.RedisClient;
 import redis.clients.jedis.RedisProtocol;
 import redis.clients.jedis.Response;
 import redis.clients.jedis.StreamEntryID;
 import redis.clients.jedis.Transaction;
 import redis.clients.jedis.args.GeoUnit;
 import redis.clients.jedis.args.ListDirection;
+import redis.clients.jedis.csc.CacheConfig;
 import redis.clients.jedis.exceptions.JedisDataException;
 import redis.clients.jedis.exceptions.JedisNoScriptException;
 import redis.clients.jedis.params.ScanParams;
@@ -33,7 +38,8 @@ import redis.clients.jedis.resps.Tuple;
 
 public class JedisSession {
     static final HostAndPort ADDRESS =
-            new HostAndPort("127.0.0.1", Integer.parseInt(System.getenv("RUSSET_PORT")));
+            new HostAndPort("localhost", Integer.parseInt(System.getenv("RUSSET_PORT")));
+    static final boolean IS_ENCRYPTED = System.getenv("RUSSET_TLS") != null;
     static final int WAIT_SECONDS = 10;
     static final String SCRIPT =
             "redis.call('SET', KEYS[1], ARGV[1]) return {KEYS[1], redis.call('GET', KEYS[1]), 7}";
@@ -68,8 +74,12 @@ public class JedisSession {
     }
 
     static Jedis connect(RedisProtocol protocol) {
-        return new Jedis(ADDRESS, DefaultJedisClientConfig.builder().protocol(protocol)
-                .blockingSocketTimeoutMillis(2 * WAIT_SECONDS * 1000).build());
+        return new Jedis(ADDRESS, config(protocol));
+    }
+
+    static JedisClientConfig config(RedisProtocol protocol) {
+        return DefaultJedisClientConfig.builder().protocol(protocol).ssl(IS_ENCRYPTED)
+                .blockingSocketTimeoutMillis(2 * WAIT_SECONDS * 1000).build();
     }
 
     static void strings(Jedis client) {
@@ -255,6 +265,29 @@ public class JedisSession {
         check(!thread.isAlive(), "the listener's end");
     }
 
+    /** The client's own cache, over CLIENT TRACKING: what another client changes is read again. */
+    static void caching(Jedis client) {
+        try (var reader = RedisClient.builder().hostAndPort(ADDRESS).clientConfig(config(RedisProtocol.RESP3))
+                .cacheConfig(CacheConfig.builder().maxSize(100).build()).build()) {
+            client.set("cached", "1");
+            for (int time = 0; time < 3; time++) {
+                equal(reader.get("cached"), "1");
+            }
+            equal(reader.getCache().getStats().getHitCount(), 2L);
+            client.set("cached", "2");
+            becomes(reader, "2");
+            client.flushAll();
+            becomes(reader, null);
+        }
+    }
+
+    static void becomes(RedisClient reader, String expected) {
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(WAIT_SECONDS);
+        while (!Objects.equals(reader.get("cached"), expected)) {
+            check(System.nanoTime() < deadline, "an old value in the cache");
+        }
+    }
+
     public static void main(String[] words) throws InterruptedException {
         for (RedisProtocol protocol : List.of(RedisProtocol.RESP2, RedisProtocol.RESP3)) {
             try (Jedis client = connect(protocol); Jedis other = connect(protocol)) {
@@ -268,6 +301,9 @@ public class JedisSession {
                 pipelinesAndTransactions(client, other);
                 waits(client, other);
                 messages(client, other);
+                if (protocol == RedisProtocol.RESP3) {
+                    caching(client);
+                }
                 System.out.println("Jedis over " + protocol + ": ok");
             }
         }

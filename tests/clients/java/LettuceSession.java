@@ -19,6 +19,7 @@ import io.lettuce.core.ScanCursor;
 import io.lettuce.core.ScoredValue;
 import io.lettuce.core.ScriptOutputType;
 import io.lettuce.core.SetArgs;
+import io.lettuce.core.TrackingArgs;
 import io.lettuce.core.TransactionResult;
 import io.lettuce.core.XAddArgs;
 import io.lettuce.core.XReadArgs;
@@ -30,11 +31,14 @@ import io.lettuce.core.api.sync.RedisCommands;
 import io.lettuce.core.protocol.ProtocolVersion;
 import io.lettuce.core.pubsub.RedisPubSubAdapter;
 import io.lettuce.core.pubsub.StatefulRedisPubSubConnection;
+import io.lettuce.core.support.caching.CacheAccessor;
+import io.lettuce.core.support.caching.ClientSideCaching;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
@@ -254,6 +258,20 @@ public class LettuceSession {
         equal(heard.poll(WAIT_SECONDS, TimeUnit.SECONDS), "shard: shard piece");
     }
 
+    /** The client's own cache, over CLIENT TRACKING: what another client changes is read again. */
+    static void caching(RedisCommands<String, String> client, StatefulRedisConnection<String, String> reader) {
+        Map<String, String> cache = new ConcurrentHashMap<>();
+        var cached = ClientSideCaching.enable(CacheAccessor.forMap(cache), reader, TrackingArgs.Builder.enabled());
+        client.set("cached", "1");
+        equal(cached.get("cached"), "1");
+        equal(cache, Map.of("cached", "1"));
+        client.set("cached", "2");
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(WAIT_SECONDS);
+        while (!"2".equals(cached.get("cached"))) {
+            check(System.nanoTime() < deadline, "an old value in the cache");
+        }
+    }
+
     static void session(ProtocolVersion protocol) throws Exception {
         RedisURI address = RedisURI.builder().withHost("127.0.0.1").withPort(PORT)
                 .withTimeout(Duration.ofSeconds(2 * WAIT_SECONDS)).build();
@@ -272,6 +290,9 @@ public class LettuceSession {
             pipelinesAndTransactions(connection, other.sync());
             waits(client, other.async());
             messages(client, listener);
+            if (protocol == ProtocolVersion.RESP3) {
+                caching(client, other);
+            }
             System.out.println("Lettuce over " + protocol + ": ok");
         } finally {
             factory.shutdown(0, WAIT_SECONDS, TimeUnit.SECONDS);

@@ -2,10 +2,12 @@
 //! that must hold does not.
 #![forbid(unsafe_code)]
 
+mod calls;
 pub mod commands;
+pub mod log;
 mod pipeline;
+pub mod rdb;
 pub mod request;
 pub mod scripts;
+mod server;
 mod source;
-mod stage;
-mod words;

@@ -6,17 +6,17 @@ use russet_base::Args;
 use russet_protocol::request::encode;
 use russet_protocol::{Batch, ProtocolError, RequestLimits, RequestParser, Step};
 
-type Words = Vec<Vec<u8>>;
+type OwnedCommand = Vec<Vec<u8>>;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
-    commands: Vec<Words>,
+    commands: Vec<OwnedCommand>,
     error: Option<ProtocolError>,
     /// Bytes of a request that is not complete.
     left: usize,
 }
 
-fn owned(args: Args<'_>) -> Words {
+fn owned(args: Args<'_>) -> OwnedCommand {
     args.iter().map(<[u8]>::to_vec).collect()
 }
 
@@ -108,13 +108,13 @@ fn batched(stream: &[u8], cut: usize, commands_max: usize, limits: &RequestLimit
     outcome
 }
 
-/// What was read can be written as a client writes it, and is read again as the same words.
-fn again(commands: &[Words]) {
+/// What was read can be written as a client writes it, and is read again as the same args.
+fn again(commands: &[OwnedCommand]) {
     let limits = RequestLimits::default();
-    for words in commands.iter().filter(|words| !words.is_empty()) {
-        let request = encode(words);
+    for args in commands.iter().filter(|args| !args.is_empty()) {
+        let request = encode(args);
         let outcome = one_by_one(&request, request.len(), &limits);
-        assert_eq!(outcome.commands, std::slice::from_ref(words));
+        assert_eq!(outcome.commands, std::slice::from_ref(args));
         assert_eq!((outcome.error, outcome.left), (None, 0));
     }
 }

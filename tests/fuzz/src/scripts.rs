@@ -6,8 +6,8 @@
 //! What must hold: every run answers one whole reply; nothing that a script did to globals, to
 //! libraries or to basic types is seen by the next; the data stays what it is.
 
+use crate::server::FuzzServer;
 use crate::source::Source;
-use crate::stage::FuzzServer;
 use russet_protocol::Value;
 
 /// Scripts for one input.
@@ -149,8 +149,8 @@ const COMMANDS: &[&str] = &[
 
 pub fn check(bytes: &[u8]) {
     let mut source = Source::new(bytes);
-    let mut stage = FuzzServer::new(1);
-    let clean = stage.ask(&[b"EVAL", WITNESS, b"0"]);
+    let mut server = FuzzServer::new(1);
+    let clean = server.ask(&[b"EVAL", WITNESS, b"0"]);
     assert!(matches!(clean, Value::Array(_)), "the witness: {clean}");
     for _ in 0..SCRIPTS_MAX {
         if source.is_empty() {
@@ -158,11 +158,11 @@ pub fn check(bytes: &[u8]) {
         }
         let script = script(&mut source);
         let command: &[u8] = source.pick(&[b"EVAL".as_slice(), b"EVAL", b"EVAL_RO"]);
-        stage.ask(&[command, &script, b"1", b"k", b"argument"]);
-        let after = stage.ask(&[b"EVAL", WITNESS, b"0"]);
+        server.ask(&[command, &script, b"1", b"k", b"argument"]);
+        let after = server.ask(&[b"EVAL", WITNESS, b"0"]);
         assert_eq!(after, clean, "it left a trace: {}", script.escape_ascii());
     }
-    let _data_is_whole = stage.ask(&[b"DBSIZE"]);
+    let _data_is_whole = server.ask(&[b"DBSIZE"]);
 }
 
 fn script(source: &mut Source) -> Vec<u8> {

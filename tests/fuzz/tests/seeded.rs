@@ -2,7 +2,7 @@
 //! `RUSSET_FUZZ_ROUNDS` asks for more rounds than an ordinary test run wants.
 
 use russet_base::Random;
-use russet_fuzzing::{commands, request, scripts};
+use russet_fuzzing::{commands, log, rdb, request, scripts};
 
 fn rounds(usual: u64) -> u64 {
     let asked = std::env::var("RUSSET_FUZZ_ROUNDS").ok().and_then(|text| text.parse().ok());
@@ -50,5 +50,33 @@ fn commands_agree_about_the_data() {
 fn scripts_stay_in_their_sandbox() {
     each_seed(rounds(150), |seed| {
         scripts::check(&bytes(&mut Random::from_seed(seed), 4_000));
+    });
+}
+
+#[test]
+fn broken_payloads_are_errors() {
+    each_seed(rounds(20_000), |seed| {
+        rdb::check_payload(&bytes(&mut Random::from_seed(seed), 60));
+    });
+}
+
+#[test]
+fn broken_files_are_errors() {
+    each_seed(rounds(1500), |seed| {
+        rdb::check_file(&bytes(&mut Random::from_seed(seed), 40));
+    });
+}
+
+#[test]
+fn broken_logs_are_torn_or_refused() {
+    each_seed(rounds(3000), |seed| {
+        log::check_file(&bytes(&mut Random::from_seed(seed), 120));
+    });
+}
+
+#[test]
+fn broken_manifests_are_refused() {
+    each_seed(rounds(5000), |seed| {
+        log::check_manifest(&bytes(&mut Random::from_seed(seed), 60));
     });
 }

@@ -29,9 +29,10 @@ pub(super) fn after(
     };
     let back: Vec<Vec<u8>> = theirs.iter().filter(|one| !ours.contains(one)).cloned().collect();
     let out: Vec<Vec<u8>> = ours.iter().filter(|one| !theirs.contains(one)).cloned().collect();
+    // First what comes back: a set without members would be gone, and its encoding with it.
+    on_peer(sides, step, "SADD", &back)?;
     // What Russet drew must have been in the set.
     let is_member = on_peer(sides, step, "SREM", &out)? == out.len() as i64;
-    on_peer(sides, step, "SADD", &back)?;
     Ok(ours.len() == theirs.len() && is_member)
 }
 

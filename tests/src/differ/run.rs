@@ -1,4 +1,4 @@
-//! Runs one plan on both servers and tells the first difference.
+//! Runs one plan on both servers and reports the first difference.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -82,9 +82,10 @@ impl Side {
     pub(crate) fn open(address: SocketAddr, resp: Resp) -> Result<Side, String> {
         let connect = || Client::connect(address).map_err(|error| error.to_string());
         let mut control = connect()?;
-        // The plan before may have left blocked connections that the server has not seen close.
+        // The plan before may have left connections, blocked or subscribed, that the server has not
+        // seen close.
         let deadline = Instant::now() + AGREE_WAIT;
-        while blocked(&mut control)? > 0 && Instant::now() < deadline {
+        while connected(&mut control)? > 1 && Instant::now() < deadline {
             std::thread::yield_now();
         }
         call(&mut control, &[b"FLUSHALL"])?;
@@ -144,9 +145,17 @@ fn glance(side: &mut Side, connection: usize) -> Result<Option<Reply>, String> {
 }
 
 fn blocked(control: &mut Client) -> Result<usize, String> {
+    count_of(control, "blocked_clients:")
+}
+
+fn connected(control: &mut Client) -> Result<usize, String> {
+    count_of(control, "connected_clients:")
+}
+
+fn count_of(control: &mut Client, field: &str) -> Result<usize, String> {
     let info = call(control, &[b"INFO", b"clients"])?;
     let text = String::from_utf8_lossy(info.text().unwrap_or_default()).into_owned();
-    let line = text.lines().find_map(|line| line.strip_prefix("blocked_clients:"));
+    let line = text.lines().find_map(|line| line.strip_prefix(field));
     line.and_then(|count| count.trim().parse().ok()).ok_or_else(|| format!("no count: {text}"))
 }
 
@@ -213,7 +222,7 @@ fn scripted(sides: &mut Sides, steps: &[Step]) -> Result<Option<Difference>, Str
     Ok(None)
 }
 
-/// One call at a time. The peer tells who is blocked; Russet must come to the same.
+/// One call at a time. The peer says who is blocked; Russet must come to the same.
 fn crossed(sides: &mut Sides, steps: &[Step]) -> Result<Option<Difference>, String> {
     let mut queues: Vec<Queue> = (0..CONNECTIONS).map(|_| Queue::default()).collect();
     let mut pending: Vec<Option<Step>> = vec![None; CONNECTIONS];
@@ -231,7 +240,7 @@ fn crossed(sides: &mut Sides, steps: &[Step]) -> Result<Option<Difference>, Stri
         sides.peer.send(step)?;
         pending[step.connection] = Some(step.clone());
         let mut answered = Vec::new();
-        for (connection, theirs) in settle(&mut sides.peer, &pending)? {
+        for (connection, theirs) in read_until_blocked(&mut sides.peer, &pending)? {
             let Some(asked) = pending[connection].take() else { continue };
             match sides.russet.reply(connection, AGREE_WAIT) {
                 Ok(Some(ours)) => answered.push((asked, ours, theirs)),
@@ -259,7 +268,7 @@ fn crossed(sides: &mut Sides, steps: &[Step]) -> Result<Option<Difference>, Stri
 }
 
 /// Reads until exactly those connections are without a reply that the server counts as blocked.
-pub(crate) fn settle(
+pub(crate) fn read_until_blocked(
     peer: &mut Side,
     pending: &[Option<Step>],
 ) -> Result<Vec<(usize, Reply)>, String> {
@@ -315,8 +324,8 @@ fn still_blocked(
         let Some(step) = step else { continue };
         match glance(russet, connection) {
             Ok(None) => {}
-            Ok(Some(reply)) => return Ok(Some(after_told(after, step, &reply))),
-            Err(error) => return Ok(Some(after_told(after, step, &error))),
+            Ok(Some(reply)) => return Ok(Some(answered_early(after, step, &reply))),
+            Err(error) => return Ok(Some(answered_early(after, step, &error))),
         }
     }
     let count = blocked(&mut russet.control)?;
@@ -424,7 +433,7 @@ fn escape(step: &Step, ours: &dyn std::fmt::Debug, theirs: &dyn std::fmt::Debug)
     Difference(format!("at {step}\n  russet: {}\n  peer:   {}", shown(ours), shown(theirs)))
 }
 
-fn after_told(after: &Step, step: &Step, ours: &dyn std::fmt::Debug) -> Difference {
+fn answered_early(after: &Step, step: &Step, ours: &dyn std::fmt::Debug) -> Difference {
     let ours = shown(ours);
     Difference(format!("after {after}\n  {step}\n  russet: {ours}\n  peer:   still blocked"))
 }

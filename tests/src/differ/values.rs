@@ -274,7 +274,7 @@ pub fn stream_id(random: &mut Random) -> Vec<u8> {
 }
 
 /// A score, but no negative zero: only a skiplist keeps it, and peers make one of what SORT reads.
-fn score(random: &mut Random) -> Vec<u8> {
+pub fn score(random: &mut Random) -> Vec<u8> {
     let score = pick(random, FLOATS);
     if score.starts_with(b"-0") { b"0".to_vec() } else { score }
 }

@@ -199,8 +199,9 @@ pub(super) fn struct_chunk(random: &mut Random) -> String {
         2 => format!("return struct.size({quoted})"),
         3 => {
             let data = literal(&bytes_of(random, b"\x00\x01\x05\x7f\x80\xffab", 40));
-            let place = pick(random, &["", ",1", ",2", ",5", ",0", ",-1", ",-2", ",100", ",nil"]);
-            format!("return struct.unpack({quoted},{data}{place})")
+            let position =
+                pick(random, &["", ",1", ",2", ",5", ",0", ",-1", ",-2", ",100", ",nil"]);
+            format!("return struct.unpack({quoted},{data}{position})")
         }
         _ => {
             let arguments: String = (0..random.index(6)).map(|_| argument(random)).collect();

@@ -47,12 +47,13 @@ pub(super) fn table_chunk(random: &mut Random) -> String {
         }
         1 => format!("local t={{{list}}} table.insert(t,{}) return t", element(random)),
         2 => {
-            let place = random.index(14) as i64 - 3;
-            format!("local t={{{list}}} table.insert(t,{place},{}) return t", element(random))
+            let position = random.index(14) as i64 - 3;
+            format!("local t={{{list}}} table.insert(t,{position},{}) return t", element(random))
         }
         3 => {
-            let place = pick(random, &["", ",1", ",2", ",0", ",-1", ",9", ",'2'", ",{}", ",1.7"]);
-            format!("local t={{{list}}} local r=table.remove(t{place}) return r,t")
+            let position =
+                pick(random, &["", ",1", ",2", ",0", ",-1", ",9", ",'2'", ",{}", ",1.7"]);
+            format!("local t={{{list}}} local r=table.remove(t{position}) return r,t")
         }
         4 => format!("local t={{{list}}} table.sort(t) return t"),
         5 => sort_chunk(random),

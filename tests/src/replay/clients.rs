@@ -26,7 +26,7 @@ pub struct Work {
     pub served: usize,
 }
 
-/// Lets all clients make `count` calls each. The looks tell what was recorded, in order.
+/// Lets all clients make `count` calls each. The looks show what was recorded, in order.
 pub fn run(pair: &mut Pair, seed: u64, count: usize) -> Result<(Vec<Look>, Work), String> {
     let address = pair.recorder();
     let mut observer = pair.observer()?;
@@ -80,10 +80,10 @@ fn one(client: &mut Client, random: &mut Random, work: &mut Work) -> Result<(), 
         }
         3..=5 => many(client, &transaction(random)),
         6 => many(client, &[library(random)]),
-        7 => many(client, &[words("FCALL bump 2 q1 v1")]),
+        7 => many(client, &[args("FCALL bump 2 q1 v1")]),
         8 if random.chance(0.1) => {
             let whole = ["FLUSHDB", "SWAPDB 0 1", "FUNCTION FLUSH", "FLUSHALL ASYNC"];
-            many(client, &[words(whole[random.index(whole.len())])])
+            many(client, &[args(whole[random.index(whole.len())])])
         }
         8..=9 => many(client, &[pushing(random)]),
         _ => many(client, &[seasoning::call(random)]),
@@ -94,8 +94,8 @@ fn is_given(reply: &crate::client::Reply) -> bool {
     matches!(reply, crate::client::Reply::Array(items) if !items.is_empty())
 }
 
-fn words(text: &str) -> Vec<Vec<u8>> {
-    text.split(' ').map(|word| word.as_bytes().to_vec()).collect()
+fn args(text: &str) -> Vec<Vec<u8>> {
+    text.split(' ').map(|arg| arg.as_bytes().to_vec()).collect()
 }
 
 fn many(client: &mut Client, calls: &[Vec<Vec<u8>>]) -> Result<(), String> {
@@ -117,7 +117,7 @@ fn waiting(random: &mut Random) -> Vec<Vec<u8>> {
         "XREADGROUP GROUP g alice BLOCK 4 COUNT 2 STREAMS x1 x2 > >",
         "XREADGROUP GROUP g bob BLOCK 4 NOACK STREAMS x1 >",
     ];
-    words(CALLS[random.index(CALLS.len())])
+    args(CALLS[random.index(CALLS.len())])
 }
 
 fn pushing(random: &mut Random) -> Vec<Vec<u8>> {
@@ -128,16 +128,16 @@ fn pushing(random: &mut Random) -> Vec<Vec<u8>> {
         "ZADD z1 1 one 2 two 3 three",
         "XADD x1 * f v",
     ];
-    words(CALLS[random.index(CALLS.len())])
+    args(CALLS[random.index(CALLS.len())])
 }
 
 /// WATCH at times, MULTI, some calls, EXEC, under a request id at times.
 fn transaction(random: &mut Random) -> Vec<Vec<Vec<u8>>> {
     let mut calls = Vec::new();
     if random.chance(0.3) {
-        calls.push(words("WATCH v1 q1"));
+        calls.push(args("WATCH v1 q1"));
     }
-    calls.push(words("MULTI"));
+    calls.push(args("MULTI"));
     for _ in 0..=random.index(4) {
         calls.push(match random.index(3) {
             0 => pushing(random),
@@ -146,13 +146,13 @@ fn transaction(random: &mut Random) -> Vec<Vec<Vec<u8>>> {
         });
     }
     calls.push(match random.index(3) {
-        0 => words(&format!("ONCE e{} PX {} EXEC", random.index(20), 1 + random.index(200))),
-        _ => words("EXEC"),
+        0 => args(&format!("ONCE e{} PX {} EXEC", random.index(20), 1 + random.index(200))),
+        _ => args("EXEC"),
     });
     calls
 }
 
 fn library(random: &mut Random) -> Vec<Vec<u8>> {
     let source = LIBRARY.replace("VERSION", &random.index(3).to_string());
-    ["FUNCTION", "LOAD", "REPLACE", &source].iter().map(|word| word.as_bytes().to_vec()).collect()
+    ["FUNCTION", "LOAD", "REPLACE", &source].iter().map(|arg| arg.as_bytes().to_vec()).collect()
 }

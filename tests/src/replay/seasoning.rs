@@ -27,20 +27,20 @@ fn soon(random: &mut Random) -> String {
     (1 + random.below(SOON_MS_MAX)).to_string()
 }
 
-fn words(text: &str) -> Vec<Vec<u8>> {
-    text.split(' ').map(|word| word.as_bytes().to_vec()).collect()
+fn args(text: &str) -> Vec<Vec<u8>> {
+    text.split(' ').map(|arg| arg.as_bytes().to_vec()).collect()
 }
 
 /// One call, with one reply, that does not wait.
 pub fn call(random: &mut Random) -> Vec<Vec<u8>> {
     match random.index(20) {
-        0..=4 => words(&stream(random)),
-        5..=8 => words(&hash(random)),
-        9..=12 => words(&string(random)),
-        13..=15 => words(&set(random)),
-        16 => words(&sorted(random)),
-        17 => words(&list(random)),
-        18 => words(&across(random)),
+        0..=4 => args(&stream(random)),
+        5..=8 => args(&hash(random)),
+        9..=12 => args(&string(random)),
+        13..=15 => args(&set(random)),
+        16 => args(&sorted(random)),
+        17 => args(&list(random)),
+        18 => args(&across(random)),
         _ => script(random),
     }
 }
@@ -158,6 +158,6 @@ fn script(random: &mut Random) -> Vec<Vec<u8>> {
     let script = SCRIPTS[random.index(SCRIPTS.len())];
     ["EVAL", script, "4", "v1", "s1", "q1", "v2"]
         .iter()
-        .map(|word| word.as_bytes().to_vec())
+        .map(|arg| arg.as_bytes().to_vec())
         .collect()
 }

@@ -9,7 +9,7 @@ use super::{Pair, seasoning};
 use crate::client::{REPLY_WAIT, encode};
 use crate::differ::grammar::Grammar;
 use crate::differ::plan::CONNECTIONS;
-use crate::differ::run::{Side, settle};
+use crate::differ::run::{Side, read_until_blocked};
 use crate::differ::{Difference, Finding, Mode, Outcome, Plan, Step, script, shrink};
 
 /// How many calls are added to each ten of a plan.
@@ -97,7 +97,7 @@ fn crossed(side: &mut Side, steps: &[Step]) -> Result<(), String> {
         }
         side.send(step)?;
         pending[step.connection] = Some(step.clone());
-        for (connection, _) in settle(side, &pending)? {
+        for (connection, _) in read_until_blocked(side, &pending)? {
             pending[connection] = None;
         }
     }

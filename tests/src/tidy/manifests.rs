@@ -4,16 +4,32 @@ use super::Offence;
 
 /// Each crate of the product, and those of ours that it may depend on, tests included.
 ///
-/// base < protocol, catalog, engine, scripting < commands < embedded < server
+/// base < protocol, catalog, engine, scripting < persistence < commands < embedded < server,
+/// russet
 const MAY_KNOW: &[(&str, &[&str])] = &[
     ("base", &[]),
     ("protocol", &["base"]),
     ("catalog", &["base"]),
     ("engine", &["base"]),
     ("scripting", &["base"]),
-    ("commands", &["base", "protocol", "catalog", "engine", "scripting"]),
-    ("embedded", &["base", "protocol", "engine", "commands"]),
-    ("server", &["base", "protocol", "catalog", "engine", "scripting", "commands", "embedded"]),
+    ("persistence", &["base", "engine"]),
+    ("commands", &["base", "protocol", "catalog", "engine", "scripting", "persistence"]),
+    ("embedded", &["base", "protocol", "engine", "persistence", "commands"]),
+    (
+        "server",
+        &[
+            "base",
+            "protocol",
+            "catalog",
+            "engine",
+            "scripting",
+            "persistence",
+            "commands",
+            "embedded",
+        ],
+    ),
+    ("russet-derive", &[]),
+    ("russet", &["base", "embedded", "derive"]),
 ];
 
 /// A dependency as a manifest names it.
@@ -68,7 +84,9 @@ pub fn versions(path: &str, text: &str) -> Vec<Offence> {
         return Vec::new();
     }
     let own = dependencies(text).into_iter();
-    let own = own.filter(|dependency| !dependency.rest.starts_with(".workspace = true"));
+    let is_shared =
+        |rest: &str| rest.starts_with(".workspace = true") || rest.contains("{ workspace = true");
+    let own = own.filter(|dependency| !is_shared(&dependency.rest));
     let own = own.filter(|dependency| !dependency.rest.contains("path = "));
     own.map(|dependency| {
         let text = format!("{}: its version belongs in the workspace", dependency.name);

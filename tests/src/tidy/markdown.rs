@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_link_is_told() {
+    fn a_broken_link_is_reported() {
         let tree = Tree {
             root: std::env::temp_dir(),
             sources: Vec::new(),

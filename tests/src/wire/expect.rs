@@ -85,15 +85,15 @@ impl Parser<'_> {
             Some(b'=') => self.verbatim(),
             Some(b'[') => Ok(Expect::Array(self.items(b']', Order::Fixed)?)),
             Some(b'{') => Ok(Expect::Map(self.items(b'}', Order::Fixed)?)),
-            Some(_) => self.by_word(),
+            Some(_) => self.by_token(),
             None => Err("nothing is expected".to_owned()),
         }
     }
 
-    fn by_word(&mut self) -> Result<Expect, String> {
-        let word = self.word();
+    fn by_token(&mut self) -> Result<Expect, String> {
+        let token = self.token();
         let number = |text: &str| text.parse().map_err(|_| format!("not an integer: {text:?}"));
-        match (word.as_str(), self.peek()) {
+        match (token.as_str(), self.peek()) {
             ("nil", _) => Ok(Expect::Nil),
             ("nil-array", _) => Ok(Expect::NilArray),
             ("#t", _) => Ok(Expect::Bool(true)),
@@ -102,21 +102,21 @@ impl Parser<'_> {
             ("unordered", Some(b'{')) => Ok(Expect::Map(self.items(b'}', Order::Any)?)),
             ("~", Some(b'[')) => Ok(Expect::Set(self.items(b']', Order::Any)?)),
             ("push", Some(b'[')) => Ok(Expect::Push(self.items(b']', Order::Fixed)?)),
-            (word, _) => match word.as_bytes().first() {
-                Some(b':') => Ok(Expect::Int(number(&word[1..])?)),
-                Some(b',') => Ok(Expect::Double(word.as_bytes()[1..].to_vec())),
-                Some(b'(') => Ok(Expect::Big(word.as_bytes()[1..].to_vec())),
-                _ => Err(format!("not an expectation: {word:?}")),
+            (token, _) => match token.as_bytes().first() {
+                Some(b':') => Ok(Expect::Int(number(&token[1..])?)),
+                Some(b',') => Ok(Expect::Double(token.as_bytes()[1..].to_vec())),
+                Some(b'(') => Ok(Expect::Big(token.as_bytes()[1..].to_vec())),
+                _ => Err(format!("not an expectation: {token:?}")),
             },
         }
     }
 
-    /// `+word`, `-word` or `-"several words"`, inside a collection.
+    /// `+token`, `-token` or `-"several words"`, inside a collection.
     fn marked_text(&mut self) -> Result<Vec<u8>, String> {
         self.at += 1;
         match self.peek() {
             Some(b'"') => self.quoted(),
-            _ => Ok(self.word().into_bytes()),
+            _ => Ok(self.token().into_bytes()),
         }
     }
 
@@ -160,14 +160,14 @@ impl Parser<'_> {
 
     fn pattern(&mut self) -> Result<Expect, String> {
         self.at += 1;
-        let name = self.word();
+        let name = self.token();
         self.skip_blanks();
         let expect = match name.as_str() {
             "any" => Expect::Any,
             "int" => self.range()?,
             "bulk" => Expect::BulkLike(self.glob_text()?),
             "error" => Expect::ErrorLike(self.glob_text()?),
-            "save" => Expect::Save(self.word()),
+            "save" => Expect::Save(self.token()),
             "has" => {
                 let mut parts = Vec::new();
                 while self.peek() == Some(b'"') {
@@ -195,15 +195,15 @@ impl Parser<'_> {
     }
 
     fn range(&mut self) -> Result<Expect, String> {
-        let word = self.word();
+        let token = self.token();
         let bound = |text: &str, open: i64| match text {
             "" => Ok(open),
             digits => digits.parse().map_err(|_| format!("not an integer: {digits:?}")),
         };
-        match word.split_once("..") {
-            _ if word.is_empty() => Ok(Expect::IntIn(i64::MIN, i64::MAX)),
+        match token.split_once("..") {
+            _ if token.is_empty() => Ok(Expect::IntIn(i64::MIN, i64::MAX)),
             Some((low, high)) => Ok(Expect::IntIn(bound(low, i64::MIN)?, bound(high, i64::MAX)?)),
-            None => Err(format!("not a range: {word:?}")),
+            None => Err(format!("not a range: {token:?}")),
         }
     }
 
@@ -211,7 +211,7 @@ impl Parser<'_> {
         match self.peek() {
             Some(b'"') => self.quoted(),
             Some(b'>') | None => Ok(b"*".to_vec()),
-            Some(_) => Ok(self.word().into_bytes()),
+            Some(_) => Ok(self.token().into_bytes()),
         }
     }
 
@@ -225,7 +225,7 @@ impl Parser<'_> {
     }
 
     /// Up to a blank, a bracket, or a closing `>`.
-    fn word(&mut self) -> String {
+    fn token(&mut self) -> String {
         let rest = &self.text[self.at..];
         let stops = |b: &u8| b.is_ascii_whitespace() || b"[]{}<>~\"".contains(b);
         let length = rest.iter().position(stops).unwrap_or(rest.len());
@@ -380,7 +380,7 @@ pub fn print(reply: &Reply) -> String {
 fn print_inner(reply: &Reply) -> String {
     let list = |items: &[Reply]| items.iter().map(print_inner).collect::<Vec<_>>().join(" ");
     match reply {
-        Reply::Status(text) if is_word(text) => format!("+{}", String::from_utf8_lossy(text)),
+        Reply::Status(text) if is_bare_token(text) => format!("+{}", String::from_utf8_lossy(text)),
         Reply::Status(text) => format!("+{}", quote(text)),
         Reply::Error(text) => format!("-{}", quote(text)),
         Reply::Int(value) => format!(":{value}"),
@@ -411,7 +411,7 @@ fn is_plain(text: &[u8]) -> bool {
         && text[0] != b'"'
 }
 
-fn is_word(text: &[u8]) -> bool {
+fn is_bare_token(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_' || *b == b'-')
 }
 

@@ -153,8 +153,8 @@ impl Case {
     }
 
     fn mark_needs(&mut self, value: &str) -> Result<(), String> {
-        for word in value.split_whitespace() {
-            let (name, version) = word.split_once(">=").unwrap_or((word, "0"));
+        for requirement in value.split_whitespace() {
+            let (name, version) = requirement.split_once(">=").unwrap_or((requirement, "0"));
             let kind = Kind::from_name(name).ok_or_else(|| format!("no such server: {name}"))?;
             self.needs.push(Need { kind, version: version_numbers(version) });
         }

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_explained_and_what_is_over_is_told() {
+    fn what_differs_is_explained_and_what_is_over_is_reported() {
         let text = "# About this list.\n== newer option\na/b.wire: one: two\na/b.wire: three\n\
                     == another text\nc/d.wire: four\n";
         let mut known = Known::parse(text).unwrap();

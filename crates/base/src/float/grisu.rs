@@ -166,12 +166,12 @@ impl Decimal {
         let lower = lower.times(power);
         // The products may be off by one unit: stay inside both bounds.
         let top = Binary { significand: upper.significand - 1, exponent: upper.exponent };
-        let reach = Interval {
+        let bounds = Interval {
             value: top.significand - value.significand,
             lower: top.significand - (lower.significand + 1),
         };
         let mut decimal = Decimal { digits: [0; DIGITS_MAX], len: 0, last: -power_of_ten };
-        decimal.generate(top, &reach);
+        decimal.generate(top, &bounds);
         decimal
     }
 
@@ -183,7 +183,7 @@ impl Decimal {
     }
 
     /// Digits of `top` from the left until what is left over lies within reach.
-    fn generate(&mut self, top: Binary, reach: &Interval) {
+    fn generate(&mut self, top: Binary, bounds: &Interval) {
         let shift = -top.exponent;
         let fraction_mask = (1u64 << shift) - 1;
         let mut whole = top.significand >> shift;
@@ -193,13 +193,13 @@ impl Decimal {
             self.push(whole / unit);
             whole %= unit;
             let rest = (whole << shift) + fraction;
-            if rest <= reach.lower {
+            if rest <= bounds.lower {
                 self.last += digits_left;
-                return self.approach(reach, rest, unit << shift);
+                return self.approach(bounds, rest, unit << shift);
             }
             unit /= 10;
         }
-        let mut scaled = Interval { value: reach.value, lower: reach.lower };
+        let mut scaled = Interval { value: bounds.value, lower: bounds.lower };
         loop {
             fraction = fraction.wrapping_mul(10);
             scaled.lower = scaled.lower.wrapping_mul(10);
@@ -216,11 +216,11 @@ impl Decimal {
 
     /// Lowers the last digit while that brings the text nearer to the value. `rest` is how far the
     /// digits are below the top, `unit` what one step of the last digit is worth.
-    fn approach(&mut self, reach: &Interval, rest: u64, unit: u64) {
+    fn approach(&mut self, bounds: &Interval, rest: u64, unit: u64) {
         let mut rest = rest;
-        while rest < reach.value
-            && reach.lower.saturating_sub(rest) >= unit
-            && (rest + unit < reach.value || reach.value - rest > rest + unit - reach.value)
+        while rest < bounds.value
+            && bounds.lower.saturating_sub(rest) >= unit
+            && (rest + unit < bounds.value || bounds.value - rest > rest + unit - bounds.value)
         {
             self.digits[self.len - 1] -= 1;
             rest += unit;

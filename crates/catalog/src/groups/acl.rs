@@ -1,4 +1,4 @@
-//! ACL: the users, of which there is one.
+//! ACL: the users and what they may do.
 
 use super::*;
 
@@ -33,7 +33,7 @@ pub const ACL_DELUSER: Spec = Spec::new(Group::Server, "acl|deluser")
     .reply(Shape::Integer);
 
 pub const ACL_DRYRUN: Spec = Spec::new(Group::Server, "acl|dryrun")
-    .summary("Tells whether a user may run a command, without running it")
+    .summary("Returns whether a user may run a command, without running it")
     .since("7.0.0")
     .arity(AtLeast(4))
     .flags(MANAGES)
@@ -125,7 +125,7 @@ pub const ACL_USERS: Spec = Spec::new(Group::Server, "acl|users")
     .reply(Shape::Array);
 
 pub const ACL_WHOAMI: Spec = Spec::new(Group::Server, "acl|whoami")
-    .summary("Tells the user of this connection")
+    .summary("Returns the user of this connection")
     .since("6.0.0")
     .arity(Exactly(2))
     .flags(Flags::NOSCRIPT.or(ANYTIME))

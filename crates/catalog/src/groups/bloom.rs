@@ -2,7 +2,6 @@
 
 use super::*;
 
-const CHANGED: Access = Access::RW;
 const WRITES: Flags = Flags::WRITE.or(Flags::DENYOOM).or(Flags::MODULE);
 const LOOKS: Flags = Flags::READONLY.or(Flags::FAST).or(Flags::MODULE);
 
@@ -14,7 +13,7 @@ pub const BF_RESERVE: Spec = Spec::new(Group::Module, "bf.reserve")
     .flags(WRITES)
     .recorded(Recorded::Verbatim)
     .categories(Categories::BLOOM)
-    .keys(&[KeySpec::at(1, CHANGED)])
+    .keys(&[KeySpec::at(1, CHANGES)])
     .args(&[
         arg::key("key"),
         arg::double("error_rate"),
@@ -31,7 +30,7 @@ pub const BF_ADD: Spec = Spec::new(Group::Module, "bf.add")
     .flags(WRITES)
     .recorded(Recorded::Verbatim)
     .categories(Categories::BLOOM)
-    .keys(&[KeySpec::at(1, CHANGED)])
+    .keys(&[KeySpec::at(1, CHANGES)])
     .args(&[arg::key("key"), arg::string("item")])
     .reply(ONE_RESULT);
 
@@ -42,7 +41,7 @@ pub const BF_MADD: Spec = Spec::new(Group::Module, "bf.madd")
     .flags(WRITES)
     .recorded(Recorded::Verbatim)
     .categories(Categories::BLOOM)
-    .keys(&[KeySpec::at(1, CHANGED)])
+    .keys(&[KeySpec::at(1, CHANGES)])
     .args(&[arg::key("key"), arg::string("item").multiple()])
     .reply(Shape::Array);
 
@@ -53,7 +52,7 @@ pub const BF_INSERT: Spec = Spec::new(Group::Module, "bf.insert")
     .flags(WRITES)
     .recorded(Recorded::Verbatim)
     .categories(Categories::BLOOM)
-    .keys(&[KeySpec::at(1, CHANGED)])
+    .keys(&[KeySpec::at(1, CHANGES)])
     .args(&[
         arg::key("key"),
         arg::integer("capacity").token("CAPACITY").optional(),
@@ -66,22 +65,22 @@ pub const BF_INSERT: Spec = Spec::new(Group::Module, "bf.insert")
     .reply(Shape::Array);
 
 pub const BF_EXISTS: Spec = Spec::new(Group::Module, "bf.exists")
-    .summary("Tells whether an item may have been added to a Bloom filter")
+    .summary("Returns whether an item may have been added to a Bloom filter")
     .complexity("O(k) for k hash functions")
     .arity(Exactly(3))
     .flags(LOOKS)
     .categories(Categories::BLOOM)
-    .keys(&[KeySpec::at(1, INSPECTS)])
+    .keys(&[KeySpec::at(1, READS)])
     .args(&[arg::key("key"), arg::string("item")])
     .reply(ONE_RESULT);
 
 pub const BF_MEXISTS: Spec = Spec::new(Group::Module, "bf.mexists")
-    .summary("Tells which items may have been added to a Bloom filter")
+    .summary("Returns which items may have been added to a Bloom filter")
     .complexity("O(k * n) for k hash functions and n items")
     .arity(AtLeast(3))
     .flags(LOOKS)
     .categories(Categories::BLOOM)
-    .keys(&[KeySpec::at(1, INSPECTS)])
+    .keys(&[KeySpec::at(1, READS)])
     .args(&[arg::key("key"), arg::string("item").multiple()])
     .reply(Shape::Array);
 
@@ -91,7 +90,7 @@ pub const BF_CARD: Spec = Spec::new(Group::Module, "bf.card")
     .arity(Exactly(2))
     .flags(LOOKS)
     .categories(Categories::BLOOM)
-    .keys(&[KeySpec::at(1, INSPECTS)])
+    .keys(&[KeySpec::at(1, READS)])
     .args(&[arg::key("key")])
     .reply(Shape::Integer);
 
@@ -100,7 +99,7 @@ pub const BF_INFO: Spec = Spec::new(Group::Module, "bf.info")
     .arity(AtLeast(2))
     .flags(LOOKS)
     .categories(Categories::BLOOM)
-    .keys(&[KeySpec::at(1, INSPECTS)])
+    .keys(&[KeySpec::at(1, READS)])
     .args(&[
         arg::key("key"),
         arg::one_of(

@@ -191,7 +191,7 @@ pub const CLUSTER_INFO: Spec = Spec::new(Group::Cluster, "cluster|info")
     .reply(Shape::Verbatim);
 
 pub const CLUSTER_KEYSLOT: Spec = Spec::new(Group::Cluster, "cluster|keyslot")
-    .summary("Tells the slot of a key")
+    .summary("Returns the slot of a key")
     .complexity("O(N) for N bytes of the key")
     .since("3.0.0")
     .arity(Exactly(3))
@@ -229,14 +229,14 @@ pub const CLUSTER_MIGRATESLOTS: Spec = Spec::new(Group::Cluster, "cluster|migrat
     .reply(Shape::Ok);
 
 pub const CLUSTER_MYID: Spec = Spec::new(Group::Cluster, "cluster|myid")
-    .summary("Tells the id of this node")
+    .summary("Returns the id of this node")
     .since("3.0.0")
     .arity(Exactly(2))
     .flags(ANYTIME)
     .reply(Shape::Bulk);
 
 pub const CLUSTER_MYSHARDID: Spec = Spec::new(Group::Cluster, "cluster|myshardid")
-    .summary("Tells the id of the shard of this node")
+    .summary("Returns the id of the shard of this node")
     .since("7.2.0")
     .arity(Exactly(2))
     .flags(ANYTIME)

@@ -109,7 +109,7 @@ pub const CLIENT: Spec = Spec::new(Group::Connection, "client")
     .reply(Shape::Any);
 
 pub const CLIENT_ID: Spec = Spec::new(Group::Connection, "client|id")
-    .summary("Tells the number of this connection")
+    .summary("Returns the number of this connection")
     .since("5.0.0")
     .arity(Exactly(2))
     .flags(Flags::NOSCRIPT.or(ANYTIME).or(Flags::ALLOW_BUSY).or(Flags::PASSES_PAUSE))
@@ -117,7 +117,7 @@ pub const CLIENT_ID: Spec = Spec::new(Group::Connection, "client|id")
     .reply(Shape::Integer);
 
 pub const CLIENT_GETNAME: Spec = Spec::new(Group::Connection, "client|getname")
-    .summary("Tells the name given to this connection")
+    .summary("Returns the name given to this connection")
     .since("2.6.9")
     .arity(Exactly(2))
     .flags(Flags::NOSCRIPT.or(ANYTIME).or(Flags::ALLOW_BUSY).or(Flags::PASSES_PAUSE))
@@ -433,7 +433,7 @@ pub const CLIENT_CACHING: Spec = Spec::new(Group::Connection, "client|caching")
     .reply(Shape::Ok);
 
 pub const CLIENT_GETREDIR: Spec = Spec::new(Group::Connection, "client|getredir")
-    .summary("Tells which connection gets this one's invalidations")
+    .summary("Returns which connection gets this one's invalidations")
     .since("6.0.0")
     .arity(Exactly(2))
     .flags(Flags::NOSCRIPT.or(ANYTIME).or(Flags::ALLOW_BUSY).or(Flags::PASSES_PAUSE))
@@ -459,7 +459,7 @@ pub const CLIENT_TRACKING: Spec = Spec::new(Group::Connection, "client|tracking"
     .reply(Shape::Ok);
 
 pub const CLIENT_TRACKINGINFO: Spec = Spec::new(Group::Connection, "client|trackinginfo")
-    .summary("Tells how this connection tracks keys")
+    .summary("Returns how this connection tracks keys")
     .since("6.2.0")
     .arity(Exactly(2))
     .flags(Flags::NOSCRIPT.or(ANYTIME).or(Flags::PASSES_PAUSE))
@@ -468,11 +468,10 @@ pub const CLIENT_TRACKINGINFO: Spec = Spec::new(Group::Connection, "client|track
 
 pub const CLIENT_MAINT_NOTIFICATIONS: Spec =
     Spec::new(Group::Connection, "client|maint_notifications")
-        .flags(Flags::PASSES_PAUSE)
         .summary("Asks for, or declines, notices of planned maintenance")
         .since("8.4.0")
         .arity(AtLeast(3))
-        .flags(Flags::NOSCRIPT.or(ANYTIME))
+        .flags(Flags::NOSCRIPT.or(ANYTIME).or(Flags::PASSES_PAUSE))
         .categories(Categories::CONNECTION)
         .args(&[
             arg::one_of("status", ON_OR_OFF),

@@ -1,6 +1,7 @@
 //! Keys, whatever they hold.
 
 use super::*;
+use crate::spec::Begin;
 
 const EXPIRE_CONDITIONS: &[Arg] = &[
     arg::flag("nx").token("NX"),
@@ -128,6 +129,93 @@ pub const COPY: Spec = Spec::new(Group::Generic, "copy")
     ])
     .reply(Shape::Integer);
 
+pub const DUMP: Spec = Spec::new(Group::Generic, "dump")
+    .summary("Returns a value as a payload that RESTORE takes")
+    .complexity("O(N) for a collection of N elements")
+    .since("2.6.0")
+    .arity(Exactly(2))
+    .flags(Flags::READONLY)
+    .categories(Categories::KEYSPACE)
+    .tips(&["nondeterministic_output"])
+    .keys(&[KeySpec::at(1, READS)])
+    .args(&[arg::key("key")])
+    .reply(Shape::OneOf(&[Shape::Bulk, Shape::Null]));
+
+pub const RESTORE: Spec = Spec::new(Group::Generic, "restore")
+    .summary("Creates a key from a payload of DUMP")
+    .complexity("O(N) for a collection of N elements, O(N*log(N)) for a sorted set")
+    .since("2.6.0")
+    .arity(AtLeast(4))
+    .flags(Flags::WRITE.or(Flags::DENYOOM))
+    .recorded(Recorded::Rewritten)
+    .categories(Categories::KEYSPACE.or(Categories::DANGEROUS))
+    .keys(&[KeySpec::at(1, OVERWRITES)])
+    .args(&[
+        arg::key("key"),
+        arg::integer("ttl"),
+        arg::string("serialized-value"),
+        arg::flag("replace").token("REPLACE").since("3.0.0").optional(),
+        arg::flag("absttl").token("ABSTTL").since("5.0.0").optional(),
+        arg::integer("seconds").token("IDLETIME").since("5.0.0").optional(),
+        arg::integer("frequency").token("FREQ").since("5.0.0").optional(),
+    ])
+    .reply(Shape::Ok)
+    .history(&[
+        change("3.0.0", "REPLACE."),
+        change("5.0.0", "ABSTTL."),
+        change("5.0.0", "IDLETIME and FREQ."),
+    ]);
+
+const MIGRATE_LOGIN: &[Arg] = &[
+    arg::string("auth").display("password").token("AUTH").since("4.0.7"),
+    arg::block("auth2", &[arg::string("username"), arg::string("password")])
+        .token("AUTH2")
+        .since("6.0.0"),
+];
+const MIGRATE_KEY: &[Arg] = &[arg::key("key"), arg::flag("empty-string").token("")];
+
+const fn migrated_after_keys() -> KeySpec {
+    let mut spec = KeySpec::at(0, TAKES.or(Access::INCOMPLETE)).until(-1);
+    spec.begin = Begin::Keyword { token: "KEYS", from: -2 };
+    spec
+}
+
+pub const MIGRATE: Spec = Spec::new(Group::Generic, "migrate")
+    .summary("Moves keys to another server")
+    .complexity("O(N) for N bytes, and DUMP and DEL here and RESTORE there for each key")
+    .since("2.6.0")
+    .arity(AtLeast(6))
+    .flags(Flags::WRITE.or(Flags::MOVABLE_KEYS))
+    .recorded(Recorded::Rewritten)
+    .batching(Batching::Never)
+    .categories(Categories::KEYSPACE.or(Categories::DANGEROUS))
+    .tips(&["nondeterministic_output"])
+    .keys(&[KeySpec::at(3, TAKES), migrated_after_keys()])
+    .args(&[
+        arg::string("host"),
+        arg::integer("port"),
+        arg::one_of("key-selector", MIGRATE_KEY),
+        arg::integer("destination-db"),
+        arg::integer("timeout"),
+        arg::flag("copy").token("COPY").since("3.0.0").optional(),
+        arg::flag("replace").token("REPLACE").since("3.0.0").optional(),
+        arg::one_of("authentication", MIGRATE_LOGIN).optional(),
+        arg::key("keys")
+            .of_spec(1)
+            .display("key")
+            .token("KEYS")
+            .since("3.0.6")
+            .optional()
+            .multiple(),
+    ])
+    .reply(Shape::OneOf(&[Shape::Ok, Shape::Status]))
+    .history(&[
+        change("3.0.0", "Takes COPY and REPLACE."),
+        change("3.0.6", "Takes KEYS."),
+        change("4.0.7", "Takes AUTH."),
+        change("6.0.0", "Takes AUTH2."),
+    ]);
+
 pub const MOVE: Spec = Spec::new(Group::Generic, "move")
     .summary("Moves a key to another database")
     .arity(Exactly(3))
@@ -214,7 +302,7 @@ pub const PEXPIREAT: Spec = Spec::new(Group::Generic, "pexpireat")
     .history(&[change("7.0.0", "NX, XX, GT and LT conditions.")]);
 
 pub const TTL: Spec = Spec::new(Group::Generic, "ttl")
-    .summary("Tells how many seconds a key has left")
+    .summary("Returns how many seconds a key has left")
     .arity(Exactly(2))
     .flags(Flags::READONLY.or(Flags::FAST))
     .categories(Categories::KEYSPACE)
@@ -225,7 +313,7 @@ pub const TTL: Spec = Spec::new(Group::Generic, "ttl")
     .history(&[change("2.8.0", "Answers -2 for a missing key.")]);
 
 pub const PTTL: Spec = Spec::new(Group::Generic, "pttl")
-    .summary("Tells how many milliseconds a key has left")
+    .summary("Returns how many milliseconds a key has left")
     .since("2.6.0")
     .arity(Exactly(2))
     .flags(Flags::READONLY.or(Flags::FAST))
@@ -237,7 +325,7 @@ pub const PTTL: Spec = Spec::new(Group::Generic, "pttl")
     .history(&[change("2.8.0", "Answers -2 for a missing key.")]);
 
 pub const EXPIRETIME: Spec = Spec::new(Group::Generic, "expiretime")
-    .summary("Tells the Unix second at which a key ends")
+    .summary("Returns the Unix second at which a key ends")
     .since("7.0.0")
     .arity(Exactly(2))
     .flags(Flags::READONLY.or(Flags::FAST))
@@ -247,7 +335,7 @@ pub const EXPIRETIME: Spec = Spec::new(Group::Generic, "expiretime")
     .reply(Shape::Integer);
 
 pub const PEXPIRETIME: Spec = Spec::new(Group::Generic, "pexpiretime")
-    .summary("Tells the Unix millisecond at which a key ends")
+    .summary("Returns the Unix millisecond at which a key ends")
     .since("7.0.0")
     .arity(Exactly(2))
     .flags(Flags::READONLY.or(Flags::FAST))
@@ -345,7 +433,7 @@ pub const OBJECT_ENCODING: Spec = Spec::new(Group::Generic, "object|encoding")
     .reply(Shape::OneOf(&[Shape::Bulk, Shape::Null]));
 
 pub const OBJECT_FREQ: Spec = Spec::new(Group::Generic, "object|freq")
-    .summary("Tells a key's counter of recent use")
+    .summary("Returns a key's counter of recent use")
     .since("4.0.0")
     .arity(Exactly(3))
     .flags(Flags::READONLY)
@@ -356,7 +444,7 @@ pub const OBJECT_FREQ: Spec = Spec::new(Group::Generic, "object|freq")
     .reply(Shape::OneOf(&[Shape::Integer, Shape::Null]));
 
 pub const OBJECT_IDLETIME: Spec = Spec::new(Group::Generic, "object|idletime")
-    .summary("Tells how many seconds ago a key was last used")
+    .summary("Returns how many seconds ago a key was last used")
     .since("2.2.3")
     .arity(Exactly(3))
     .flags(Flags::READONLY)
@@ -367,7 +455,7 @@ pub const OBJECT_IDLETIME: Spec = Spec::new(Group::Generic, "object|idletime")
     .reply(Shape::OneOf(&[Shape::Integer, Shape::Null]));
 
 pub const OBJECT_REFCOUNT: Spec = Spec::new(Group::Generic, "object|refcount")
-    .summary("Tells how many references a value has")
+    .summary("Returns how many references a value has")
     .since("2.2.3")
     .arity(Exactly(3))
     .flags(Flags::READONLY)

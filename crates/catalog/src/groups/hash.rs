@@ -121,7 +121,7 @@ pub const HVALS: Spec = Spec::new(Group::Hash, "hvals")
     .reply(Shape::Array);
 
 pub const HLEN: Spec = Spec::new(Group::Hash, "hlen")
-    .summary("Tells how many fields a hash has")
+    .summary("Returns how many fields a hash has")
     .since("2.0.0")
     .arity(Exactly(2))
     .flags(LOOKS)
@@ -131,7 +131,7 @@ pub const HLEN: Spec = Spec::new(Group::Hash, "hlen")
     .reply(Shape::Integer);
 
 pub const HSTRLEN: Spec = Spec::new(Group::Hash, "hstrlen")
-    .summary("Tells how long the value of a field is")
+    .summary("Returns how long the value of a field is")
     .since("3.2.0")
     .arity(Exactly(3))
     .flags(LOOKS)
@@ -141,7 +141,7 @@ pub const HSTRLEN: Spec = Spec::new(Group::Hash, "hstrlen")
     .reply(Shape::Integer);
 
 pub const HEXISTS: Spec = Spec::new(Group::Hash, "hexists")
-    .summary("Tells whether a hash has a field")
+    .summary("Returns whether a hash has a field")
     .since("2.0.0")
     .arity(Exactly(3))
     .flags(LOOKS)
@@ -344,7 +344,7 @@ pub const HPEXPIREAT: Spec = Spec::new(Group::Hash, "hpexpireat")
     .reply(Shape::Array);
 
 pub const HTTL: Spec = Spec::new(Group::Hash, "httl")
-    .summary("Tells the seconds that fields have left")
+    .summary("Returns the seconds that fields have left")
     .complexity("O(N) for N fields")
     .since("7.4.0")
     .arity(AtLeast(5))
@@ -355,7 +355,7 @@ pub const HTTL: Spec = Spec::new(Group::Hash, "httl")
     .reply(Shape::Array);
 
 pub const HPTTL: Spec = Spec::new(Group::Hash, "hpttl")
-    .summary("Tells the milliseconds that fields have left")
+    .summary("Returns the milliseconds that fields have left")
     .complexity("O(N) for N fields")
     .since("7.4.0")
     .arity(AtLeast(5))
@@ -366,7 +366,7 @@ pub const HPTTL: Spec = Spec::new(Group::Hash, "hpttl")
     .reply(Shape::Array);
 
 pub const HEXPIRETIME: Spec = Spec::new(Group::Hash, "hexpiretime")
-    .summary("Tells when fields expire, in seconds of Unix time")
+    .summary("Returns when fields expire, in seconds of Unix time")
     .complexity("O(N) for N fields")
     .since("7.4.0")
     .arity(AtLeast(5))
@@ -377,7 +377,7 @@ pub const HEXPIRETIME: Spec = Spec::new(Group::Hash, "hexpiretime")
     .reply(Shape::Array);
 
 pub const HPEXPIRETIME: Spec = Spec::new(Group::Hash, "hpexpiretime")
-    .summary("Tells when fields expire, in milliseconds of Unix time")
+    .summary("Returns when fields expire, in milliseconds of Unix time")
     .complexity("O(N) for N fields")
     .since("7.4.0")
     .arity(AtLeast(5))

@@ -89,7 +89,7 @@ pub const RPOP: Spec = Spec::new(Group::List, "rpop")
     .history(&[change("6.2.0", "Takes a count.")]);
 
 pub const LLEN: Spec = Spec::new(Group::List, "llen")
-    .summary("Tells how many elements a list has")
+    .summary("Returns how many elements a list has")
     .arity(Exactly(2))
     .flags(Flags::READONLY.or(Flags::FAST))
     .categories(Categories::LIST)

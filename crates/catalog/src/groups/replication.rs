@@ -7,7 +7,7 @@ const FOLLOWS: Flags =
 const FROM_EACH_SHARD: &[&str] = &["request_policy:all_shards", "response_policy:agg_min"];
 
 pub const ROLE: Spec = Spec::new(Group::Server, "role")
-    .summary("Tells whether this is a primary or a replica, and of whom")
+    .summary("Returns whether this is a primary or a replica, and of which server")
     .since("2.8.12")
     .arity(Exactly(1))
     .flags(Flags::NOSCRIPT.or(ANYTIME).or(Flags::FAST))

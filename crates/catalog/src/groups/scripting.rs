@@ -101,7 +101,7 @@ pub const SCRIPT_LOAD: Spec = Spec::new(Group::Scripting, "script|load")
     .reply(Shape::Bulk);
 
 pub const SCRIPT_EXISTS: Spec = Spec::new(Group::Scripting, "script|exists")
-    .summary("Tells which scripts are in the cache")
+    .summary("Returns which scripts are in the cache")
     .complexity("O(N) for N digests")
     .since("2.6.0")
     .arity(AtLeast(3))
@@ -168,7 +168,7 @@ pub const SCRIPT_DEBUG: Spec = Spec::new(Group::Scripting, "script|debug")
     .reply(Shape::Ok);
 
 pub const SCRIPT_STATS: Spec = Spec::new(Group::Scripting, "script|stats")
-    .summary("Tells how often and how long each script and function ran, and what it locks")
+    .summary("Returns how often and how long each script and function ran, and what it locks")
     .complexity("O(N) for N scripts and functions")
     .since("8.0.0")
     .arity(Exactly(2))
@@ -246,7 +246,7 @@ pub const FUNCTION_LIST: Spec = Spec::new(Group::Scripting, "function|list")
     .reply(Shape::Array);
 
 pub const FUNCTION_STATS: Spec = Spec::new(Group::Scripting, "function|stats")
-    .summary("Tells what runs now and what functions have cost")
+    .summary("Returns what runs now, and how many libraries and functions there are")
     .complexity("O(N) for N functions")
     .since("7.0.0")
     .arity(Exactly(2))

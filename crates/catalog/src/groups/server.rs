@@ -45,7 +45,7 @@ pub const CONFIG_SET: Spec = Spec::new(Group::Server, "config|set")
     .complexity("O(N) for N settings")
     .since("2.0.0")
     .arity(AtLeast(4))
-    .flags(Flags::ADMIN.or(Flags::NOSCRIPT).or(ANYTIME))
+    .flags(Flags::ADMIN.or(Flags::NOSCRIPT).or(ANYTIME).or(Flags::FURTHER_SHARDS))
     .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
     .args(&[arg::block("data", &[arg::string("parameter"), arg::string("value")]).multiple()])
     .reply(Shape::Ok)
@@ -137,7 +137,7 @@ pub const COMMAND_DOCS: Spec = Spec::new(Group::Server, "command|docs")
 
 pub const COMMAND_GETKEYS: Spec = Spec::new(Group::Server, "command|getkeys")
     .summary("Picks the keys out of a full command")
-    .complexity("O(N) for N words")
+    .complexity("O(N) for N arguments")
     .since("2.8.13")
     .arity(AtLeast(3))
     .flags(ANYTIME)
@@ -147,7 +147,7 @@ pub const COMMAND_GETKEYS: Spec = Spec::new(Group::Server, "command|getkeys")
 
 pub const COMMAND_GETKEYSANDFLAGS: Spec = Spec::new(Group::Server, "command|getkeysandflags")
     .summary("Picks out the keys of a full command and their use")
-    .complexity("O(N) for N words")
+    .complexity("O(N) for N arguments")
     .since("7.0.0")
     .arity(AtLeast(3))
     .flags(ANYTIME)
@@ -207,7 +207,7 @@ pub const SWAPDB: Spec = Spec::new(Group::Server, "swapdb")
     .reply(Shape::Ok);
 
 pub const TIME: Spec = Spec::new(Group::Server, "time")
-    .summary("Tells the server's clock")
+    .summary("Returns the server's clock")
     .since("2.6.0")
     .arity(Exactly(1))
     .flags(ANYTIME.or(Flags::FAST))
@@ -422,7 +422,7 @@ pub const LATENCY_DOCTOR: Spec = Spec::new(Group::Server, "latency|doctor")
     .reply(Shape::Verbatim);
 
 pub const LATENCY_HISTOGRAM: Spec = Spec::new(Group::Server, "latency|histogram")
-    .summary("Tells how long commands took, as a distribution")
+    .summary("Returns how long commands took, as a distribution")
     .complexity("O(N) for N commands with figures")
     .since("7.0.0")
     .arity(AtLeast(2))
@@ -438,11 +438,78 @@ pub const LATENCY_HELP: Spec = Spec::new(Group::Server, "latency|help")
     .flags(ANYTIME)
     .reply(Shape::Array);
 
+pub const HOTKEYS: Spec = Spec::new(Group::Server, "hotkeys")
+    .summary("Commands about the keys that cost most")
+    .complexity("Depends on the subcommand.")
+    .since("8.6.0")
+    .arity(AtLeast(2))
+    .reply(Shape::Any);
+
+pub const HOTKEYS_START: Spec = Spec::new(Group::Server, "hotkeys|start")
+    .summary("Begins to track which keys cost most")
+    .since("8.6.0")
+    .arity(AtLeast(2))
+    .flags(Flags::ADMIN.or(Flags::NOSCRIPT))
+    .args(&[
+        arg::block(
+            "metrics",
+            &[
+                arg::integer("count"),
+                arg::flag("cpu").token("CPU").optional(),
+                arg::flag("net").token("NET").optional(),
+            ],
+        )
+        .token("METRICS"),
+        arg::integer("k").token("COUNT").optional(),
+        arg::integer("seconds").token("DURATION").optional(),
+        arg::integer("ratio").token("SAMPLE").optional(),
+        arg::block("slots", &[arg::integer("count"), arg::integer("slot").multiple()])
+            .token("SLOTS")
+            .optional(),
+    ])
+    .reply(Shape::Ok);
+
+pub const HOTKEYS_STOP: Spec = Spec::new(Group::Server, "hotkeys|stop")
+    .summary("Ends the tracking; what it found can still be read")
+    .since("8.6.0")
+    .arity(Exactly(2))
+    .flags(Flags::ADMIN.or(Flags::NOSCRIPT))
+    .reply(Shape::OneOf(&[Shape::Ok, Shape::Null]));
+
+pub const HOTKEYS_GET: Spec = Spec::new(Group::Server, "hotkeys|get")
+    .summary("Lists the keys that have cost most, by each metric that was tracked")
+    .complexity("O(K) for K keys listed, and what is kept to find them")
+    .since("8.6.0")
+    .arity(Exactly(2))
+    .flags(Flags::ADMIN.or(Flags::NOSCRIPT))
+    .reply(Shape::OneOf(&[Shape::Array, Shape::Null]));
+
+pub const HOTKEYS_RESET: Spec = Spec::new(Group::Server, "hotkeys|reset")
+    .summary("Forgets what the last tracking has found")
+    .since("8.6.0")
+    .arity(Exactly(2))
+    .flags(Flags::ADMIN.or(Flags::NOSCRIPT))
+    .reply(Shape::Ok);
+
+pub const HOTKEYS_HELP: Spec = Spec::new(Group::Server, "hotkeys|help")
+    .summary("Lists the subcommands")
+    .since("8.6.1")
+    .arity(Exactly(2))
+    .flags(ANYTIME)
+    .reply(Shape::Array);
+
 pub const SHUTDOWN: Spec = Spec::new(Group::Server, "shutdown")
     .summary("Ends the server, saving first if so configured")
     .complexity("O(N) for N keys to save, otherwise O(1)")
     .arity(AtLeast(1))
-    .flags(Flags::ADMIN.or(Flags::NOSCRIPT).or(ANYTIME).or(Flags::NO_MULTI).or(Flags::ALLOW_BUSY))
+    .flags(
+        Flags::ADMIN
+            .or(Flags::NOSCRIPT)
+            .or(ANYTIME)
+            .or(Flags::NO_MULTI)
+            .or(Flags::ALLOW_BUSY)
+            .or(Flags::FURTHER_SHARDS),
+    )
     .args(&[arg::one_of(
         "abort-selector",
         &[
@@ -473,8 +540,38 @@ pub const MONITOR: Spec = Spec::new(Group::Server, "monitor")
     .flags(Flags::ADMIN.or(Flags::NOSCRIPT).or(ANYTIME))
     .reply(Shape::Ok);
 
+pub const SAVE: Spec = Spec::new(Group::Server, "save")
+    .summary("Saves all data to a file, and answers when it is complete")
+    .complexity("O(N) for N keys")
+    .arity(Exactly(1))
+    .flags(Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::NO_ASYNC_LOADING).or(Flags::NO_MULTI))
+    .reply(Shape::Ok);
+
+pub const BGREWRITEAOF: Spec = Spec::new(Group::Server, "bgrewriteaof")
+    .summary("Replaces what the append-only log holds by the data as it is")
+    .complexity("O(N) for N keys")
+    .arity(Exactly(1))
+    .flags(Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::NO_ASYNC_LOADING))
+    .reply(Shape::Status);
+
+pub const BGSAVE: Spec = Spec::new(Group::Server, "bgsave")
+    .summary("Saves all data to a file while other calls go on")
+    .complexity("O(1)")
+    .arity(AtLeast(1))
+    .flags(Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::NO_ASYNC_LOADING))
+    .args(&[arg::one_of(
+        "operation",
+        &[
+            arg::flag("schedule").token("SCHEDULE").since("3.2.2"),
+            arg::flag("cancel").token("CANCEL").since("8.1.0"),
+        ],
+    )
+    .optional()])
+    .reply(Shape::Status)
+    .history(&[change("3.2.2", "SCHEDULE."), change("8.1.0", "CANCEL.")]);
+
 pub const LASTSAVE: Spec = Spec::new(Group::Server, "lastsave")
-    .summary("Tells when the data was last saved")
+    .summary("Returns when the data was last saved")
     .arity(Exactly(1))
     .flags(ANYTIME.or(Flags::FAST))
     .categories(Categories::ADMIN.or(Categories::DANGEROUS))

@@ -27,7 +27,7 @@ pub const SREM: Spec = Spec::new(Group::Set, "srem")
     .history(&[change("2.4.0", "Takes several members.")]);
 
 pub const SISMEMBER: Spec = Spec::new(Group::Set, "sismember")
-    .summary("Tells whether a set has a member")
+    .summary("Returns whether a set has a member")
     .arity(Exactly(3))
     .flags(Flags::READONLY.or(Flags::FAST))
     .categories(Categories::SET)
@@ -36,7 +36,7 @@ pub const SISMEMBER: Spec = Spec::new(Group::Set, "sismember")
     .reply(Shape::Integer);
 
 pub const SMISMEMBER: Spec = Spec::new(Group::Set, "smismember")
-    .summary("Tells which of several members a set has")
+    .summary("Returns which of several members a set has")
     .complexity("O(N) for N members")
     .since("6.2.0")
     .arity(AtLeast(3))
@@ -47,7 +47,7 @@ pub const SMISMEMBER: Spec = Spec::new(Group::Set, "smismember")
     .reply(Shape::Array);
 
 pub const SCARD: Spec = Spec::new(Group::Set, "scard")
-    .summary("Tells how many members a set has")
+    .summary("Returns how many members a set has")
     .arity(Exactly(2))
     .flags(Flags::READONLY.or(Flags::FAST))
     .categories(Categories::SET)

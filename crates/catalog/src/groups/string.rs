@@ -212,7 +212,7 @@ pub const APPEND: Spec = Spec::new(Group::String, "append")
     .reply(Shape::Integer);
 
 pub const STRLEN: Spec = Spec::new(Group::String, "strlen")
-    .summary("Tells how many bytes a string has")
+    .summary("Returns how many bytes a string has")
     .since("2.2.0")
     .arity(Exactly(2))
     .flags(Flags::READONLY.or(Flags::FAST))
@@ -331,7 +331,7 @@ pub const INCREX: Spec = Spec::new(Group::String, "increx")
     .reply(Shape::Array);
 
 pub const DIGEST: Spec = Spec::new(Group::String, "digest")
-    .summary("Tells the XXH3 hash of a string in hexadecimal")
+    .summary("Returns the XXH3 hash of a string in hexadecimal")
     .complexity("O(N) for a string of N bytes")
     .since("8.4.0")
     .arity(Exactly(2))

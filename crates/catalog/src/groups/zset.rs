@@ -115,7 +115,7 @@ pub const ZREMRANGEBYLEX: Spec = Spec::new(Group::SortedSet, "zremrangebylex")
     .reply(Shape::Integer);
 
 pub const ZCARD: Spec = Spec::new(Group::SortedSet, "zcard")
-    .summary("Tells how many members a sorted set has")
+    .summary("Returns how many members a sorted set has")
     .since("1.2.0")
     .arity(Exactly(2))
     .flags(Flags::READONLY.or(Flags::FAST))
@@ -146,7 +146,7 @@ pub const ZMSCORE: Spec = Spec::new(Group::SortedSet, "zmscore")
     .reply(Shape::Array);
 
 pub const ZRANK: Spec = Spec::new(Group::SortedSet, "zrank")
-    .summary("Tells how many members stand before one, from the lowest score")
+    .summary("Returns how many members stand before one, from the lowest score")
     .complexity("O(log(N)) for N members")
     .since("2.0.0")
     .arity(AtLeast(3))
@@ -162,7 +162,7 @@ pub const ZRANK: Spec = Spec::new(Group::SortedSet, "zrank")
     .history(&[change("7.2.0", "Takes WITHSCORE.")]);
 
 pub const ZREVRANK: Spec = Spec::new(Group::SortedSet, "zrevrank")
-    .summary("Tells how many members stand before one, from the highest score")
+    .summary("Returns how many members stand before one, from the highest score")
     .complexity("O(log(N)) for N members")
     .since("2.0.0")
     .arity(AtLeast(3))

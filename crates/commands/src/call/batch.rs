@@ -1,4 +1,4 @@
-//! The small commands of a pipeline, run together under one taking of locks.
+//! The small commands of a pipeline, run in one batch under one taking of locks.
 //!
 //! Most commands are small and name a key or two. To lock for each alone, and to wait for memory
 //! key by key, costs more than the commands themselves. So as many of the next commands as are
@@ -14,22 +14,24 @@ mod plan;
 use crate::call::client::Hold;
 use crate::call::ctx::Ctx;
 use crate::call::dispatch::Worker;
-use crate::call::invoke::{Origin, invoke, publish_effects};
-use crate::call::session::Session;
+use crate::call::invoke::{Origin, append, invoke, note_dependence, publish_call};
+use crate::call::session::{Gate, Session};
 use crate::call::tally::{Tally, Timing};
-use crate::groups::once;
+use crate::groups::scripting::once;
 use crate::groups::transactions;
 use crate::node::Node;
+use crate::node::slowlog::mark_of;
 use crate::node::stats::WorkerStats;
-use plan::{ARGS_BYTES_MAX, BatchKeys, Calls, Part, Plan, Planned};
+pub(crate) use plan::BatchLists;
+use plan::{ARGS_BYTES_MAX, Calls, Part, Plan, Planned};
 use russet_base::Args;
 use russet_catalog::Command;
 use russet_catalog::spec::{Flags, Spec};
-use russet_engine::keys::{Keys, KnownKey, Weight};
+use russet_engine::keys::{Caller, Keys, KnownKey, Weight};
 use russet_protocol::{RespWriter, Sink, Wire};
 use std::sync::atomic::Ordering;
 
-/// Commands that run together at most. Fetching more keys at once gains nothing: the processor
+/// Commands of a batch at most. Fetching more keys at once gains nothing: the processor
 /// waits for no more lines of memory than this.
 pub const BATCH_MAX: usize = 16;
 /// As few are taken together when shards are found busy time and again.
@@ -54,6 +56,13 @@ impl BatchWindow {
             false => (self.0 + 1).min(BATCH_MAX),
         };
     }
+
+    /// The first command may take long, and those behind it are often of its kind: what was
+    /// planned of them was in vain.
+    #[cold]
+    fn halve(&mut self) {
+        self.0 = (self.0 / 2).max(2);
+    }
 }
 
 /// How far a run came.
@@ -65,7 +74,7 @@ pub struct Ran {
 }
 
 impl Worker {
-    /// Runs the first of these commands that can run together. None may be: then the first is to be
+    /// Runs the first of these commands that can be a batch. None may be: then the first is to be
     /// run alone.
     pub fn run_batch<'a, 'o>(
         &mut self,
@@ -73,60 +82,75 @@ impl Worker {
         commands: impl Iterator<Item = Args<'a>> + Clone,
         out: impl Into<Wire<'o>>,
     ) -> Ran {
+        session.refresh_rights(&self.node.acl);
+        self.make_room(session);
         let node = &*self.node;
         if !may_batch(node, session) {
             return Ran::default();
         }
-        let mut known = BatchKeys::new();
-        let mut plan =
-            Plan { node, known: &mut known, calls: Calls::new(), is_cut: false, next: None };
-        plan.take(commands.take(self.reach.0), session.watching.is_empty());
-        let Plan { mut calls, is_cut, next, .. } = plan;
+        let (known, calls) = self.lists.take();
+        let is_restricted = session.gate.has(Gate::RESTRICTED);
+        let may_begin = session.watching.is_empty();
+        let rights = is_restricted.then_some(&*session);
+        let mut plan = Plan { node, rights, known, calls, is_cut: false, next: None };
+        plan.take(commands.take(self.batch_window.0), may_begin);
+        let Plan { known, mut calls, is_cut, next, .. } = plan;
         if calls.len() < 2 {
             session.next_call = calls.first().map(|call| call.looked_up(&known)).or(next);
+            self.lists.put_back(known, calls);
             return Ran::default();
         }
-        let none_yet = node.keyspace.lock_none();
+        self.effects.caller = session.caller();
+        let none_yet = node.keyspace.lock_none_as(mark_of(calls[0].command));
         let mut keys = node.keyspace.keys(none_yet, &mut self.effects, (session.db, self.now));
         keys.know(&known);
         keys.is_silent = session.is_silent;
         let planned = calls.len();
-        let may_be_long = hold(&mut keys, &mut calls, &mut self.reach);
+        let may_be_long = hold(&mut keys, &mut calls, &mut self.batch_window);
+        // One of the keys may be on its way to another server: then each is looked at by itself.
+        calls.truncate(if node.keyspace.barriers().are_down() { planned } else { 0 });
         prefetch_once(&mut keys, &calls, &known);
         let notes_requests = node.large_requests.wants(ARGS_BYTES_MAX as u64);
         let writer = RespWriter::new(out, session.resp);
-        let (stats, tally) = (&*self.stats, &mut self.tally);
-        let mut stage = BatchExecutor { keys, writer, session, node, stats, tally, notes_requests };
-        let is_small = |stage: &mut BatchExecutor, call: &Planned| {
-            !may_be_long || is_small(&mut stage.keys, call.command.spec(), &known[call.keys()])
+        let replies_end = writer.bytes_len();
+        let mut executor = BatchExecutor {
+            keys,
+            writer,
+            replies_end,
+            session,
+            node,
+            stats: &self.stats,
+            tally: &mut self.tally,
+            notes_requests,
+            notes_keys: node.hot_keys.is_on(),
         };
-        let mut ran = 0;
-        while let Some(call) = calls.get(ran) {
-            let parts = match call.part {
-                Part::Whole => &calls[ran..=ran],
-                _ => transaction_of(&calls[ran..]),
-            };
-            if !parts.iter().all(|part| is_small(&mut stage, part)) {
-                break;
-            }
-            match call.part {
-                Part::Whole => stage.run_whole(call),
-                _ => stage.run_transaction(parts),
-            }
-            ran += parts.len();
+        let ran = executor.run_all(&calls, &known, may_be_long);
+        executor.keys.publish();
+        if executor.keys.is_recording() {
+            append(&mut executor.keys, node);
+            // None of a batch walks the keyspace.
+            note_dependence(&mut executor.keys, executor.session, Command::Get);
         }
-        stage.keys.publish();
-        drop(stage);
+        drop(executor);
+        self.effects.caller = Caller::default();
         session.next_call = match calls.get(ran) {
             Some(call) => Some(call.looked_up(&known)),
             None => next.filter(|_| calls.len() == planned),
         };
-        if let Some(last) = ran.checked_sub(1) {
-            let last = calls[last].command;
-            session.card.last_command.store(last as u16 + 1, Ordering::Relaxed);
-            self.count_run(session, ran as u64);
+        match calls[..ran].last() {
+            Some(last) => self.note_last(session, last.command, ran),
+            None if !calls.is_empty() => self.batch_window.halve(),
+            None => {}
         }
-        Ran { count: ran, is_cut: is_cut && ran == calls.len() }
+        let is_cut = is_cut && ran == calls.len();
+        self.lists.put_back(known, calls);
+        Ran { count: ran, is_cut }
+    }
+
+    #[inline]
+    fn note_last(&self, session: &Session, last: Command, ran: usize) {
+        session.card.last_command.store(last as u16 + 1, Ordering::Relaxed);
+        self.count_run(session, ran as u64);
     }
 }
 
@@ -140,21 +164,48 @@ fn transaction_of<'c, 'a>(calls: &'c [Planned<'a>]) -> &'c [Planned<'a>] {
 struct BatchExecutor<'s, 'k> {
     keys: Keys<'k>,
     writer: RespWriter<'s>,
+    /// Where the reply before ends.
+    replies_end: usize,
     session: &'s mut Session,
     node: &'s Node,
     stats: &'s WorkerStats,
     tally: &'s mut Tally,
     /// A request may be large enough to be remembered.
     notes_requests: bool,
+    /// HOTKEYS wants to know the keys.
+    notes_keys: bool,
 }
 
 impl<'k> BatchExecutor<'_, 'k> {
+    /// Runs calls up to the first that is not sure to be done soon; how many.
+    #[inline]
+    fn run_all(&mut self, calls: &[Planned], known: &[KnownKey], may_be_long: bool) -> usize {
+        let mut ran = 0;
+        while let Some(call) = calls.get(ran) {
+            let parts = match call.part {
+                Part::Whole => &calls[ran..=ran],
+                _ => transaction_of(&calls[ran..]),
+            };
+            let is_long = |part: &Planned| {
+                !is_small(&mut self.keys, part.command.spec(), &known[part.keys()])
+            };
+            if may_be_long && parts.iter().any(is_long) {
+                break;
+            }
+            match call.part {
+                Part::Whole => self.run_whole(call),
+                _ => self.run_transaction(parts),
+            }
+            ran += parts.len();
+        }
+        ran
+    }
+
     #[inline]
     fn run_whole(&mut self, call: &Planned) {
-        let before = self.writer.bytes_len();
         self.keys.skip_to(call.keys().start);
         invoke(&mut self.ctx(call.command), call.args);
-        self.finish(call, before);
+        self.finish(call);
     }
 
     /// Answers MULTI and what would be queued, and runs it at EXEC. All shards are held until the
@@ -164,12 +215,12 @@ impl<'k> BatchExecutor<'_, 'k> {
         self.writer.ok();
         self.tally.add(multi.command);
         queued.iter().for_each(|_| self.writer.status("QUEUED"));
-        let before = self.writer.bytes_len();
+        self.replies_end = self.writer.bytes_len();
         self.keys.skip_to(multi.keys().start);
         let calls = queued.iter().map(|call| (call.command, call.args, None));
         transactions::run_queued(&mut self.ctx(exec.command), calls);
         self.tally.add(exec.command);
-        self.finish(exec, before);
+        self.finish(exec);
     }
 
     #[inline]
@@ -189,29 +240,48 @@ impl<'k> BatchExecutor<'_, 'k> {
         }
     }
 
-    /// What follows from a command, or from a whole transaction, whose reply starts at `before`.
+    /// What follows from a command, or from a whole transaction.
     #[inline]
-    fn finish(&mut self, call: &Planned, before: usize) {
-        let BatchExecutor { keys, writer, session, node, .. } = self;
+    fn finish(&mut self, call: &Planned) {
+        let BatchExecutor { keys, writer, session, node, tally, .. } = self;
         if keys.effects.has_listeners() {
-            publish_effects(keys, node);
+            publish_call(keys, node);
         }
         if self.notes_requests {
             let request_bytes = call.args.extent_bytes() as u64;
-            node.large_requests.note(node, session, call.args, request_bytes);
+            node.large_requests.note(node, session, (call.command, call.args), request_bytes);
         }
-        let reply_bytes = (writer.bytes_len() - before) as u64;
-        node.large_replies.note(node, session, call.args, reply_bytes);
+        let before = std::mem::replace(&mut self.replies_end, writer.bytes_len());
+        let reply_bytes = (self.replies_end - before) as u64;
+        node.large_replies.note(node, session, (call.command, call.args), reply_bytes);
+        if self.notes_keys {
+            let net_bytes = call.args.extent_bytes() as u64 + reply_bytes;
+            tally.note_keys(node, (call.command, call.args), net_bytes);
+        }
+        if !keys.effects.own_messages.is_empty() {
+            self.send_own();
+        }
+    }
+
+    /// Messages that the command has sent to its own client come behind the reply.
+    #[cold]
+    fn send_own(&mut self) {
+        let messages = std::mem::take(&mut self.keys.effects.own_messages);
+        let taken = messages.iter().filter(|bytes| self.session.takes_push(bytes));
+        if let Some(mut out) = self.writer.wire() {
+            taken.for_each(|bytes| out.extend_from_slice(bytes));
+        }
+        self.replies_end = self.writer.bytes_len();
     }
 }
 
 /// Locks the shards of as many of the commands as can be without waiting, gives up the others, and
 /// has the keys fetched. Says whether what they hold may be large.
 #[inline]
-fn hold(keys: &mut Keys, calls: &mut Calls, reach: &mut BatchWindow) -> bool {
+fn hold(keys: &mut Keys, calls: &mut Calls, batch_window: &mut BatchWindow) -> bool {
     let is_held = |call: &Planned| keys.hold_known_now(call.keys());
     let held = calls.iter().map(is_held).take_while(|is_held| *is_held).count();
-    reach.adjust(held < calls.len());
+    batch_window.adjust(held < calls.len());
     if held < calls.len() {
         // A transaction is run in whole or not at all.
         let is_edge = |call: &Planned| matches!(call.part, Part::Multi | Part::Exec);
@@ -236,12 +306,15 @@ fn prefetch_once(keys: &mut Keys, calls: &[Planned], known: &[KnownKey]) {
 
 /// Nothing holds this client's commands back or wants to see each by itself.
 fn may_batch(node: &Node, session: &Session) -> bool {
-    session.gate.is_open()
+    session.gate.is_open_to_user()
         && matches!(session.hold, Hold::None)
-        && !node.pause.is_on()
+        && node.keyspace.barriers().are_down()
         && !node.monitors.is_on()
         && !node.slowlog.is_precise()
         && !node.latency.is_on()
+        && !session.has_caching_mark()
+        // Invalidations of what was evicted are sent before the reply of one that runs alone.
+        && session.own_messages.is_empty()
 }
 
 /// Whether a command is sure to be done soon, by what its keys hold.
@@ -249,7 +322,7 @@ fn may_batch(node: &Node, session: &Session) -> bool {
 fn is_small(keys: &mut Keys, spec: &Spec, known: &[KnownKey]) -> bool {
     known.iter().all(|known| match keys.weigh(known.location) {
         Weight::Small => true,
-        Weight::Collection => spec.flags.has(Flags::FAST),
+        Weight::Collection => spec.flags.has_any(Flags::FAST.or(Flags::SHORT)),
         Weight::LongString => false,
     })
 }

@@ -2,23 +2,24 @@
 //! writer that feeds them, tried again, and given up.
 
 use crate::call::client::Hold;
-use crate::call::ctx::Ctx;
-use crate::call::invoke::{Origin, publish_effects, serve};
-use crate::call::mail::{Letter, Mailbox};
+use crate::call::ctx::{Ctx, DONE, Flow, Outcome};
+use crate::call::invoke::{Origin, WaitingCall, error_reply, publish_effects, serve};
+use crate::call::mail::{Letter, Mailbox, Posting};
 use crate::call::session::Session;
 use crate::error::Refusal;
-use crate::node::Node;
+use crate::node::acl::User;
 use crate::node::clients::{ClientCard, ClientFlags};
+use crate::node::{Node, tracking};
 use russet_base::clock::UnixMillis;
 use russet_base::longdouble::LongDouble;
 use russet_base::{Args, OwnedArgs, num};
 use russet_catalog::{Command, resolve};
-use russet_engine::keys::{Effects, Keys, ReadyKey};
+use russet_engine::keys::{Caller, Effects, Keys, ReadyKey};
 use russet_engine::keyspace::KeyspaceWait;
 use russet_engine::store::shard_set::ShardSet;
-use russet_engine::value::{Type, type_of};
+use russet_engine::value::{Type, WrongType, type_of};
 use russet_engine::waiting::Waiter;
-use russet_protocol::{Resp, RespWriter, Sink};
+use russet_protocol::{Resp, Sink};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -66,6 +67,46 @@ pub trait BlockedCall: Send + Sync {
     fn timed_out(&self, reply: &mut dyn Sink);
 }
 
+/// A call that pops from the first of its keys that has something, whatever the type.
+pub trait BlockedPop: Send + Sync + 'static {
+    const WANTS: Type;
+
+    /// Pops from `key`, writes the reply and records it. False, and no reply, without a value.
+    fn pop(&self, keys: &mut Keys, reply: &mut dyn Sink, key: &[u8]) -> Result<bool, WrongType>;
+}
+
+impl<P: BlockedPop> BlockedCall for P {
+    fn serve(&self, keys: &mut Keys, reply: &mut dyn Sink, key: &[u8]) -> Result<(), Refusal> {
+        self.pop(keys, reply, key)?;
+        Ok(())
+    }
+
+    fn timed_out(&self, reply: &mut dyn Sink) {
+        reply.null_array();
+    }
+}
+
+/// Pops at once, or waits until one of the keys is fed.
+pub fn pop_or_wait<'a, P: BlockedPop>(
+    ctx: &mut Ctx,
+    keys: impl Iterator<Item = &'a [u8]> + Clone,
+    deadline: Option<UnixMillis>,
+    call: P,
+) -> Outcome {
+    for key in keys.clone() {
+        if call.pop(ctx.keys, ctx.reply, key)? {
+            return DONE;
+        }
+    }
+    if !ctx.may_block {
+        call.timed_out(ctx.reply);
+        return DONE;
+    }
+    let keys = keys.map(Box::from).collect();
+    let request = BlockRequest { keys, wants: P::WANTS, deadline, call: Box::new(call) };
+    Ok(Flow::Block(Box::new(request)))
+}
+
 /// A handler's wish to wait.
 pub struct BlockRequest {
     pub keys: Vec<Box<[u8]>>,
@@ -90,8 +131,23 @@ struct Parked {
     mailbox: Arc<dyn Mailbox>,
     /// How many clients are blocked: one fewer as soon as the wait is claimed.
     blocked_clients: Arc<AtomicU64>,
-    /// It was told to try again, and has not begun to.
+    /// It was asked to try again, and has not begun to.
     is_to_retry: AtomicBool,
+    command: Command,
+    /// Its user, and the version of its rights when these were last looked at.
+    user: Option<Arc<User>>,
+    rights_version: AtomicU64,
+    /// Its client tracks what this call reads.
+    is_tracked: bool,
+}
+
+impl Parked {
+    /// Whether its rights were changed since they were looked at: it may not be served before they
+    /// are looked at again.
+    fn has_other_rights(&self) -> bool {
+        let version = self.rights_version.load(Ordering::Acquire);
+        self.user.as_ref().is_some_and(|user| user.version() != version)
+    }
 }
 
 /// What the session remembers while it waits.
@@ -116,7 +172,10 @@ pub(crate) fn wait(ctx: &mut Ctx, args: Args, request: BlockRequest) {
     if ctx.origin != Origin::Waiter {
         return park(ctx, args, request);
     }
-    // A second try was in vain: its turn is over for now.
+    // A second try was in vain: its turn is over for now. Its rights were looked at again.
+    if let (Hold::Keys(state), Some((_, version))) = (&ctx.session.hold, ctx.session.login.user()) {
+        parked(&state.waiter).rights_version.store(version, Ordering::Release);
+    }
     recheck_waiters(ctx);
 }
 
@@ -129,6 +188,17 @@ pub(crate) fn end_retry(ctx: &mut Ctx) {
     }
 }
 
+/// A second try is refused before it is made. False if its client was served meanwhile, so that the
+/// answer is in the mail.
+pub(crate) fn end_refused(session: &mut Session) -> bool {
+    let Hold::Keys(state) = &session.hold else { return true };
+    let is_ours = claim(&state.waiter);
+    if is_ours {
+        session.hold = Hold::None;
+    }
+    is_ours
+}
+
 fn recheck_waiters(ctx: &mut Ctx) {
     if let Hold::Keys(state) = &ctx.session.hold {
         state.keys.iter().for_each(|key| ctx.keys.recheck_waiters(key));
@@ -137,10 +207,11 @@ fn recheck_waiters(ctx: &mut Ctx) {
 
 /// Parks a client in the queues of its keys. The shards of all of them are locked.
 fn park(ctx: &mut Ctx, args: Args, request: BlockRequest) {
-    let Ctx { keys, session, node, .. } = ctx;
+    let Ctx { keys, session, node, command, .. } = ctx;
     let BlockRequest { keys: awaited, wants, deadline, call } = request;
     let awaited: Arc<[Box<[u8]>]> = awaited.into();
     let (again, alarm) = (call.again(args), call.alarm(keys));
+    let user = session.login.user();
     let parked = Parked {
         call,
         keys: awaited.clone(),
@@ -149,6 +220,10 @@ fn park(ctx: &mut Ctx, args: Args, request: BlockRequest) {
         mailbox: session.mailbox.clone(),
         blocked_clients: node.stats.blocked_clients.clone(),
         is_to_retry: AtomicBool::new(false),
+        command: *command,
+        user: user.map(|(user, _)| user.clone()),
+        rights_version: AtomicU64::new(user.map_or(0, |(_, version)| version)),
+        is_tracked: tracking::notes_reads(session, *command),
     };
     session.card.set_flag(ClientFlags::BLOCKED, true);
     node.stats.blocked_clients.fetch_add(1, Ordering::Relaxed);
@@ -161,8 +236,7 @@ fn park(ctx: &mut Ctx, args: Args, request: BlockRequest) {
         keys.shard_of(key).waiting.set_alarm(at, target);
     }
     *session.card.waiter() = Arc::downgrade(&waiter);
-    session.card.argument_bytes.store(args.bytes_total() as u64, Ordering::Relaxed);
-    session.card.mark_uncounted();
+    session.card.note_blocked(args.bytes_total(), &awaited);
     let state = BlockedState { waiter, keys: awaited, deadline, args: again, retry: None };
     session.hold = Hold::Keys(Box::new(state));
 }
@@ -214,24 +288,28 @@ fn parked(waiter: &Waiter) -> &Parked {
 }
 
 /// Serves those who wait for keys that the command touched, in the same critical section.
-pub(crate) fn serve_ready(keys: &mut Keys) {
+pub(crate) fn serve_ready(keys: &mut Keys, node: &Node) {
     let own_db = keys.db;
     keys.effects.dedup_ready();
     let mut at = 0;
     // Serving a move feeds a further key, which joins the end of the list.
     while at < keys.effects.ready.len() {
         let ready = keys.effects.ready[at].clone();
-        keys.in_db(ready.db, |keys| serve_key(keys, &ready));
+        keys.in_db(ready.db, |keys| serve_key(keys, &ready, node));
         at += 1;
     }
     keys.effects.ready.clear();
     debug_assert_eq!(keys.db, own_db);
 }
 
-fn serve_key(keys: &mut Keys, ready: &ReadyKey) {
+fn serve_key(keys: &mut Keys, ready: &ReadyKey, node: &Node) {
     let key = &*ready.key;
     // Those who can't be served from it now are passed by, up to this one.
     let mut passed = 0;
+    if keys.is_moving(key) {
+        // It is looked at again when it has left, or stayed.
+        return keys.shard_of(key).waiting.defer(ready);
+    }
     end_lost(keys, ready);
     while let Some(found) = keys.peek(key).map(|entry| type_of(&entry)) {
         let Some((ticket, waiter)) = keys.shard_of(key).waiting.next(ready, found, passed) else {
@@ -248,7 +326,7 @@ fn serve_key(keys: &mut Keys, ready: &ReadyKey) {
             continue;
         }
         let is_free = parked.call.also_needs().is_none_or(|other| keys.try_hold(other));
-        if source == Source::Busy || !is_free {
+        if source == Source::Busy || !is_free || parked.has_other_rights() {
             // Those behind it are served when it has had its turn.
             keys.shard_of(key).waiting.defer(ready);
             // One letter is enough, however often it is fed before it is read: a try is costly.
@@ -260,16 +338,23 @@ fn serve_key(keys: &mut Keys, ready: &ReadyKey) {
         if !claim(&waiter) {
             continue;
         }
-        let mut reply = Vec::new();
-        let mut writer = RespWriter::new(&mut reply, parked.resp);
-        let served = match source {
-            Source::Key(from) => serve(&*parked.call, keys, &mut writer, from),
-            Source::WrongType | Source::Busy => Err(Refusal::WrongType),
+        let from = match source {
+            Source::Key(from) => Some(from),
+            Source::WrongType | Source::Busy => None,
         };
-        if let Err(refusal) = served {
-            writer.error(&refusal.wire());
+        let Parked { call, command, resp, .. } = parked;
+        let waiting = WaitingCall { call: &**call, command: *command, resp: *resp };
+        // What it changes is its own doing, not the writer's.
+        let caller = Caller { author: parked.card.id, inline: 0 };
+        let writer = std::mem::replace(&mut keys.effects.caller, caller);
+        let reply = serve(waiting, (keys, node), from);
+        keys.effects.caller = writer;
+        if parked.is_tracked {
+            let awaited = parked.keys.iter().map(|key| &**key);
+            tracking::note_keys(keys, (node, parked.card.id), awaited);
         }
-        parked.mailbox.post(Letter::Served { waiter: waiter.clone(), reply });
+        let letter = Letter::Served { waiter: waiter.clone(), reply };
+        Posting::of(keys).post(&parked.mailbox, letter);
     }
 }
 
@@ -281,9 +366,9 @@ fn end_lost(keys: &mut Keys, ready: &ReadyKey) {
         if let Some(refusal) = parked.call.lost(&ready.key, found)
             && claim(&waiter)
         {
-            let mut reply = Vec::new();
-            RespWriter::new(&mut reply, parked.resp).error(&refusal.wire());
-            parked.mailbox.post(Letter::Served { waiter: waiter.clone(), reply });
+            let reply = error_reply(parked.resp, &refusal);
+            let letter = Letter::Served { waiter: waiter.clone(), reply };
+            Posting::of(keys).post(&parked.mailbox, letter);
         }
     }
 }
@@ -322,8 +407,9 @@ fn whole_source<'w>(keys: &mut Keys, waiter: &'w Waiter, fed: &'w [u8]) -> Sourc
 }
 
 /// Looks after those who wait and watch: forgets who no longer does, and passes on the turns of
-/// those who were told to try again but gave up instead. To be called now and then.
+/// those who were asked to try again but gave up instead. To be called now and then.
 pub(crate) fn sweep(node: &Node, effects: &mut Effects, now: UnixMillis) {
+    tracking::sweep(node, effects, now);
     for index in 0..node.keyspace.shards() {
         if !node.keyspace.sweep_listeners(index) {
             continue;

@@ -11,17 +11,20 @@ mod tests;
 use crate::call::batch::Ran;
 use crate::call::blocking::{self, BlockedState, GiveUp};
 use crate::call::dispatch::{Ending, Progress, Worker};
-use crate::call::mail::{Letter, Mailbox, Pending, Receipt};
+use crate::call::held_output::HeldOutput;
+use crate::call::mail::{DurableByMail, Letter, Mailbox, Pending, Receipt};
 use crate::call::session::{Gate, ReplyMode, Session};
+use crate::call::tally::Tally;
 use crate::groups::connection;
 use crate::groups::pubsub;
 use crate::groups::transactions;
-use crate::node::Node;
 use crate::node::clients::{ClientCard, ClientFlags};
-use russet_base::{Args, UnixMillis};
+use crate::node::{Node, tracking};
+use russet_base::{Args, SharedBytes, UnixMillis};
 use russet_engine::keyspace::KeyspaceWait;
 use russet_protocol::{Output, RespWriter};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// How long a reply is kept back for the sake of other clients. One that runs a long command reads
 /// its letters only when that is over.
@@ -40,13 +43,30 @@ pub enum Hold {
     Keys(Box<BlockedState>),
     /// Its command was run. The reply is sent when other clients have done what it asked of them.
     Others(Box<Withheld>),
+    /// WAITAOF: its reply waits until its writes are durable.
+    Durable(Box<AwaitedSync>),
+    /// Another thread does something for its command: MIGRATE, SAVE, SHUTDOWN. The command is given
+    /// to [`Client::run`] again then.
+    Job,
 }
 
 /// A reply that waits until what it says is so.
 pub struct Withheld {
     reply: Vec<u8>,
+    /// What has come for the client meanwhile: invalidations above all, which must not come before
+    /// an old value that the reply carries.
+    messages: Vec<SharedBytes>,
     pending: Arc<Pending>,
     deadline: UnixMillis,
+}
+
+/// A reply that waits until the journal is durable up to an offset.
+pub struct AwaitedSync {
+    pub offset: u64,
+    pub deadline: Option<UnixMillis>,
+    /// What is answered then, and what if the time is over first.
+    pub reply: Vec<u8>,
+    pub late_reply: Vec<u8>,
 }
 
 /// What to do with a client after something was done with it.
@@ -63,15 +83,18 @@ pub struct Client {
     pub session: Session,
     /// Letters that are being acted on: their senders wait until this turn is over.
     receipts: Vec<Receipt>,
+    held: HeldOutput,
 }
 
 impl Client {
-    /// A client that is known to others from now on.
-    pub fn new(node: &Node, card: ClientCard, mailbox: Arc<dyn Mailbox>, needs_auth: bool) -> Self {
+    /// A client that is known to others from now on. It may do everything, until its session
+    /// is given a user.
+    pub fn new(node: &Node, card: ClientCard, mailbox: Arc<dyn Mailbox>) -> Self {
         let card = Arc::new(card);
         card.attach(mailbox.clone());
         node.clients.add(card.clone());
-        Client { session: Session::new(card, mailbox, needs_auth), receipts: Vec::new() }
+        let session = Session::new(card, mailbox);
+        Client { session, receipts: Vec::new(), held: HeldOutput::default() }
     }
 
     /// Whether its next command can be run, as far as it is known.
@@ -89,7 +112,10 @@ impl Client {
     /// Whether its command is under way, though it waits: it is carried out even if nobody reads
     /// the reply. A call that waits for keys, or behind a pause, ends with its client.
     pub fn is_under_way(&self) -> bool {
-        matches!(self.session.hold, Hold::Shards { .. } | Hold::Others(_))
+        let Session { hold, migration, save, .. } = &self.session;
+        // What another thread has done for it may be over, and its call is yet to be given again.
+        let has_job = migration.is_some() || save.is_some();
+        has_job || matches!(hold, Hold::Shards { .. } | Hold::Others(_) | Hold::Durable(_))
     }
 
     /// The moment when its wait is over, whatever happens.
@@ -98,7 +124,8 @@ impl Client {
         match &self.session.hold {
             Hold::Keys(state) => state.deadline,
             Hold::Others(withheld) => Some(withheld.deadline),
-            Hold::None | Hold::Shards { .. } | Hold::Pause => None,
+            Hold::Durable(awaited) => awaited.deadline,
+            Hold::None | Hold::Shards { .. } | Hold::Pause | Hold::Job => None,
         }
     }
 
@@ -107,16 +134,27 @@ impl Client {
     pub fn run(&mut self, worker: &mut Worker, args: Args, out: &mut Output) -> Progress {
         let before = out.len();
         let session = &mut self.session;
+        let runs = |session: &Session| session.card.commands.load(Ordering::Relaxed);
+        let ran_before = worker.node.hot_keys.is_on().then(|| {
+            worker.tally.begin_call();
+            runs(session)
+        });
         let progress = worker.run(session, args, &mut RespWriter::new(&mut *out, session.resp));
-        let (node, reply_bytes) = (&worker.node, out.len() - before);
-        node.large_requests.note(node, session, args, args.extent_bytes() as u64);
-        node.large_replies.note(node, session, args, reply_bytes as u64);
-        if progress == Progress::Done {
-            self.finish_reply(worker, out, before)
-        } else {
-            debug_assert_eq!(reply_bytes, 0, "a command that waits has said nothing");
-            progress
+        if ran_before.is_some_and(|ran_before| ran_before != runs(session)) {
+            note_keys((&worker.node, &mut worker.tally), args, out.len() - before);
         }
+        let progress = match progress {
+            Progress::Done => self.finish_reply(worker, out, before),
+            Progress::Busy | Progress::Blocked => {
+                let is_silent = out.len() == before || self.session.caller().inline != 0;
+                debug_assert!(is_silent, "a command that waits has no reply");
+                progress
+            }
+        };
+        if !self.session.own_messages.is_empty() {
+            self.send_own(out);
+        }
+        progress
     }
 
     /// Runs the first of these commands that can run as a batch; see [`Worker::run_batch`].
@@ -129,18 +167,45 @@ impl Client {
         worker.run_batch(&mut self.session, commands, out)
     }
 
+    /// Before output is sent: keeps back what shows something that is not durable yet, if that may
+    /// not be shown.
+    #[inline]
+    pub fn hold_output(&mut self, node: &Node, out: &mut Output) {
+        if self.session.depends_on != 0 {
+            let offset = self.session.depends_on;
+            let journal = node.keyspace.journal();
+            self.held.update(journal, &self.session.mailbox, (out, offset));
+        }
+    }
+
+    /// Whether everything that it was answered may be shown. If not, a letter will come.
+    #[inline]
+    pub fn may_show(&mut self, node: &Node) -> bool {
+        let offset = self.session.depends_on;
+        let journal = node.keyspace.journal();
+        if offset == 0 || journal.is_released(offset) {
+            return true;
+        }
+        let mailbox = self.session.mailbox.clone();
+        journal.defer(offset, Box::new(move || mailbox.post(Letter::Durable)));
+        false
+    }
+
     /// A command was carried out; its reply starts at `before`.
     #[inline]
     fn finish_reply(&mut self, worker: &Worker, out: &mut Output, before: usize) -> Progress {
         if self.session.gate.has(Gate::REPLIES_OFF) {
             withhold_reply(&mut self.session, out, before);
         }
+        if let Some(awaited) = self.session.awaited_sync.take() {
+            return self.await_sync(worker, (out, before), awaited);
+        }
         match self.session.pending.take() {
             Some(pending) if !pending.is_over() => {
                 let deadline = UnixMillis(worker.now.0 + ACKNOWLEDGED_WITHIN_MS);
                 let reply = out.bytes_from(before).into_owned();
                 out.truncate(before);
-                let withheld = Withheld { reply, pending, deadline };
+                let withheld = Withheld { reply, messages: Vec::new(), pending, deadline };
                 self.session.hold = Hold::Others(Box::new(withheld));
                 Progress::Blocked
             }
@@ -148,13 +213,57 @@ impl Client {
         }
     }
 
+    /// Sends the messages that its command has sent to it.
+    #[cold]
+    fn send_own(&mut self, out: &mut Output) {
+        for bytes in std::mem::take(&mut self.session.own_messages) {
+            self.push(bytes, out);
+        }
+    }
+
+    /// Sends a message, behind a reply that is withheld.
+    fn push(&mut self, bytes: SharedBytes, out: &mut Output) {
+        if !self.session.takes_push(&bytes) {
+            return;
+        }
+        match &mut self.session.hold {
+            Hold::Others(withheld) => withheld.messages.push(bytes),
+            _ => out.push_message(bytes),
+        }
+    }
+
+    /// WAITAOF was carried out: it is answered at once, or when its client's writes are durable.
+    #[cold]
+    fn await_sync(
+        &mut self,
+        worker: &Worker,
+        (out, before): (&mut Output, usize),
+        awaited: Box<AwaitedSync>,
+    ) -> Progress {
+        let wake = Arc::new(DurableByMail(self.session.mailbox.clone()));
+        if !worker.node.keyspace.journal().when_durable(awaited.offset, wake) {
+            return Progress::Done;
+        }
+        out.truncate(before);
+        self.session.hold = Hold::Durable(awaited);
+        Progress::Blocked
+    }
+
+    /// Answers WAITAOF.
+    fn end_sync(&mut self, worker: &Worker, out: &mut Output) -> After {
+        let Hold::Durable(awaited) = std::mem::take(&mut self.session.hold) else {
+            return After::Wait;
+        };
+        let is_durable = worker.node.keyspace.journal().durable() >= awaited.offset;
+        out.extend_from_slice(if is_durable { &awaited.reply } else { &awaited.late_reply });
+        After::Continue
+    }
+
     /// Acts on a letter.
     pub fn letter(&mut self, worker: &mut Worker, letter: Letter, out: &mut Output) -> After {
         match letter {
             Letter::Push(bytes) => {
-                if self.session.takes_push(&bytes) {
-                    out.push_shared(bytes);
-                }
+                self.push(bytes, out);
                 After::Wait
             }
             Letter::Served { waiter, reply } if self.waits_as(&waiter) => {
@@ -191,6 +300,24 @@ impl Client {
                 Hold::Others(withheld) if withheld.pending.is_over() => self.release_reply(out),
                 _ => After::Wait,
             },
+            Letter::Durable => {
+                self.held.durable();
+                match &self.session.hold {
+                    Hold::Durable(awaited)
+                        if worker.node.keyspace.journal().durable() >= awaited.offset =>
+                    {
+                        self.end_sync(worker, out)
+                    }
+                    _ => After::Wait,
+                }
+            }
+            Letter::JobOver => match self.session.hold {
+                Hold::Job => {
+                    self.session.hold = Hold::None;
+                    After::Continue
+                }
+                _ => After::Wait,
+            },
             Letter::Kill(receipt) => {
                 self.receipts.extend(receipt);
                 After::Close
@@ -225,7 +352,8 @@ impl Client {
         match self.session.hold {
             Hold::Keys(_) => self.give_up(worker, GiveUp::TimedOut, out),
             Hold::Others(_) => self.release_reply(out),
-            Hold::None | Hold::Shards { .. } | Hold::Pause => After::Wait,
+            Hold::Durable(_) => self.end_sync(worker, out),
+            Hold::None | Hold::Shards { .. } | Hold::Pause | Hold::Job => After::Wait,
         }
     }
 
@@ -252,7 +380,7 @@ impl Client {
         let Hold::Keys(state) = std::mem::take(&mut self.session.hold) else {
             return After::Wait;
         };
-        worker.count_unblocked(&self.session, &state, ending);
+        worker.count_unblocked(&mut self.session, &state, ending);
         let before = out.len();
         out.extend_from_slice(ending.reply());
         match self.finish_reply(worker, out, before) {
@@ -264,6 +392,7 @@ impl Client {
     fn release_reply(&mut self, out: &mut Output) -> After {
         if let Hold::Others(withheld) = std::mem::take(&mut self.session.hold) {
             out.extend_from_slice(&withheld.reply);
+            withheld.messages.into_iter().for_each(|bytes| out.push_message(bytes));
         }
         After::Continue
     }
@@ -278,6 +407,9 @@ impl Client {
     pub fn may_get_letters(&self) -> bool {
         self.session.subscriptions.count_all() > 0
             || !matches!(self.session.hold, Hold::None)
+            || !self.held.is_empty()
+            || self.session.tracking.is_some()
+            || self.session.card.is_redirect_target()
             || self.session.card.has_flag(ClientFlags::MONITOR)
             || self.session.card.has_flag(ClientFlags::PAUSED)
     }
@@ -291,6 +423,11 @@ impl Client {
         if self.session.card.is_killed() {
             self.session.is_closing = true;
         }
+        // And invalidations, if another client has redirected them to it just now.
+        if self.session.card.is_redirect_target() {
+            let all = tracking::invalidation(self.session.resp, None);
+            self.session.mailbox.post(Letter::Push(all));
+        }
     }
 
     /// Ends its wait without an answer: whoever called is no longer interested, but the client goes
@@ -299,6 +436,8 @@ impl Client {
         if let Hold::Keys(state) = std::mem::take(&mut self.session.hold) {
             blocking::claim(&state.waiter);
         }
+        self.session.migration = None;
+        self.session.save = None;
     }
 
     /// Gives up a transaction that is open, and what it watches.
@@ -310,6 +449,15 @@ impl Client {
     pub fn disconnect(&mut self, node: &Node) {
         self.cancel();
         connection::disconnect(node, &mut self.session);
+    }
+}
+
+/// For HOTKEYS: what a call that has run alone cost its keys.
+#[cold]
+fn note_keys((node, tally): (&Node, &mut Tally), args: Args, reply_bytes: usize) {
+    if let Ok(command) = node.resolve(args) {
+        let net_bytes = (args.extent_bytes() + reply_bytes) as u64;
+        tally.note_keys(node, (command, args), net_bytes);
     }
 }
 

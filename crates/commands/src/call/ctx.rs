@@ -8,7 +8,7 @@ use crate::error::Refusal;
 use crate::groups::scripting::code::{self, Code};
 use crate::node::Node;
 use crate::node::stats::WorkerStats;
-use russet_base::{Args, OwnedArgs};
+use russet_base::Args;
 use russet_catalog::Command;
 use russet_engine::keys::Keys;
 use russet_protocol::Sink;
@@ -48,14 +48,26 @@ impl Ctx<'_, '_> {
     pub fn record_as_is(&mut self, args: Args) {
         if self.keys.is_recording() {
             let db = self.keys.db;
-            self.keys.effects.records.push_owned(db, OwnedArgs::from(args));
+            self.keys.effects.records.push_args(db, args);
         }
+    }
+
+    /// Whether a transaction, a script or ONCE runs the call: what was written before it is not in
+    /// the journal yet.
+    pub fn is_inner(&self) -> bool {
+        matches!(self.origin, Origin::Transaction | Origin::Script(_) | Origin::Once)
+    }
+
+    /// Whether the user may make this call.
+    pub fn is_allowed(&self, args: Args) -> bool {
+        let call = self.node.call_of(self.session, (self.command, args));
+        self.origin == Origin::Load || self.session.login.rights().check(&call).is_ok()
     }
 
     /// Whether those who monitor see the call: not if the call that runs it is shown, nor if it
     /// was seen when it came.
     pub fn is_shown(&self) -> bool {
-        matches!(self.origin, Origin::Client | Origin::Transaction | Origin::Script)
+        matches!(self.origin, Origin::Client | Origin::Transaction | Origin::Script(_))
     }
 }
 
@@ -66,6 +78,11 @@ pub enum Flow {
     Done,
     /// Nothing is written: the client waits for keys.
     Block(Box<BlockRequest>),
+    /// Nothing is written: something goes on elsewhere, `session.hold` says what, and the same call
+    /// is to be given again when that is over.
+    Later,
+    /// Nothing is written: the call needs other shards now, and goes on with them.
+    Again,
 }
 
 pub type Outcome = Result<Flow, Refusal>;

@@ -1,29 +1,35 @@
 //! The path of every request: look up, check, plan, lock, invoke, publish.
 
-use crate::call::batch::BatchWindow;
+use crate::call::batch::{BatchLists, BatchWindow};
 use crate::call::blocking::{self, BlockedState};
 use crate::call::client::Hold;
 use crate::call::ctx::Ctx;
 use crate::call::gate;
 use crate::call::http_guard;
-use crate::call::invoke::{Invoked, Origin, invoke, publish_effects, refusal_of};
+use crate::call::invoke::{
+    Invoked, Origin, invoke_sent, login_refusal, note_dependence, publish_effects,
+};
 use crate::call::mail::WakeByMail;
+use crate::call::moving;
+use crate::call::names::unknown_text;
 use crate::call::session::{LookedUp, Session};
-use crate::call::tally::{Tally, Timing, note_call};
+use crate::call::tally::{Tally, Timing, note_call, note_size};
 use crate::error::Refusal;
 use crate::groups::generic;
-use crate::groups::once;
 use crate::groups::scripting;
 use crate::groups::scripting::code::{self, Code};
+use crate::groups::scripting::once;
 use crate::groups::scripting::{BUSY_FUNCTION, BUSY_SCRIPT};
 use crate::groups::transactions;
 use crate::node::Node;
+use crate::node::slowlog::mark_of;
 use crate::node::stats::WorkerStats;
 use russet_base::escape::escape;
 use russet_base::{Args, UnixMillis};
 use russet_catalog::spec::Flags;
-use russet_catalog::{Command, Unknown, is_first_arg_only_key, keys as key_positions, resolve};
-use russet_engine::keys::{Effects, KnownKey};
+use russet_catalog::{Command, is_first_arg_only_key, keys as key_positions, resolve};
+use russet_engine::evict::Candidates;
+use russet_engine::keys::{Caller, Effects, Keys, KnownKey};
 use russet_engine::keyspace::{Keyspace, KeyspaceWait, Location};
 use russet_engine::shard::Shard;
 use russet_engine::store::raw::lock::Locked;
@@ -36,8 +42,8 @@ use std::sync::atomic::Ordering;
 /// Longer calls fetch their keys themselves, all at once.
 const EXPECTED_ARGS_MAX: usize = 32;
 
-/// The keys of a call, few as a rule.
-pub(crate) type KnownKeys<'a> = SmallVec<[KnownKey<'a>; 4]>;
+/// The keys of a call. Room for those of most calls costs nothing, for it is not cleared.
+pub(crate) type KnownKeys<'a> = SmallVec<[KnownKey<'a>; 16]>;
 
 /// How far a command came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,11 +64,13 @@ pub struct Worker {
     pub now: UnixMillis,
     /// What the call under way needs: kept, for a set is large to make and to move.
     shards: ShardSet,
-    /// Databases and places of keys that commands of other connections will touch soon.
+    /// Databases and locations of keys that commands of other connections will touch soon.
     expected: Vec<(usize, Location)>,
-    pub(crate) reach: BatchWindow,
+    pub(crate) batch_window: BatchWindow,
+    pub(crate) lists: BatchLists,
     pub(crate) tally: Tally,
     pub(crate) effects: Effects,
+    pub(crate) candidates: Candidates,
 }
 
 impl Worker {
@@ -75,9 +83,11 @@ impl Worker {
             now,
             shards: ShardSet::EMPTY,
             expected: Vec::new(),
-            reach: BatchWindow::default(),
+            batch_window: BatchWindow::default(),
+            lists: BatchLists::default(),
             tally: Tally::default(),
             effects: Effects::default(),
+            candidates: Candidates::default(),
         }
     }
 
@@ -119,7 +129,8 @@ impl Worker {
     pub fn expect(&mut self, session: &mut Session, args: Args) {
         let Ok(command) = resolve(args) else { return };
         let spec = command.spec();
-        if !spec.arity.allows(args.len()) || args.len() > EXPECTED_ARGS_MAX {
+        let is_long = !spec.arity.allows(args.len()) || args.len() > EXPECTED_ARGS_MAX;
+        if is_long || self.node.may_be_renamed(command) {
             return;
         }
         let (keyspace, expected) = (&self.node.keyspace, &mut self.expected);
@@ -144,11 +155,15 @@ impl Worker {
 
     /// Counts a call that waited and was answered from outside: served by another client's write,
     /// timed out, or told to stop.
-    pub fn count_unblocked(&mut self, session: &Session, state: &BlockedState, ending: Ending) {
+    pub fn count_unblocked(&mut self, session: &mut Session, state: &BlockedState, ending: Ending) {
         let Some(command) = state.command() else { return };
         self.count_run(session, 1);
+        session.end_caching(Some(command));
         // Its work was done in the time of the client that served it.
-        note_call(&self.node, &self.stats, session, (command, state.args.as_args()), 0);
+        let args = state.args.as_args();
+        note_call(&self.node, &self.stats, session, (command, args), 0);
+        note_size(&self.node, session, (command, args), ending.reply().len());
+        self.tally.note_served_keys(&self.node, (command, args), ending.reply().len());
         match ending {
             Ending::Answered(reply) => {
                 if let Some(text) = reply.strip_prefix(b"-") {
@@ -191,7 +206,26 @@ impl Worker {
     }
 
     /// Runs one command of a client.
+    #[inline]
     pub fn run(&mut self, session: &mut Session, args: Args, sink: &mut dyn Sink) -> Progress {
+        // A call that waits for keys was given the command's own name when it came.
+        match &self.node.renames {
+            Some(renames) if session.blocked().is_none() => {
+                let names = renames.translate(args);
+                self.run_translated(session, (args, names), sink)
+            }
+            _ => self.run_own(session, args, sink),
+        }
+    }
+
+    /// Runs one command that is called by its own name.
+    pub(super) fn run_own(
+        &mut self,
+        session: &mut Session,
+        args: Args,
+        sink: &mut dyn Sink,
+    ) -> Progress {
+        session.refresh_rights(&self.node.acl);
         let looked_up = session.next_call.take();
         let resolved = looked_up.map_or_else(|| resolve(args), |call| Ok(call.command));
         debug_assert_eq!(resolved, resolve(args), "what was looked at is what is run");
@@ -210,11 +244,14 @@ impl Worker {
         };
         let spec = command.spec();
         if !spec.arity.allows(args.len()) {
-            let refusal = refusal_of(session, command).unwrap_or(Refusal::Arity(spec.full_name));
+            let refusal = login_refusal(session, command).unwrap_or(Refusal::Arity(spec.full_name));
             self.refuse(session, Some((command, args)), refusal, sink);
             return Progress::Done;
         }
-        if !session.gate.is_open() || self.node.pause.is_on() {
+        self.make_room_before(session, sink);
+        // What MIGRATE has carried away is deleted here, whatever has changed since it was allowed.
+        let may_end = session.migration.is_some();
+        if !may_end && (!session.gate.is_open() || !self.node.keyspace.barriers().are_down()) {
             match gate::check(&self.node, session, command, args, sink) {
                 gate::Verdict::Pass => {}
                 gate::Verdict::Answered => return Progress::Done,
@@ -223,17 +260,24 @@ impl Worker {
                     return Progress::Busy;
                 }
                 gate::Verdict::Refuse(refusal) => {
+                    if !blocking::end_refused(session) {
+                        return Progress::Blocked;
+                    }
                     self.refuse(session, Some((command, args)), refusal, sink);
                     return Progress::Done;
                 }
             }
         }
         let location = looked_up.and_then(|call| call.location);
-        self.call(session, (command, args, location), sink)
+        loop {
+            if let Some(progress) = self.call(session, (command, args, location), sink) {
+                return progress;
+            }
+        }
     }
 
     /// A command that was never started; inside MULTI it dooms the transaction.
-    fn refuse(
+    pub(super) fn refuse(
         &mut self,
         session: &mut Session,
         call: Option<(Command, Args)>,
@@ -242,6 +286,9 @@ impl Worker {
     ) {
         // What it may have waited for is of no use to the command behind it.
         session.take_wait();
+        session.migration = None;
+        session.save = None;
+        session.walk = None;
         let mut text = refusal.wire();
         if let Some((command, _)) = call {
             self.stats.of(command).rejected.add(1);
@@ -254,20 +301,19 @@ impl Worker {
         } else if let Some(transaction) = &mut session.transaction {
             transaction.is_doomed = true;
         }
+        session.end_caching(call.map(|(command, _)| command));
         self.node.stats.count_error(&text);
         sink.error(&text);
     }
 
+    /// None if it needs other shards and is to be called again.
     fn call(
         &mut self,
         session: &mut Session,
         (command, args, location): (Command, Args, Option<Location>),
         sink: &mut dyn Sink,
-    ) -> Progress {
-        let timing = match command {
-            Command::Exec => transactions::timing(&self.node, session),
-            command => Timing::of(&self.node, command),
-        };
+    ) -> Option<Progress> {
+        let timing = transactions::timing(&self.node, session, command);
         if timing == Timing::Alone {
             // It may be INFO, which shows what the fast ones before it have done.
             self.end_batch();
@@ -275,15 +321,28 @@ impl Worker {
         let mut known = KnownKeys::new();
         let code = self.plan(session, (command, args, location), &mut known);
         let node = &*self.node;
-        let Some(locked) = lock(node, session, &self.shards) else {
-            return self.find_busy(session, (command, args), sink);
+        let Some(mut locked) = lock(node, session, (command, args), &self.shards) else {
+            return Some(self.find_busy(session, (command, args), sink));
         };
+        locked.set_mark(mark_of(command));
         let retrying = session.blocked().map(|_| session.card.clone());
         let _unblock_waits = retrying.as_ref().map(|card| card.waiter());
         if session.blocked().is_some_and(|state| state.waiter.is_claimed()) {
-            return Progress::Blocked;
+            return Some(Progress::Blocked);
         }
-        let origin = if retrying.is_some() { Origin::Waiter } else { Origin::Client };
+        if !node.keyspace.barriers().are_down() {
+            let may_look = gate::may_look(node, &locked, command);
+            let must_wait =
+                may_look && moving::must_wait(node, session, (command, args), &self.shards);
+            if !may_look || must_wait {
+                drop((locked, _unblock_waits));
+                return Some(self.hold_back(session, (command, args), sink, may_look));
+            }
+        }
+        let is_again = retrying.is_some() || session.migration.is_some() || session.save.is_some();
+        let origin = if is_again { Origin::Waiter } else { Origin::Client };
+        session.card.last_command.store(command as u16 + 1, Ordering::Relaxed);
+        self.effects.caller = session.caller();
         // A block, for a `drop` would move the locks about before it lets go of them.
         let invoked = {
             let mut keys = node.keyspace.keys(locked, &mut self.effects, (session.db, self.now));
@@ -305,22 +364,58 @@ impl Worker {
                 code: code.as_ref(),
                 may_block: true,
             };
-            let invoked = invoke(&mut ctx, args);
+            let invoked = invoke_sent(&mut ctx, args);
             if origin == Origin::Waiter && invoked == Invoked::Done {
                 blocking::end_retry(&mut ctx);
             }
             publish_effects(&mut keys, node);
+            end_unit(&mut keys, session, (node, command));
             invoked
         };
         self.now = self.tally.now();
-        session.card.last_command.store(command as u16 + 1, Ordering::Relaxed);
+        self.progress_of(session, command, invoked)
+    }
+
+    #[inline]
+    fn progress_of(
+        &mut self,
+        session: &mut Session,
+        command: Command,
+        invoked: Invoked,
+    ) -> Option<Progress> {
+        if !self.effects.own_messages.is_empty() {
+            session.own_messages.append(&mut self.effects.own_messages);
+        }
+        self.effects.caller = Caller::default();
         match invoked {
-            Invoked::Blocked => Progress::Blocked,
+            Invoked::Blocked => Some(Progress::Blocked),
+            Invoked::Later => Some(Progress::Busy),
+            Invoked::Unfinished => None,
             Invoked::Done => {
                 self.count_run(session, 1);
-                Progress::Done
+                session.end_caching(Some(command));
+                Some(Progress::Done)
             }
         }
+    }
+
+    /// A key of the call is on its way to another server: the client waits. Or the log has failed,
+    /// and what the call would show can't be made durable now.
+    #[cold]
+    fn hold_back(
+        &mut self,
+        session: &mut Session,
+        call: (Command, Args),
+        sink: &mut dyn Sink,
+        may_look: bool,
+    ) -> Progress {
+        if may_look {
+            session.hold_for_pause();
+            return Progress::Busy;
+        }
+        let refusal = Refusal::LogFailed(self.node.keyspace.journal().failure());
+        self.refuse(session, Some(call), refusal, sink);
+        Progress::Done
     }
 
     /// A shard is busy: for long, if it is with a slow script.
@@ -330,7 +425,7 @@ impl Worker {
         call: (Command, Args),
         sink: &mut dyn Sink,
     ) -> Progress {
-        let Some(run) = self.node.scripts.running.in_the_way(&self.shards) else {
+        let Some(run) = self.node.scripts.running.blocking(&self.shards) else {
             return Progress::Busy;
         };
         // A call that waits for keys simply waits on.
@@ -356,9 +451,12 @@ impl Worker {
         (command, args, location): (Command, Args<'a>, Option<Location>),
         known: &mut KnownKeys<'a>,
     ) -> Option<Code> {
-        if let Some(location) = location.filter(|_| is_first_arg_only_key(command)) {
-            self.shards = ShardSet::one(usize::from(location.shard));
-            known.push(KnownKey { key: args.at(1), location });
+        // Most calls: one key, no code, no further shards.
+        if let Some(key) = args.get(1).filter(|_| is_first_arg_only_key(command)) {
+            let location = location.unwrap_or_else(|| self.node.keyspace.locate(key));
+            self.shards.clear();
+            self.shards.insert(usize::from(location.shard));
+            known.push(KnownKey { key, location });
             return None;
         }
         let asker = (&*self.node, self.stats.number);
@@ -371,6 +469,11 @@ impl Worker {
                 let (shards, code) = once::plan(asker, session, args, known);
                 self.shards = shards;
                 code
+            }
+            _ if generic::walks_alone(command, args) => {
+                let call = (command, args);
+                self.shards = generic::next_shards_alone(&self.node.keyspace, session, call);
+                None
             }
             _ => {
                 let code = code::find(&self.node, self.stats.number, command, args);
@@ -405,41 +508,55 @@ pub(crate) fn plan_keys<'a>(
     if scripting::changes_functions(command) {
         shards.insert(scripting::REGISTRY_SHARD);
     }
+    let mut last = None;
     let _refused_by_the_handler = key_positions(command, args, &mut |key| {
         let key = args.at(key.index);
-        let location = keyspace.locate(key);
+        let location = keyspace.locate_next(key, &mut last);
         shards.insert(location.shard as usize);
         known.push(KnownKey { key, location });
     });
 }
 
+/// What is left to do for a call while its shards are locked, once its records are in the journal.
+#[inline]
+fn end_unit(keys: &mut Keys, session: &mut Session, (node, command): (&Node, Command)) {
+    if matches!(command, Command::Exec | Command::Once | Command::Debug) {
+        node.do_scheduled(keys);
+    }
+    note_dependence(keys, session, command);
+}
+
 /// Locks, or sets the client aside to wait.
 #[inline]
-fn lock<'n>(node: &'n Node, session: &mut Session, shards: &ShardSet) -> Option<Locked<'n, Shard>> {
-    match session.take_wait() {
+fn lock<'n>(
+    node: &'n Node,
+    session: &mut Session,
+    call: (Command, Args),
+    shards: &ShardSet,
+) -> Option<Locked<'n, Shard>> {
+    let wait = match session.take_wait() {
         None => match node.keyspace.try_lock(shards) {
-            Ok(locked) => Some(locked),
-            Err(_busy) => {
-                let wait = node.keyspace.wait(Arc::new(WakeByMail(session.mailbox.clone())));
-                poll(node, session, wait, shards)
-            }
+            Ok(locked) => return Some(locked),
+            Err(_busy) => node.keyspace.wait(Arc::new(WakeByMail(session.mailbox.clone()))),
         },
-        Some(wait) => poll(node, session, wait, shards),
-    }
+        Some(wait) => wait,
+    };
+    poll(node, session, call, (wait, shards))
 }
 
 #[cold]
 fn poll<'n>(
     node: &'n Node,
     session: &mut Session,
-    mut wait: KeyspaceWait,
-    shards: &ShardSet,
+    call: (Command, Args),
+    (mut wait, shards): (KeyspaceWait, &ShardSet),
 ) -> Option<Locked<'n, Shard>> {
     // Nobody keeps others waiting for a script that is past `busy-reply-threshold`.
-    let may_reserve = node.scripts.running.in_the_way(shards).is_none();
+    let may_reserve = node.scripts.running.blocking(shards).is_none();
     let locked = node.keyspace.poll(&mut wait, shards, may_reserve);
-    if locked.is_none() {
-        session.hold_for_shards(wait);
+    match &locked {
+        Some(_) => node.shard_waits.note_wait((node, session), call, &wait),
+        None => session.hold_for_shards(wait),
     }
     locked
 }
@@ -458,33 +575,6 @@ impl<'r> Ending<'r> {
     pub(crate) fn reply(self) -> &'r [u8] {
         match self {
             Ending::Answered(reply) | Ending::TimedOut(reply) | Ending::Unblocked(reply) => reply,
-        }
-    }
-}
-
-/// COMPAT: the arguments are cut as Redis cuts them (tests/wire/connection/protocol.wire).
-fn unknown_text(unknown: Unknown, args: Args) -> Refusal {
-    const NAME_BYTES_MAX: usize = 128;
-    let cut = |arg: &[u8], max: usize| escape(&arg[..arg.len().min(max)]).into_owned();
-    match unknown {
-        Unknown::Subcommand(parent) => Refusal::text(format!(
-            "ERR unknown subcommand '{}'. Try {} HELP.",
-            cut(args.at(1), NAME_BYTES_MAX),
-            parent.spec().name.to_uppercase()
-        )),
-        Unknown::Command => {
-            let mut beginning = String::new();
-            for arg in args.from(1).iter() {
-                if beginning.len() >= NAME_BYTES_MAX {
-                    break;
-                }
-                let room = NAME_BYTES_MAX - beginning.len();
-                beginning.push_str(&format!("'{}' ", cut(arg, room)));
-            }
-            let name = cut(args.at(0), NAME_BYTES_MAX);
-            Refusal::text(format!(
-                "ERR unknown command '{name}', with args beginning with: {beginning}"
-            ))
         }
     }
 }

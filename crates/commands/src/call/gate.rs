@@ -1,16 +1,26 @@
-//! The checks that hold a command back before it is planned: authentication, transactions,
-//! subscribed clients, CLIENT PAUSE. Skipped whole when none applies.
+//! The checks that hold a command back before it is planned: authentication, transactions, rights,
+//! memory, subscribed clients, a load, the log, CLIENT PAUSE. Skipped whole when none applies.
+//!
+//! COMPAT: which of several refusals a client sees is decided by their order, which is Valkey's
+//! (tests/wire/transactions/order.wire).
 
-use crate::call::invoke::refusal_of;
+use crate::call::invoke::{Origin, limit_refusal, login_refusal};
+use crate::call::mail::ResumeByMail;
 use crate::call::session::{Gate, Session};
 use crate::error::Refusal;
-use crate::groups::once;
+use crate::groups::scripting::code;
+use crate::groups::scripting::once;
 use crate::groups::transactions;
 use crate::node::Node;
 use russet_base::Args;
 use russet_catalog::Command;
 use russet_catalog::spec::Flags;
+use russet_engine::barrier::Barrier;
+use russet_engine::keys::last_write;
+use russet_engine::shard::Shard;
+use russet_engine::store::raw::lock::Locked;
 use russet_protocol::Sink;
+use std::sync::Arc;
 
 pub(crate) enum Verdict {
     Pass,
@@ -28,15 +38,8 @@ pub(crate) fn check(
     args: Args,
     sink: &mut dyn Sink,
 ) -> Verdict {
-    if let Some(refusal) = refusal_of(session, command) {
+    if let Some(refusal) = login_refusal(session, command) {
         return Verdict::Refuse(refusal);
-    }
-    if session.gate.has(Gate::SUBSCRIBED_RESP2) && !is_allowed_when_subscribed(command) {
-        let name = command.full_name();
-        return Verdict::Refuse(Refusal::text(format!(
-            "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / \
-             RESET are allowed in this context"
-        )));
     }
     let is_queued = session.gate.has(Gate::IN_MULTI)
         && !transactions::runs_at_once(command)
@@ -47,15 +50,77 @@ pub(crate) fn check(
             "ERR Command '{name}' not allowed inside a transaction"
         )));
     }
+    if let Err(refusal) = node.check_client_call(session, (command, args)) {
+        return Verdict::Refuse(refusal);
+    }
+    if session.gate.has(Gate::OUT_OF_MEMORY)
+        && let Some(refusal) = limit_refusal(session, (command, args), Origin::Client)
+    {
+        return Verdict::Refuse(refusal);
+    }
+    if session.gate.has(Gate::SUBSCRIBED_RESP2) && !is_allowed_when_subscribed(command) {
+        let name = command.full_name();
+        return Verdict::Refuse(Refusal::text(format!(
+            "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / \
+             RESET are allowed in this context"
+        )));
+    }
+    if let Some(refusal) = barrier_refusal(node, session, (command, args)) {
+        return Verdict::Refuse(refusal);
+    }
     if node.pause.holds(node, session, (command, args)) {
         return Verdict::Wait;
     }
+    if !is_queued && is_delayed(node, session, (command, args)) {
+        return Verdict::Wait;
+    }
     if is_queued {
-        transactions::queue(session, command, args);
+        transactions::queue(node, session, (command, args));
         sink.status("QUEUED");
         return Verdict::Answered;
     }
     Verdict::Pass
+}
+
+/// Why the log, or the load of the data, does not let a call run.
+fn barrier_refusal(
+    node: &Node,
+    session: &Session,
+    (command, args): (Command, Args),
+) -> Option<Refusal> {
+    let barriers = node.keyspace.barriers();
+    if barriers.are_down() {
+        return None;
+    }
+    if barriers.is_up(Barrier::Loading) && !command.spec().flags.has(Flags::LOADING) {
+        return Some(Refusal::Loading);
+    }
+    // COMPAT: PING, too, so that who looks after the server learns of it
+    // (node/durability/tests.rs).
+    let is_concerned = || command == Command::Ping || writes(node, session, (command, args));
+    if barriers.is_up(Barrier::Failed) && is_concerned() {
+        return Some(Refusal::LogFailed(node.keyspace.journal().failure()));
+    }
+    (barriers.is_up(Barrier::SaveFailed) && is_concerned()).then_some(Refusal::SaveFailed)
+}
+
+/// Whether a call has to wait until the log has caught up. Then a letter will come.
+fn is_delayed(node: &Node, session: &Session, call: (Command, Args)) -> bool {
+    let barriers = node.keyspace.barriers();
+    !barriers.are_down()
+        && barriers.delays_writers()
+        && writes(node, session, call)
+        && node.keyspace.journal().delay(Arc::new(ResumeByMail(session.mailbox.clone())))
+}
+
+/// Whether a call, or one of the transaction that it ends, may write.
+fn writes(node: &Node, session: &Session, (command, args): (Command, Args)) -> bool {
+    may_write(node, command, args)
+        || transactions::any_queued(session, command, &|queued, args| may_write(node, queued, args))
+}
+
+fn may_write(node: &Node, command: Command, args: Args) -> bool {
+    command.spec().flags.has(Flags::WRITE) || code::may_write(node, command, args)
 }
 
 fn is_allowed_when_subscribed(command: Command) -> bool {
@@ -71,4 +136,25 @@ fn is_allowed_when_subscribed(command: Command) -> bool {
             | Command::Quit
             | Command::Reset
     )
+}
+
+/// Whether what the shards hold may be shown soon: not if it can't be made durable and has to be.
+pub(super) fn may_look(node: &Node, locked: &Locked<Shard>, command: Command) -> bool {
+    let journal = node.keyspace.journal();
+    if !node.keyspace.barriers().is_up(Barrier::Failed) || !journal.is_strict() {
+        return true;
+    }
+    let flags = command.spec().flags;
+    // It will hold other shards, too, or reads counts without any.
+    let walks =
+        flags.has(Flags::READONLY) && flags.has_any(Flags::ALL_SHARDS.or(Flags::FURTHER_SHARDS));
+    let shown = if walks { journal.offset() } else { last_write(&node.keyspace, locked) };
+    (locked.held().is_empty() && !walks)
+        || shown <= journal.durable()
+        || helps_when_log_failed(command)
+}
+
+/// Shows nothing of the data, and is the way out for who looks after the server.
+fn helps_when_log_failed(command: Command) -> bool {
+    matches!(command, Command::ConfigSet | Command::Save | Command::Shutdown)
 }

@@ -2,11 +2,12 @@
 //! handler does not compile.
 
 use crate::call::ctx::Handler;
-use crate::groups::connection::{client, command, tracking};
+use crate::groups::connection::{client, tracking};
 use crate::groups::pubsub::{inspect, publish, subscribe};
-use crate::groups::scripting::function;
+use crate::groups::scripting::{function, once};
+use crate::groups::server::command;
 use crate::groups::{
-    acl, bitmap, bloom, cluster, connection, generic, geo, hash, help, hyperloglog, list, once,
+    acl, bitmap, bloom, cluster, connection, generic, geo, hash, help, hyperloglog, list,
     replication, scripting, server, set, stream, string, transactions, zset,
 };
 use russet_catalog::Command;
@@ -54,6 +55,9 @@ pub(crate) const fn of(call: Command) -> Handler {
         Command::Rename => generic::rename,
         Command::Renamenx => generic::renamenx,
         Command::Copy => generic::copy,
+        Command::Dump => generic::dump,
+        Command::Restore => generic::restore,
+        Command::Migrate => generic::migrate,
         Command::Move => generic::move_,
         Command::Touch => generic::touch,
         Command::Expire => generic::expire,
@@ -99,8 +103,8 @@ pub(crate) const fn of(call: Command) -> Handler {
         Command::Increx => string::increx::increx,
         Command::Digest => string::compare::digest,
         Command::Lcs => string::compare::lcs,
-        Command::Delex => generic::delex,
-        Command::Delifeq => generic::delifeq,
+        Command::Delex => string::delete::delex,
+        Command::Delifeq => string::delete::delifeq,
         // bitmap
         Command::Setbit => bitmap::bit::setbit,
         Command::Getbit => bitmap::bit::getbit,
@@ -313,10 +317,10 @@ pub(crate) const fn of(call: Command) -> Handler {
         Command::CommandGetkeys => command::getkeys,
         Command::CommandGetkeysandflags => command::getkeysandflags,
         Command::CommandHelp => help::help,
-        Command::Dbsize => generic::dbsize,
-        Command::Flushdb => generic::flushdb,
-        Command::Flushall => generic::flushall,
-        Command::Swapdb => generic::swapdb,
+        Command::Dbsize => server::dbsize,
+        Command::Flushdb => server::flushdb,
+        Command::Flushall => server::flushall,
+        Command::Swapdb => server::swapdb,
         Command::Time => server::time,
         Command::Lolwut => server::lolwut,
         Command::Memory => help::container,
@@ -345,9 +349,18 @@ pub(crate) const fn of(call: Command) -> Handler {
         Command::LatencyDoctor => server::latency_doctor,
         Command::LatencyHistogram => server::latency_histogram,
         Command::LatencyHelp => help::help,
+        Command::Hotkeys => help::container,
+        Command::HotkeysGet => server::hotkeys_get,
+        Command::HotkeysHelp => help::help,
+        Command::HotkeysReset => server::hotkeys_reset,
+        Command::HotkeysStart => server::hotkeys_start,
+        Command::HotkeysStop => server::hotkeys_stop,
         Command::Shutdown => server::shutdown,
         Command::Monitor => server::monitor,
+        Command::Bgrewriteaof => server::bgrewriteaof,
+        Command::Bgsave => server::bgsave,
         Command::Lastsave => server::lastsave,
+        Command::Save => server::save,
         Command::Module => help::container,
         Command::ModuleHelp => help::help,
         Command::ModuleList => server::module_list,
@@ -357,18 +370,18 @@ pub(crate) const fn of(call: Command) -> Handler {
         // acl
         Command::Acl => help::container,
         Command::AclCat => acl::cat,
+        Command::AclDeluser => acl::deluser,
+        Command::AclDryrun => acl::dryrun,
         Command::AclGenpass => acl::genpass,
         Command::AclGetuser => acl::getuser,
         Command::AclHelp => help::help,
         Command::AclList => acl::list,
+        Command::AclLoad => acl::load,
+        Command::AclLog => acl::log,
+        Command::AclSave => acl::save,
+        Command::AclSetuser => acl::setuser,
         Command::AclUsers => acl::users,
         Command::AclWhoami => acl::whoami,
-        Command::AclDeluser
-        | Command::AclDryrun
-        | Command::AclLoad
-        | Command::AclLog
-        | Command::AclSave
-        | Command::AclSetuser => acl::refused,
         // replication
         Command::Role => replication::role,
         Command::Replicaof | Command::Slaveof => replication::replicaof,
@@ -440,5 +453,68 @@ pub(crate) const fn of(call: Command) -> Handler {
         Command::FunctionRestore => function::restore,
         Command::FunctionFlush => function::flush,
         Command::FunctionHelp => help::help,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use russet_catalog::spec::Group;
+    use std::collections::HashMap;
+
+    /// The rooms of `groups` that may have handlers of a group of the catalog. Of the server's some
+    /// have a room of their own, as they have a file of their own in the catalog.
+    fn rooms(group: Group) -> &'static [&'static str] {
+        match group {
+            Group::SortedSet => &["zset"],
+            Group::Module => &["bloom"],
+            Group::Server => &["server", "acl", "replication"],
+            Group::Generic => &["generic", "replication"],
+            Group::Connection => &["connection"],
+            Group::Cluster => &["cluster"],
+            Group::Scripting => &["scripting"],
+            Group::Transactions => &["transactions"],
+            Group::PubSub => &["pubsub"],
+            Group::String => &["string"],
+            Group::Bitmap => &["bitmap"],
+            Group::List => &["list"],
+            Group::Set => &["set"],
+            Group::Hash => &["hash"],
+            Group::Stream => &["stream"],
+            Group::Geo => &["geo"],
+            Group::HyperLogLog => &["hyperloglog"],
+            Group::Sentinel => &[],
+        }
+    }
+
+    /// Modules that are imported by a shorter name, and the rooms that they are in.
+    fn short_names(source: &'static str) -> HashMap<&'static str, &'static str> {
+        let imports = source.lines().filter_map(|line| line.strip_prefix("use crate::groups::"));
+        let inner = imports.filter_map(|path| path.trim_end_matches(';').split_once("::"));
+        let each = inner.flat_map(|(room, names)| {
+            names.trim_matches(['{', '}']).split(", ").map(move |name| (name, room))
+        });
+        each.collect()
+    }
+
+    /// COMMAND lived with CLIENT, and FLUSHALL and DELEX with DEL: who looked for a command by its
+    /// group did not find it.
+    #[test]
+    fn a_handler_lives_in_the_room_of_its_group() {
+        let source = include_str!("handlers.rs");
+        let short_names = short_names(source);
+        let mut found = 0;
+        for command in Command::ALL {
+            let arm = format!("        Command::{command:?} => ");
+            let Some((_, rest)) = source.split_once(&arm) else { continue };
+            let first = rest.split([':', ',']).next().unwrap();
+            let room = *short_names.get(first).unwrap_or(&first);
+            let spec = command.spec();
+            found += 1;
+            // What all containers have in common is in a file beside the rooms.
+            let is_home = room == "help" || rooms(spec.group).contains(&room);
+            assert!(is_home, "{} of {:?} is in {room}", spec.full_name, spec.group);
+        }
+        assert!(found > 300, "{found}");
     }
 }

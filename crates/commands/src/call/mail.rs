@@ -1,6 +1,9 @@
 //! How one client reaches another: a letter into the mailbox of the event loop that owns it.
 
+use crate::node::clients::ClientCard;
 use russet_base::SharedBytes;
+use russet_engine::journal::Action;
+use russet_engine::keys::{Caller, Effects, Keys};
 use russet_engine::store::raw::lock::Wake;
 use russet_engine::waiting::Waiter;
 use std::sync::Arc;
@@ -24,6 +27,10 @@ pub enum Letter {
     Kill(Option<Receipt>),
     /// What this client asked of others has been done by all of them.
     Acknowledged,
+    /// What its output, or its call, waits for is durable.
+    Durable,
+    /// What another thread does for its command is over.
+    JobOver,
     /// The socket became ready while the connection was busy elsewhere.
     SocketReady,
 }
@@ -81,6 +88,73 @@ pub struct WakeByMail(pub Arc<dyn Mailbox>);
 impl Wake for WakeByMail {
     fn wake(&self) {
         self.0.post(Letter::ShardFree);
+    }
+}
+
+/// Lets a client go on that the journal has held back.
+pub struct ResumeByMail(pub Arc<dyn Mailbox>);
+
+impl Wake for ResumeByMail {
+    fn wake(&self) {
+        self.0.post(Letter::Resume(None));
+    }
+}
+
+/// Tells a client that what it waits for is durable.
+pub struct DurableByMail(pub Arc<dyn Mailbox>);
+
+impl Wake for DurableByMail {
+    fn wake(&self) {
+        self.0.post(Letter::Durable);
+    }
+}
+
+/// How what a call shows to others leaves: at once, or with `appendfsync always` when all that it
+/// shows is durable.
+pub struct Posting<'e> {
+    outbox: Option<&'e mut Vec<Action>>,
+    /// Messages for the caller itself, to be sent behind its reply.
+    own: &'e mut Vec<SharedBytes>,
+    caller: Caller,
+}
+
+impl<'e> Posting<'e> {
+    pub fn of(keys: &'e mut Keys) -> Self {
+        let is_strict = keys.keyspace().journal().is_strict();
+        let Effects { outbox, own_messages, caller, .. } = &mut *keys.effects;
+        let outbox = is_strict.then_some(outbox);
+        Posting { outbox, own: own_messages, caller: *caller }
+    }
+
+    /// A message for a client.
+    pub fn push(&mut self, card: &Arc<ClientCard>, bytes: SharedBytes) {
+        if self.is_inline(card.id) {
+            self.own.push(bytes);
+        } else if let Some(mailbox) = card.mailbox() {
+            self.post(&mailbox, Letter::Push(bytes));
+        }
+    }
+
+    /// The same where the client's mailbox is known.
+    pub fn push_to(&mut self, (id, mailbox): (u64, &Arc<dyn Mailbox>), bytes: SharedBytes) {
+        match self.is_inline(id) {
+            true => self.own.push(bytes),
+            false => self.post(mailbox, Letter::Push(bytes)),
+        }
+    }
+
+    fn is_inline(&self, id: u64) -> bool {
+        self.caller.inline != 0 && self.caller.inline == id
+    }
+
+    pub fn post(&mut self, mailbox: &Arc<dyn Mailbox>, letter: Letter) {
+        match &mut self.outbox {
+            None => mailbox.post(letter),
+            Some(outbox) => {
+                let mailbox = mailbox.clone();
+                outbox.push(Box::new(move || mailbox.post(letter)));
+            }
+        }
     }
 }
 

@@ -61,7 +61,7 @@ impl Pause {
             None => (kind, end),
         });
         self.is_on.store(true, Ordering::Relaxed);
-        keyspace.hold_expiry(true);
+        keyspace.set_paused(true);
     }
 
     /// Ends the pause. The clients that it held go on; `receipt` is for who waits until they have.
@@ -77,7 +77,7 @@ impl Pause {
     ) {
         state.until = None;
         self.is_on.store(false, Ordering::Relaxed);
-        keyspace.hold_expiry(false);
+        keyspace.set_paused(false);
         let held = std::mem::take(&mut state.held);
         held.iter().for_each(|held| held.card.set_flag(ClientFlags::PAUSED, false));
         drop(state);
@@ -181,7 +181,7 @@ mod tests {
         let node = &TestServer::new().worker.node;
         let letters = Arc::new(Letters::default());
         let card = ClientCard::new(9, String::new(), String::new(), 3, 0);
-        let session = Session::new(Arc::new(card), letters.clone(), false);
+        let session = Session::new(Arc::new(card), letters.clone());
         let args: OwnedArgs = ["SET", "k", "v"].iter().collect();
         let (is_over, tries) = (&AtomicBool::new(false), &AtomicUsize::new(0));
         std::thread::scope(|scope| {

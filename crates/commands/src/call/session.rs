@@ -1,12 +1,19 @@
 //! One client's state, as commands see it: nothing of sockets or buffers.
 
 use crate::call::blocking::BlockedState;
-use crate::call::client::Hold;
+use crate::call::client::{AwaitedSync, Hold};
 use crate::call::mail::{Mailbox, Pending, Receipt};
+use crate::groups::generic::Walk;
+use crate::groups::generic::migrate::Migration;
 use crate::groups::pubsub::Subscriptions;
 use crate::groups::transactions::Transaction;
+use crate::node::acl::{Acl, Login};
 use crate::node::clients::{ClientCard, ClientFlags};
+use crate::node::snapshot::AwaitedSave;
+use crate::node::tracking::Tracked;
+use russet_base::SharedBytes;
 use russet_catalog::Command;
+use russet_engine::keys::Caller;
 use russet_engine::keyspace::{KeyspaceWait, Location};
 use russet_engine::watch::WatchFlag;
 use russet_protocol::Resp;
@@ -24,9 +31,20 @@ impl Gate {
     /// In RESP2 a subscribed client may only subscribe, unsubscribe, ping, reset and quit.
     pub const SUBSCRIBED_RESP2: Gate = Gate(4);
     pub const REPLIES_OFF: Gate = Gate(8);
+    /// More memory is used than may be, and nothing is left to evict.
+    pub const OUT_OF_MEMORY: Gate = Gate(16);
+    /// Its user may not do everything.
+    pub const RESTRICTED: Gate = Gate(32);
+    /// What may have a call refused when it is about to run.
+    pub(crate) const REFUSES: Gate = Gate(Gate::NEEDS_AUTH.0 | Gate::OUT_OF_MEMORY.0);
 
     pub fn is_open(self) -> bool {
         self.0 == 0
+    }
+
+    /// As [`Gate::is_open`], but its user may have restrictions.
+    pub fn is_open_to_user(self) -> bool {
+        self.0 & !Gate::RESTRICTED.0 == 0
     }
 
     pub fn has(self, other: Gate) -> bool {
@@ -68,6 +86,8 @@ pub struct Session {
     pub db: usize,
     pub resp: Resp,
     pub gate: Gate,
+    /// Who it is; see [`Session::log_in`].
+    pub(crate) login: Login,
     pub reply_mode: ReplyMode,
     pub transaction: Option<Box<Transaction>>,
     /// The last one, emptied, for the next.
@@ -76,6 +96,14 @@ pub struct Session {
     pub watching: BTreeSet<(usize, Box<[u8]>)>,
     pub watch_flag: Arc<WatchFlag>,
     pub subscriptions: Subscriptions,
+    /// CLIENT TRACKING.
+    pub(crate) tracking: Option<Box<Tracked>>,
+    /// Its calls may send it messages: it is subscribed to channels, or tracks keys.
+    may_message_itself: bool,
+    /// Messages come through its mailbox only, never between replies.
+    pub is_mailed: bool,
+    /// Messages that its last call has sent to it, which come behind the reply.
+    pub(crate) own_messages: Vec<SharedBytes>,
     /// CLIENT NO-TOUCH.
     pub is_silent: bool,
     /// What runs is a command that a script called.
@@ -84,6 +112,19 @@ pub struct Session {
     pub(crate) next_call: Option<LookedUp>,
     /// Why its next command is not run now.
     pub hold: Hold,
+    /// The journal's offset behind its last write.
+    pub last_write: u64,
+    /// The journal's offset that must be durable before its output is sent; see
+    /// `call/held_output.rs`.
+    pub depends_on: u64,
+    /// KEYS or RANDOMKEY, stopped on its way through the shards.
+    pub(crate) walk: Option<Box<Walk>>,
+    /// WAITAOF: what the reply of the command under way waits for.
+    pub(crate) awaited_sync: Option<Box<AwaitedSync>>,
+    /// MIGRATE: the transfer that the command under way has begun.
+    pub(crate) migration: Option<Arc<Migration>>,
+    /// SAVE, SHUTDOWN: the save that the command under way waits for.
+    pub(crate) save: Option<Arc<AwaitedSave>>,
     /// What the command under way has asked of other clients: its reply waits for them.
     pub(crate) pending: Option<Arc<Pending>>,
     /// QUIT, a protocol error, or CLIENT KILL of itself: close when the replies are written.
@@ -94,25 +135,35 @@ pub struct Session {
 }
 
 impl Session {
-    pub fn new(card: Arc<ClientCard>, mailbox: Arc<dyn Mailbox>, needs_auth: bool) -> Self {
-        let mut gate = Gate::default();
-        gate.set(Gate::NEEDS_AUTH, needs_auth);
+    /// A session that may do everything, until it is given a user.
+    pub fn new(card: Arc<ClientCard>, mailbox: Arc<dyn Mailbox>) -> Self {
         Session {
             card,
             mailbox,
             db: 0,
             resp: Resp::V2,
-            gate,
+            gate: Gate::default(),
+            login: Login::unlimited(),
             reply_mode: ReplyMode::On,
             transaction: None,
             spare_transaction: None,
             watching: BTreeSet::new(),
             watch_flag: Arc::default(),
             subscriptions: Subscriptions::default(),
+            tracking: None,
+            may_message_itself: false,
+            is_mailed: false,
+            own_messages: Vec::new(),
             is_silent: false,
             is_in_script: false,
             next_call: None,
             hold: Hold::None,
+            last_write: 0,
+            depends_on: 0,
+            walk: None,
+            awaited_sync: None,
+            migration: None,
+            save: None,
             pending: None,
             is_closing: false,
             is_cut_off: false,
@@ -163,7 +214,7 @@ impl Session {
                 Hold::Shards { wait, .. } => Some(wait),
                 _ => None,
             },
-            Hold::Pause | Hold::Others(_) => None,
+            Hold::Pause | Hold::Others(_) | Hold::Durable(_) | Hold::Job => None,
         }
     }
 
@@ -174,6 +225,37 @@ impl Session {
             Hold::Keys(state) => Some(state),
             _ => None,
         }
+    }
+
+    /// What every connection begins as: the default user, who may have to log in first.
+    pub fn begin_as_default(&mut self, acl: &Acl) {
+        self.log_in(Login::of_default(acl));
+    }
+
+    /// From now on its calls are those of this user.
+    pub(crate) fn log_in(&mut self, login: Login) {
+        self.card.names().user = login.name().to_vec();
+        self.login = login;
+        self.rights_changed();
+    }
+
+    /// Before a call: users may have been changed since the last.
+    #[inline]
+    pub(crate) fn refresh_rights(&mut self, acl: &Acl) {
+        if self.login.is_outdated(acl) {
+            self.fetch_rights(acl);
+        }
+    }
+
+    #[cold]
+    fn fetch_rights(&mut self, acl: &Acl) {
+        self.login.refresh(acl);
+        self.rights_changed();
+    }
+
+    fn rights_changed(&mut self) {
+        self.gate.set(Gate::NEEDS_AUTH, self.login.needs_proof());
+        self.gate.set(Gate::RESTRICTED, !self.login.rights().is_unrestricted());
     }
 
     pub fn is_authenticated(&self) -> bool {
@@ -197,6 +279,41 @@ impl Session {
         card.mark_uncounted();
         let closed = self.resp == Resp::V2 && self.subscriptions.count_all() > 0;
         self.gate.set(Gate::SUBSCRIBED_RESP2, closed);
+        self.messages_changed();
+    }
+
+    /// Must be called when it subscribes to its first channel, leaves its last, or when tracking
+    /// begins or ends.
+    pub(crate) fn messages_changed(&mut self) {
+        self.may_message_itself = self.subscriptions.count_all() > 0 || self.tracking.is_some();
+    }
+
+    /// The client whose call runs, for those who send messages.
+    #[inline]
+    pub(crate) fn caller(&self) -> Caller {
+        match self.may_message_itself {
+            true if self.is_mailed => Caller { author: self.card.id, inline: 0 },
+            true => Caller { author: self.card.id, inline: self.card.id },
+            false => Caller::default(),
+        }
+    }
+
+    /// CLIENT CACHING was called for the next command.
+    #[inline]
+    pub(crate) fn has_caching_mark(&self) -> bool {
+        self.tracking.as_ref().is_some_and(|tracked| tracked.is_next_marked)
+    }
+
+    /// A command is over. CLIENT CACHING counts for one, or for one transaction.
+    #[inline]
+    pub(crate) fn end_caching(&mut self, command: Option<Command>) {
+        let is_about_clients = |it: Command| it.parent() == Some(Command::Client);
+        if let Some(tracked) = &mut self.tracking
+            && !command.is_some_and(is_about_clients)
+            && !self.gate.has(Gate::IN_MULTI)
+        {
+            tracked.is_next_marked = false;
+        }
     }
 
     /// Whether bytes that someone posted to this client may still be written. What was on its way

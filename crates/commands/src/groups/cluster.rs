@@ -5,7 +5,7 @@ use crate::call::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use crate::node::clients::ClientFlags;
 use russet_base::Args;
-use russet_engine::placement::slot;
+use russet_base::slot::slot;
 
 pub(crate) fn refused(_ctx: &mut Ctx, _args: Args) -> Outcome {
     Err(Refusal::text("ERR This instance has cluster support disabled"))

@@ -1,8 +1,6 @@
-//! Commands about the connection itself: protocol, login, database, CLIENT; and COMMAND, which
-//! shows clients what they can call.
+//! Commands about the connection itself: protocol, login, database, CLIENT.
 
 pub(crate) mod client;
-pub(crate) mod command;
 mod filter;
 pub(crate) mod kill;
 pub(crate) mod list;
@@ -14,7 +12,7 @@ pub(crate) mod tracking;
 mod tests;
 
 use crate::call::ctx::{Ctx, DONE, Outcome};
-use crate::call::session::{Gate, ReplyMode, Session};
+use crate::call::session::{ReplyMode, Session};
 use crate::error::Refusal;
 use crate::groups::{pubsub, transactions};
 use crate::node::Node;
@@ -79,29 +77,26 @@ fn set_db(ctx: &mut Ctx, db: usize) {
 pub fn reset(ctx: &mut Ctx, _args: Args) -> Outcome {
     transactions::discard_state(ctx.session);
     pubsub::unsubscribe_all(ctx.node, ctx.session);
+    crate::node::tracking::end(ctx.node, ctx.session);
     ctx.node.monitors.remove(ctx.session.id());
     set_db(ctx, 0);
-    let needs_auth = !ctx.node.config.text(Directive::RequirePass).is_empty();
     let session = &mut *ctx.session;
     session.set_resp(Resp::V2);
     session.set_reply_mode(ReplyMode::On);
-    session.gate.set(Gate::NEEDS_AUTH, needs_auth);
+    session.begin_as_default(&ctx.node.acl);
     session.is_silent = false;
     for flag in
         [ClientFlags::MONITOR, ClientFlags::NO_EVICT, ClientFlags::NO_TOUCH, ClientFlags::READONLY]
     {
         session.card.set_flag(flag, false);
     }
-    let mut names = session.card.names();
-    names.name.clear();
-    names.user = login::DEFAULT_USER.to_vec();
-    drop(names);
+    session.card.names().name.clear();
     ctx.reply.set_resp(Resp::V2);
     ctx.reply.status("RESET");
     DONE
 }
 
-fn close_after_reply(session: &mut Session) {
+pub(crate) fn close_after_reply(session: &mut Session) {
     session.is_closing = true;
     session.card.set_flag(ClientFlags::CLOSE_AFTER_REPLY, true);
 }
@@ -110,6 +105,7 @@ fn close_after_reply(session: &mut Session) {
 pub(crate) fn disconnect(node: &Node, session: &mut Session) {
     transactions::discard_state(session);
     pubsub::unsubscribe_all(node, session);
+    crate::node::tracking::end(node, session);
     node.monitors.remove(session.id());
     node.clients.remove(session.id(), node.keyspace.used_memory());
 }

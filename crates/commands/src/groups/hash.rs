@@ -23,6 +23,7 @@ pub use write::{hdel, hgetdel, hmset, hset, hsetnx};
 
 use crate::call::ctx::Ctx;
 use crate::error::Refusal;
+use crate::node::Node;
 use crate::node::config::Directive;
 use russet_base::{Args, OwnedArgs};
 use russet_engine::event::Event;
@@ -35,7 +36,12 @@ use russet_protocol::Sink;
 /// What `hash-max-listpack-entries` and `hash-max-listpack-value` say now.
 #[inline]
 fn limits(ctx: &Ctx) -> HashLimits {
-    let size = |directive| usize::try_from(ctx.node.config.int(directive)).unwrap_or(0);
+    limits_of(ctx.node)
+}
+
+#[inline]
+pub(crate) fn limits_of(node: &Node) -> HashLimits {
+    let size = |directive| usize::try_from(node.config.int(directive)).unwrap_or(0);
     HashLimits {
         entries: size(Directive::HashMaxListpackEntries),
         value_bytes: size(Directive::HashMaxListpackValue),

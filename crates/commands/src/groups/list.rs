@@ -19,6 +19,7 @@ pub use range::lrange;
 
 use crate::call::ctx::Ctx;
 use crate::error::Refusal;
+use crate::node::Node;
 use crate::node::config::Directive;
 use russet_base::num;
 use russet_base::text::eq_ignore_case;
@@ -28,7 +29,12 @@ use russet_protocol::Sink;
 /// What `list-max-listpack-size` says now.
 #[inline]
 pub(crate) fn limits(ctx: &Ctx) -> ListLimits {
-    ListLimits { listpack_size: ctx.node.config.int(Directive::ListMaxListpackSize) }
+    limits_of(ctx.node)
+}
+
+#[inline]
+pub(crate) fn limits_of(node: &Node) -> ListLimits {
+    ListLimits { listpack_size: node.config.int(Directive::ListMaxListpackSize) }
 }
 
 fn integer(arg: &[u8]) -> Result<i64, Refusal> {

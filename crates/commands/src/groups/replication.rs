@@ -1,13 +1,16 @@
 //! What a primary without replicas answers about them: ROLE, REPLICAOF, WAIT, WAITAOF.
 
 use crate::call::blocking::{BlockRequest, BlockedCall};
+use crate::call::client::AwaitedSync;
 use crate::call::ctx::{Ctx, DONE, Flow, Outcome};
 use crate::error::Refusal;
 use russet_base::num::parse_i64;
 use russet_base::{Args, UnixMillis};
+use russet_engine::journal::Journal;
 use russet_engine::keys::Keys;
 use russet_engine::value::Type;
-use russet_protocol::Sink;
+use russet_protocol::{RespWriter, Sink};
+use std::sync::Arc;
 
 pub(crate) fn role(ctx: &mut Ctx, _args: Args) -> Outcome {
     ctx.reply.array(3);
@@ -34,7 +37,11 @@ pub(crate) fn replicaof(ctx: &mut Ctx, args: Args) -> Outcome {
 /// A wait for replicas that do not exist: only its time, CLIENT UNBLOCK or the client ends it.
 enum WaitingForReplicas {
     Writes,
-    WritesOnDisk,
+    /// The client's own writes reach to this offset.
+    WritesOnDisk {
+        journal: Arc<Journal>,
+        offset: u64,
+    },
 }
 
 impl BlockedCall for WaitingForReplicas {
@@ -46,22 +53,15 @@ impl BlockedCall for WaitingForReplicas {
     fn timed_out(&self, reply: &mut dyn Sink) {
         match self {
             WaitingForReplicas::Writes => reply.int(0),
-            WaitingForReplicas::WritesOnDisk => {
-                reply.array(2);
-                reply.int(0);
-                reply.int(0);
+            WaitingForReplicas::WritesOnDisk { journal, offset } => {
+                write_synced(reply, journal.is_on() && journal.durable() >= *offset);
             }
         }
     }
 }
 
 pub(crate) fn wait(ctx: &mut Ctx, args: Args) -> Outcome {
-    // COMPAT: more than fit into 32 bits come round to a number that may be met at once, but no
-    // negative number waits; test tests/wire/replication/replication.wire.
-    let replicas = match parse_i64(args.at(1)).ok_or(Refusal::NotInteger)? {
-        few @ ..=0 => few,
-        many => i64::from(many as i32),
-    };
+    let replicas = awaited_replicas(parse_i64(args.at(1)).ok_or(Refusal::NotInteger)?);
     let deadline = deadline_ms(args.at(2), ctx.keys.now)?;
     wait_for(ctx, WaitingForReplicas::Writes, replicas, deadline)
 }
@@ -73,14 +73,46 @@ pub(crate) fn waitaof(ctx: &mut Ctx, args: Args) -> Outcome {
         _ => return Err(Refusal::text("ERR value is out of range, value must between 0 and 1")),
     };
     let replicas = parse_i64(args.at(2)).filter(|replicas| *replicas >= 0);
-    let replicas = replicas.ok_or(Refusal::NotPositive)?;
+    let replicas = awaited_replicas(replicas.ok_or(Refusal::NotPositive)?);
     let deadline = deadline_ms(args.at(3), ctx.keys.now)?;
-    if local {
+    let (journal, offset) = (ctx.node.keyspace.journal(), ctx.session.last_write);
+    let on_disk = WaitingForReplicas::WritesOnDisk { journal: journal.clone(), offset };
+    if !local {
+        return wait_for(ctx, on_disk, replicas, deadline);
+    }
+    if !journal.is_on() {
         return Err(Refusal::text(
             "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
         ));
     }
-    wait_for(ctx, WaitingForReplicas::WritesOnDisk, replicas, deadline)
+    let is_durable = journal.durable() >= offset;
+    if (is_durable && replicas <= 0) || !ctx.may_block {
+        write_synced(ctx.reply, is_durable);
+        return DONE;
+    }
+    if replicas <= 0 {
+        let reply = |is_durable| {
+            let mut bytes = Vec::new();
+            write_synced(&mut RespWriter::new(&mut bytes, ctx.session.resp), is_durable);
+            bytes
+        };
+        let (reply, late_reply) = (reply(true), reply(false));
+        if let Some(mut out) = ctx.reply.wire() {
+            out.extend_from_slice(&reply);
+        }
+        let awaited = AwaitedSync { offset, deadline, reply, late_reply };
+        ctx.session.awaited_sync = Some(Box::new(awaited));
+        return DONE;
+    }
+    wait_for(ctx, on_disk, replicas, deadline)
+}
+
+/// How many replicas a call waits for.
+///
+/// COMPAT: more than fit into 32 bits come round to a number that may be met at once, but no
+/// negative number waits; test tests/wire/replication/replication.wire.
+fn awaited_replicas(asked: i64) -> i64 {
+    if asked <= 0 { asked } else { i64::from(asked as i32) }
 }
 
 fn wait_for(
@@ -97,6 +129,13 @@ fn wait_for(
     let request =
         BlockRequest { keys: Vec::new(), wants: Type::String, deadline, call: Box::new(call) };
     Ok(Flow::Block(Box::new(request)))
+}
+
+/// How many of this server and of its replicas have the client's writes on disk.
+fn write_synced(reply: &mut dyn Sink, is_durable: bool) {
+    reply.array(2);
+    reply.int(i64::from(is_durable));
+    reply.int(0);
 }
 
 /// Reads a timeout in milliseconds: when it is over, or None for never.

@@ -1,11 +1,15 @@
-//! The arguments that SCAN, SSCAN, HSCAN and ZSCAN have in common.
+//! What SCAN, SSCAN, HSCAN and ZSCAN have in common, and KEYS with SCAN.
 
 use crate::error::Refusal;
 use russet_base::escape::escape;
 use russet_base::{Args, num};
 use russet_engine::value::Type;
+use russet_protocol::Sink;
 
 const COUNT_DEFAULT: u64 = 10;
+/// Room that a call asks for at once for the keys it will find.
+const FOUND_BYTES_MAX: u64 = 64 * 1024;
+const KEY_BYTES_USUAL: u64 = 24;
 pub const INVALID_CURSOR: &str = "ERR invalid cursor";
 
 /// What is being walked, which decides the arguments that may be used.
@@ -64,6 +68,37 @@ impl<'a> ScanOptions<'a> {
             }
         }
         Ok(options)
+    }
+}
+
+/// Keys that were found: what the reply begins with is known last.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    bytes: Vec<u8>,
+    lens: Vec<u32>,
+}
+
+impl Found {
+    pub fn with_room_for(count: u64) -> Self {
+        let bytes = count.saturating_mul(KEY_BYTES_USUAL).min(FOUND_BYTES_MAX);
+        let lens = (bytes / KEY_BYTES_USUAL) as usize;
+        Found { bytes: Vec::with_capacity(bytes as usize), lens: Vec::with_capacity(lens) }
+    }
+
+    #[inline]
+    pub fn add(&mut self, key: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        self.lens.push(key.len() as u32);
+    }
+
+    pub fn write(self, reply: &mut dyn Sink) {
+        reply.array(self.lens.len());
+        let mut rest = self.bytes.as_slice();
+        for len in self.lens {
+            let (key, after) = rest.split_at(len as usize);
+            reply.bulk(key);
+            rest = after;
+        }
     }
 }
 

@@ -17,6 +17,7 @@ pub mod function;
 mod host;
 mod key_use;
 mod machine;
+pub(crate) mod once;
 mod reply;
 mod run;
 pub mod running;
@@ -108,8 +109,8 @@ impl Default for Scripts {
     }
 }
 
-/// Bytes of Lua machines, which are no part of `used_memory`, and of the sources that they run,
-/// which are.
+/// Bytes of Lua machines, which are no part of `used_memory`, and of the sources and the code that
+/// they run, which are.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ScriptMemory {
     pub vm_eval: usize,
@@ -134,7 +135,7 @@ impl Scripts {
     fn add_script(&self, script: Arc<Script>, is_evictable: bool) -> Arc<Script> {
         let mut cache = self.cache.write().unwrap_or_else(|poison| poison.into_inner());
         let script = cache.add(script, is_evictable);
-        self.script_bytes.store(cache.source_bytes(), Ordering::Relaxed);
+        self.script_bytes.store(cache.memory_bytes(), Ordering::Relaxed);
         self.cache_epoch.store(cache.epoch, Ordering::Release);
         script
     }
@@ -142,7 +143,7 @@ impl Scripts {
     fn forget_scripts(&self) {
         let mut cache = self.cache.write().unwrap_or_else(|poison| poison.into_inner());
         cache.clear();
-        self.script_bytes.store(cache.source_bytes(), Ordering::Relaxed);
+        self.script_bytes.store(cache.memory_bytes(), Ordering::Relaxed);
         self.cache_epoch.store(cache.epoch, Ordering::Release);
     }
 
@@ -155,7 +156,7 @@ impl Scripts {
     pub(crate) fn change_libraries<R>(&self, change: impl FnOnce(&mut Libraries) -> R) -> R {
         let mut libraries = self.libraries.write().unwrap_or_else(|poison| poison.into_inner());
         let result = change(Arc::make_mut(&mut libraries));
-        let bytes = libraries.iter().map(|library| library.source.len()).sum();
+        let bytes = libraries.iter().map(|library| library.memory_bytes).sum();
         self.library_bytes.store(bytes, Ordering::Relaxed);
         self.libraries_epoch.store(libraries.epoch, Ordering::Release);
         result
@@ -164,6 +165,12 @@ impl Scripts {
     fn epoch(&self, is_for_functions: bool) -> u64 {
         let epoch = if is_for_functions { &self.libraries_epoch } else { &self.cache_epoch };
         epoch.load(Ordering::Acquire)
+    }
+
+    /// Leaves no library.
+    pub(crate) fn remove_libraries(&self) {
+        self.change_libraries(Libraries::clear);
+        self.drop_machines(true);
     }
 
     /// Lets go of the machines that nobody uses, with all that they have loaded.
@@ -238,9 +245,9 @@ impl Scripts {
 
     fn give_machine(&self, worker: usize, machine: Box<Machine>) {
         let mut slot = self.slot(worker).lock();
-        let place = &mut slot[usize::from(machine.is_for_functions)];
-        if place.is_none() {
-            *place = Some(machine);
+        let kept = &mut slot[usize::from(machine.is_for_functions)];
+        if kept.is_none() {
+            *kept = Some(machine);
             return;
         }
         drop(slot);
@@ -276,10 +283,9 @@ impl Scripts {
         }
     }
 
-    /// Scripts in the cache, and the bytes of their sources.
-    pub fn cached(&self) -> (usize, usize) {
-        let cache = self.cache();
-        (cache.len(), cache.source_bytes())
+    /// How many scripts are in the cache.
+    pub fn cached(&self) -> usize {
+        self.cache().len()
     }
 
     /// Scripts that made room for newer ones.
@@ -295,8 +301,8 @@ impl Scripts {
         ScriptMemory { vm_eval, vm_functions, scripts, libraries }
     }
 
-    /// Bytes of all sources: two loads.
-    pub fn source_bytes(&self) -> u64 {
+    /// Bytes of all sources and what was compiled of them: two loads.
+    pub fn code_bytes(&self) -> u64 {
         let of = |bytes: &AtomicUsize| bytes.load(Ordering::Relaxed) as u64;
         of(&self.script_bytes) + of(&self.library_bytes)
     }

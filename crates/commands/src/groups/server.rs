@@ -1,16 +1,23 @@
-//! Commands about the server: its settings, state, logs and end.
+//! Commands about the server: its settings, state, commands, databases, logs and end.
 
+pub(crate) mod command;
 mod config;
+mod databases;
 pub(crate) mod debug;
+mod hotkeys;
 mod info;
+pub(crate) mod key_sizes;
 mod latency;
 mod logs;
 mod lolwut;
 mod memory;
 mod modules;
+mod save;
 
-pub(crate) use config::{config_get, config_resetstat, config_rewrite, config_set};
+pub(crate) use config::{config_get, config_resetstat, config_rewrite, config_set, config_shards};
+pub(crate) use databases::{dbsize, flushall, flushdb, swapdb};
 pub(crate) use debug::debug;
+pub(crate) use hotkeys::{hotkeys_get, hotkeys_reset, hotkeys_start, hotkeys_stop};
 pub(crate) use info::info;
 pub(crate) use latency::{
     latency_doctor, latency_graph, latency_histogram, latency_history, latency_latest,
@@ -24,6 +31,7 @@ pub(crate) use memory::{
     memory_doctor, memory_malloc_stats, memory_purge, memory_stats, memory_usage,
 };
 pub(crate) use modules::{module_list, module_refused};
+pub(crate) use save::{bgrewriteaof, bgsave, lastsave, save, shards_of_shutdown, shutdown};
 
 use crate::call::ctx::{Ctx, DONE, Outcome};
 use crate::call::session::Session;
@@ -41,44 +49,12 @@ fn is_local(session: &Session) -> bool {
 }
 
 pub(crate) fn time(ctx: &mut Ctx, _args: Args) -> Outcome {
-    let now = ctx.node.clock.now_micros();
+    let now = || ctx.node.clock.now_micros();
     // For a transaction or a script it is one moment from beginning to end.
-    let micros = if ctx.may_block { now } else { *ctx.keys.fixed_micros.get_or_insert(now) };
+    let micros = if ctx.may_block { now() } else { *ctx.keys.fixed_micros.get_or_insert_with(now) };
     ctx.reply.array(2);
     ctx.reply.bulk_int(micros.div_euclid(1_000_000));
     ctx.reply.bulk_int(micros.rem_euclid(1_000_000));
-    DONE
-}
-
-/// Nothing is saved yet. As on a server that has not saved since its start, that is what counts.
-pub(crate) fn lastsave(ctx: &mut Ctx, _args: Args) -> Outcome {
-    ctx.reply.int(ctx.node.started_ms.div_euclid(1000));
-    DONE
-}
-
-pub(crate) fn shutdown(ctx: &mut Ctx, args: Args) -> Outcome {
-    let (mut saves, mut is_not_saving, mut is_aborted) = (false, false, false);
-    for arg in args.from(1).iter() {
-        match arg.to_ascii_lowercase().as_slice() {
-            b"nosave" => is_not_saving = true,
-            b"save" => saves = true,
-            b"abort" => is_aborted = true,
-            b"now" | b"force" | b"safe" | b"failover" => {}
-            _ => return Err(Refusal::Syntax),
-        }
-    }
-    if (is_aborted && args.len() > 2) || (saves && is_not_saving) {
-        return Err(Refusal::Syntax);
-    }
-    if is_aborted {
-        return Err(Refusal::text("ERR No shutdown in progress."));
-    }
-    if saves {
-        return Err(Refusal::text("ERR SHUTDOWN SAVE: saving is not supported yet"));
-    }
-    // No reply: the connection's end shows that it worked.
-    ctx.session.is_closing = true;
-    ctx.node.host.shut_down();
     DONE
 }
 

@@ -15,6 +15,7 @@ pub use random::{spop, srandmember};
 pub use scan::sscan;
 
 use crate::call::ctx::Ctx;
+use crate::node::Node;
 use crate::node::config::Directive;
 use russet_base::random::Random;
 use russet_engine::types::element::Element;
@@ -24,12 +25,17 @@ use russet_protocol::{BulkWriter, Sink};
 /// What the directives say now.
 #[inline]
 fn rules(ctx: &Ctx) -> SetRules {
-    let max = |directive| usize::try_from(ctx.node.config.int(directive)).unwrap_or(usize::MAX);
+    rules_of(ctx.node)
+}
+
+#[inline]
+pub(crate) fn rules_of(node: &Node) -> SetRules {
+    let max = |directive| usize::try_from(node.config.int(directive)).unwrap_or(usize::MAX);
     SetRules {
         intset_entries_max: max(Directive::SetMaxIntsetEntries),
         listpack_entries_max: max(Directive::SetMaxListpackEntries),
         listpack_value_bytes_max: max(Directive::SetMaxListpackValue),
-        hasher: ctx.keys.keyspace().hasher(),
+        hasher: node.keyspace.hasher(),
     }
 }
 

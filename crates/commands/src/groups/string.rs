@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub mod counter;
+pub mod delete;
 pub mod edit;
 mod expiry;
 pub mod increx;

@@ -5,14 +5,17 @@
 
 use crate::call::ctx::{Ctx, DONE, Outcome};
 use crate::call::dispatch::{KnownKeys, plan_keys};
-use crate::call::invoke::{Origin, invoke};
+use crate::call::invoke::{Origin, invoke, written};
 use crate::call::session::{Gate, Session};
-use crate::call::tally::{Timing, is_precise, is_timed_with_batch};
+use crate::call::tally::{Timing, is_precise, is_timed_with_batch, note_size};
 use crate::error::Refusal;
 use crate::groups::scripting;
 use crate::groups::scripting::code::{self, Code};
 use crate::node::Node;
+use crate::node::acl::Context;
+use crate::node::config::Directive;
 use russet_base::args::Span;
+use russet_base::num::parse_i64;
 use russet_base::{Args, OwnedArgs};
 use russet_catalog::Command;
 use russet_engine::store::shard_set::ShardSet;
@@ -35,6 +38,8 @@ pub struct Transaction {
     queued_bytes: usize,
     /// A command was refused while queueing: EXEC will be, too.
     pub is_doomed: bool,
+    /// The database that a queued SELECT leads to.
+    db: Option<usize>,
     /// A command is not fast.
     has_slow: bool,
     /// A command runs a script or a function.
@@ -120,15 +125,33 @@ pub(crate) fn runs_at_once(command: Command) -> bool {
     matches!(command, Command::Exec | Command::Discard | Command::Quit | Command::Reset)
 }
 
-pub(crate) fn queue(session: &mut Session, command: Command, args: Args) {
+pub(crate) fn queue(node: &Node, session: &mut Session, (command, args): (Command, Args)) {
     let Some(transaction) = &mut session.transaction else {
         return;
     };
     transaction.push(command, args);
+    if command == Command::Select
+        && let Some(db) = database_of(node, args.at(1))
+    {
+        transaction.db = Some(db);
+    }
     let card = &session.card;
     card.queued.store(transaction.queued.len() as i64, Ordering::Relaxed);
     card.queued_bytes.store(transaction.queued_bytes as u64, Ordering::Relaxed);
     card.mark_uncounted();
+}
+
+/// The database that SELECT would lead to.
+fn database_of(node: &Node, index: &[u8]) -> Option<usize> {
+    let index = parse_i64(index).filter(|index| *index < node.config.int(Directive::Databases));
+    index.and_then(|index| usize::try_from(index).ok())
+}
+
+/// The database that the next command will work on: one that is queued comes behind those before
+/// it, unless none of them will run.
+pub(crate) fn db(session: &Session) -> usize {
+    let transaction = session.transaction.as_ref().filter(|transaction| !transaction.is_doomed);
+    transaction.and_then(|transaction| transaction.db).unwrap_or(session.db)
 }
 
 /// The commands that the transaction under way has queued.
@@ -190,8 +213,12 @@ pub(crate) fn begin(session: &mut Session, reply: &mut dyn Sink) {
     reply.ok();
 }
 
-/// How EXEC of the transaction under way is timed: with its batch if all its commands are.
-pub(crate) fn timing(node: &Node, session: &Session) -> Timing {
+/// How a call is timed. EXEC of the transaction under way: with its batch if all its commands are.
+#[inline]
+pub(crate) fn timing(node: &Node, session: &Session, command: Command) -> Timing {
+    if command != Command::Exec {
+        return Timing::of(node, command);
+    }
     let has_slow = session.transaction.as_ref().is_some_and(|transaction| transaction.has_slow);
     if has_slow || is_precise(node) { Timing::Alone } else { Timing::WithBatch }
 }
@@ -280,8 +307,40 @@ pub(crate) fn run_queued<'a>(
         if !is_timed_with_batch {
             inner.timing = Timing::of(inner.node, command);
         }
+        // Rules may have been changed since it was queued, or by what ran before it.
+        inner.session.refresh_rights(&inner.node.acl);
+        if let Err(refusal) = check_rights(&inner, args) {
+            inner.stats.of(command).rejected.add(1);
+            inner.node.stats.count_error(&refusal);
+            inner.reply.error(&refusal);
+            continue;
+        }
+        let before = written(&mut inner);
+        let notes_keys = inner.node.hot_keys.is_on();
+        if notes_keys {
+            inner.tally.begin_call();
+        }
         invoke(&mut inner, args);
+        let reply_bytes = written(&mut inner).saturating_sub(before);
+        // DIFFERS: its request counts, too: Valkey forgets how large it was when it came.
+        note_size(inner.node, inner.session, (command, args), reply_bytes);
+        // For HOTKEYS: EXEC itself has no keys.
+        if notes_keys {
+            let net_bytes = (args.bytes_total() + reply_bytes) as u64;
+            inner.tally.note_keys(inner.node, (command, args), net_bytes);
+        }
     }
+}
+
+fn check_rights(ctx: &Ctx, args: Args) -> Result<(), String> {
+    let checked = ctx.node.check_rights(ctx.session, (ctx.command, args), Context::Multi);
+    checked.map_err(|(denial, _)| {
+        let reason = denial.reason.at_exec();
+        format!(
+            "NOPERM ACLs rules changed between the moment the transaction was accumulated and the \
+             EXEC call. This command is no longer allowed for the following reason: {reason}"
+        )
+    })
 }
 
 /// Whether a watched key was changed, or is gone because its time was over.

@@ -29,6 +29,7 @@ pub use scan::zscan;
 
 use crate::call::ctx::Ctx;
 use crate::error::Refusal;
+use crate::node::Node;
 use crate::node::config::Directive;
 use russet_base::num;
 use russet_engine::types::zset::ZsetLimits;
@@ -36,7 +37,12 @@ use russet_engine::types::zset::ZsetLimits;
 /// What the `zset-max-listpack-*` directives say now.
 #[inline]
 pub(crate) fn limits(ctx: &Ctx) -> ZsetLimits {
-    let config = &ctx.node.config;
+    limits_of(ctx.node)
+}
+
+#[inline]
+pub(crate) fn limits_of(node: &Node) -> ZsetLimits {
+    let config = &node.config;
     ZsetLimits {
         entries_max: config.int(Directive::ZsetMaxListpackEntries) as usize,
         member_bytes_max: config.memory(Directive::ZsetMaxListpackValue) as usize,

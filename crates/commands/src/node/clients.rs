@@ -1,6 +1,7 @@
 //! Who is connected, as CLIENT LIST shows it. Each connection writes its own card; anyone may read.
 
 use crate::call::mail::{Letter, Mailbox, Receipt};
+use russet_engine::types::capacity::allocated_bytes;
 use russet_engine::used_memory::UsedMemory;
 use russet_engine::waiting::Waiter;
 use std::collections::BTreeMap;
@@ -11,15 +12,20 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock, Weak};
 
 /// What one connection takes besides its buffers: its session, card and socket state.
 const CLIENT_BYTES: u64 = 2048;
+/// What TLS adds to that: keys, and a buffer for a record that is not complete.
+const TLS_BYTES: u64 = 8192;
 /// What a channel takes besides its name: its place among the client's, and the client's among its
 /// listeners.
 const SUBSCRIPTION_BYTES: u64 = 480;
 /// The same for a key that is watched.
 const WATCHED_KEY_BYTES: u64 = 216;
-/// The client has a copy of the name, and so has the list of those who listen or watch.
+/// The same for a prefix that is tracked.
+const PREFIX_BYTES: u64 = 200;
+/// The client has a copy of the name, and so has the list of those who listen, watch or track.
 const NAME_COPIES: u64 = 2;
-/// The args of a blocked call, and the keys that it waits for.
-const BLOCKED_COPIES: u64 = 2;
+/// What a key that a client waits for takes besides its name: its place among the client's, in the
+/// args by which its call is made again, and in its shard, with the queue of those who wait.
+const AWAITED_KEY_BYTES: u64 = 216;
 
 /// What others may know of a connection. Plain stores by the owner: the figures need not agree with
 /// each other to the last request.
@@ -45,6 +51,8 @@ pub struct ClientCard {
     pub output_capacity_bytes: AtomicU64,
     /// The arguments of the call that it is blocked in; out of date once it is not.
     pub argument_bytes: AtomicU64,
+    /// What the keys take that it waits for; out of date once it does not.
+    pub awaited_bytes: AtomicU64,
     /// Names of channels and patterns that it listens to, and of keys that it watches.
     pub channel_bytes: AtomicU64,
     pub watched_bytes: AtomicU64,
@@ -60,6 +68,13 @@ pub struct ClientCard {
     pub input_bytes_total: AtomicU64,
     pub output_bytes_total: AtomicU64,
     is_killed: AtomicBool,
+    /// CLIENT TRACKING: bits of [`TrackingModes`], and the client that gets its invalidations.
+    tracking_modes: AtomicU8,
+    redirect: AtomicU64,
+    /// What its prefixes take.
+    prefix_bytes: AtomicU64,
+    /// Another client has redirected its invalidations to this one.
+    is_redirect_target: AtomicBool,
     pub names: Mutex<ClientNames>,
     mailbox: Mutex<Option<Arc<dyn Mailbox>>>,
     /// Its last wait, for CLIENT UNBLOCK to end.
@@ -95,9 +110,79 @@ impl ClientFlags {
     pub const FOLLOWS_REDIRECTIONS: u16 = 1 << 13;
     /// It has said READONLY: it would read from a replica, too.
     pub const READONLY: u16 = 1 << 14;
+    /// Its connection is encrypted.
+    pub const TLS: u16 = 1 << 15;
+}
+
+struct TrackingModes;
+
+impl TrackingModes {
+    const BROADCAST: u8 = 1;
+    const NOLOOP: u8 = 2;
+    /// The client that was to get its invalidations is gone.
+    const BROKEN: u8 = 4;
 }
 
 impl ClientCard {
+    /// How it tracks keys: where it redirects invalidations to (0: nowhere), and in which modes.
+    pub fn set_tracking(&self, redirect: u64, is_broadcast: bool, has_noloop: bool) {
+        let modes = if is_broadcast { TrackingModes::BROADCAST } else { 0 }
+            | if has_noloop { TrackingModes::NOLOOP } else { 0 };
+        self.redirect.store(redirect, Ordering::Relaxed);
+        self.tracking_modes.store(modes, Ordering::Relaxed);
+    }
+
+    /// It tracks one more prefix.
+    pub fn count_prefix(&self, prefix: &[u8]) {
+        let bytes = PREFIX_BYTES + allocated_bytes(prefix.len()) as u64 * NAME_COPIES;
+        self.prefix_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.mark_uncounted();
+    }
+
+    /// It tracks no prefixes any more.
+    pub fn forget_prefixes(&self) {
+        self.prefix_bytes.store(0, Ordering::Relaxed);
+        self.mark_uncounted();
+    }
+
+    fn has_mode(&self, mode: u8) -> bool {
+        self.tracking_modes.load(Ordering::Relaxed) & mode != 0
+    }
+
+    pub fn is_broadcast(&self) -> bool {
+        self.has_mode(TrackingModes::BROADCAST)
+    }
+
+    pub fn has_noloop(&self) -> bool {
+        self.has_mode(TrackingModes::NOLOOP)
+    }
+
+    pub fn is_redirect_broken(&self) -> bool {
+        self.has_mode(TrackingModes::BROKEN)
+    }
+
+    pub fn set_redirect_broken(&self) {
+        self.tracking_modes.fetch_or(TrackingModes::BROKEN, Ordering::Relaxed);
+    }
+
+    /// The client that gets its invalidations instead of it, or 0.
+    pub fn redirect(&self) -> u64 {
+        self.redirect.load(Ordering::Relaxed)
+    }
+
+    /// As CLIENT LIST shows it: -1 without tracking.
+    pub fn shown_redirect(&self) -> i64 {
+        if self.has_flag(ClientFlags::TRACKING) { self.redirect() as i64 } else { -1 }
+    }
+
+    pub fn set_redirect_target(&self) {
+        self.is_redirect_target.store(true, Ordering::Release);
+    }
+
+    pub fn is_redirect_target(&self) -> bool {
+        self.is_redirect_target.load(Ordering::Acquire)
+    }
+
     pub fn new(id: u64, address: String, local_address: String, fd: i32, now_ms: i64) -> Self {
         let names = ClientNames { user: b"default".to_vec(), ..ClientNames::default() };
         ClientCard {
@@ -119,6 +204,7 @@ impl ClientCard {
             output_bytes: AtomicU64::new(0),
             output_capacity_bytes: AtomicU64::new(0),
             argument_bytes: AtomicU64::new(0),
+            awaited_bytes: AtomicU64::new(0),
             channel_bytes: AtomicU64::new(0),
             watched_bytes: AtomicU64::new(0),
             counted_bytes: AtomicU64::new(0),
@@ -130,10 +216,19 @@ impl ClientCard {
             input_bytes_total: AtomicU64::new(0),
             output_bytes_total: AtomicU64::new(0),
             is_killed: AtomicBool::new(false),
+            tracking_modes: AtomicU8::new(0),
+            redirect: AtomicU64::new(0),
+            prefix_bytes: AtomicU64::new(0),
+            is_redirect_target: AtomicBool::new(false),
             names: Mutex::new(names),
             mailbox: Mutex::new(None),
             waiter: Mutex::default(),
         }
+    }
+
+    /// What it takes besides its buffers, whatever it does.
+    pub fn fixed_bytes(&self) -> u64 {
+        CLIENT_BYTES + if self.has_flag(ClientFlags::TLS) { TLS_BYTES } else { 0 }
     }
 
     /// Bytes of the client and its buffers.
@@ -141,20 +236,30 @@ impl ClientCard {
         let of = |bytes: &AtomicU64| bytes.load(Ordering::Relaxed);
         let count = |count: &AtomicU32| u64::from(count.load(Ordering::Relaxed));
         let listens = [&self.subscriptions, &self.patterns, &self.shard_subscriptions];
-        let argument_bytes = match self.has_flag(ClientFlags::BLOCKED) {
-            true => of(&self.argument_bytes) * BLOCKED_COPIES,
+        let blocked_bytes = match self.has_flag(ClientFlags::BLOCKED) {
+            true => of(&self.argument_bytes) + of(&self.awaited_bytes),
             false => 0,
         };
-        CLIENT_BYTES
+        self.fixed_bytes()
             + of(&self.query_bytes)
             + of(&self.query_free_bytes)
             + of(&self.output_capacity_bytes)
             + of(&self.queued_bytes)
-            + argument_bytes
+            + blocked_bytes
             + listens.map(count).iter().sum::<u64>() * SUBSCRIPTION_BYTES
             + of(&self.channel_bytes) * NAME_COPIES
             + count(&self.watching) * WATCHED_KEY_BYTES
             + of(&self.watched_bytes) * NAME_COPIES
+            + of(&self.prefix_bytes)
+    }
+
+    /// Notes the args of the call that it is about to be blocked in, and the keys.
+    pub fn note_blocked(&self, argument_bytes: usize, keys: &[Box<[u8]>]) {
+        self.argument_bytes.store(argument_bytes as u64, Ordering::Relaxed);
+        let names = keys.iter().map(|key| allocated_bytes(key.len()) as u64 * NAME_COPIES);
+        let bytes = names.sum::<u64>() + keys.len() as u64 * AWAITED_KEY_BYTES;
+        self.awaited_bytes.store(bytes, Ordering::Relaxed);
+        self.mark_uncounted();
     }
 
     /// What the client holds besides its buffers has changed.
@@ -167,15 +272,9 @@ impl ClientCard {
         self.is_uncounted.load(Ordering::Relaxed)
     }
 
-    /// Adds what has changed since the last time to the memory in use. For the owner of the card.
-    pub fn count_memory(&self, used: &UsedMemory) {
-        self.is_uncounted.store(false, Ordering::Relaxed);
-        self.set_counted(used, self.memory_bytes());
-    }
-
-    fn set_counted(&self, used: &UsedMemory, bytes: u64) {
-        let before = self.counted_bytes.swap(bytes, Ordering::Relaxed);
-        used.add(self.id as usize, bytes.wrapping_sub(before) as isize);
+    /// What of it is part of the memory in use.
+    pub fn counted_bytes(&self) -> u64 {
+        self.counted_bytes.load(Ordering::Relaxed)
     }
 
     pub fn names(&self) -> MutexGuard<'_, ClientNames> {
@@ -221,9 +320,13 @@ impl ClientCard {
         *self.mailbox.lock().unwrap_or_else(|poison| poison.into_inner()) = Some(mailbox);
     }
 
+    /// Where letters to it go.
+    pub fn mailbox(&self) -> Option<Arc<dyn Mailbox>> {
+        self.mailbox.lock().unwrap_or_else(|poison| poison.into_inner()).clone()
+    }
+
     pub fn post(&self, letter: Letter) {
-        let mailbox = self.mailbox.lock().unwrap_or_else(|poison| poison.into_inner()).clone();
-        if let Some(mailbox) = mailbox {
+        if let Some(mailbox) = self.mailbox() {
             mailbox.post(letter);
         }
     }
@@ -245,6 +348,8 @@ impl ClientCard {
 pub struct Clients {
     next_id: AtomicU64,
     cards: RwLock<BTreeMap<u64, Arc<ClientCard>>>,
+    /// What is counted of all of them.
+    memory_bytes: AtomicU64,
 }
 
 impl Clients {
@@ -260,8 +365,27 @@ impl Clients {
     pub fn remove(&self, id: u64, used: &UsedMemory) {
         let mut cards = self.cards.write().unwrap_or_else(|poison| poison.into_inner());
         if let Some(card) = cards.remove(&id) {
-            card.set_counted(used, 0);
+            self.set_counted(&card, used, 0);
         }
+    }
+
+    /// What all clients hold, as far as it was counted.
+    #[inline]
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Adds what has changed since the last time to the memory in use. For the owner of the card.
+    pub fn count_memory(&self, card: &ClientCard, used: &UsedMemory) {
+        card.is_uncounted.store(false, Ordering::Relaxed);
+        self.set_counted(card, used, card.memory_bytes());
+    }
+
+    fn set_counted(&self, card: &ClientCard, used: &UsedMemory, bytes: u64) {
+        let before = card.counted_bytes.swap(bytes, Ordering::Relaxed);
+        let difference = bytes.wrapping_sub(before);
+        self.memory_bytes.fetch_add(difference, Ordering::Relaxed);
+        used.add(card.id as usize, difference as isize);
     }
 
     pub fn find(&self, id: u64) -> Option<Arc<ClientCard>> {

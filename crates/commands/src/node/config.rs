@@ -18,18 +18,22 @@ mod spec;
 mod startup;
 mod store;
 mod table;
+mod users;
 mod value;
 
 pub use amounts::{BufferLimit, ClientClass, SavePoint};
-pub use change::Origin;
+pub use change::Requester;
 pub use check::{CheckReport, CheckedLine, Verdict};
 pub use directive::Directive;
+pub(crate) use error::os_text;
 pub use error::{ConfigError, Fault, Position};
 pub use events::EventFlags;
+pub(crate) use rewrite::replace as replace_file;
 pub use settings::Settings;
 pub use spec::{Change, Effect, Kind, Spec, TextCheck};
-pub use startup::Startup;
+pub use startup::{Startup, without_secrets};
 pub use store::Config;
+pub use table::{AREAS, Area};
 
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,9 @@
 //! MONITOR: clients that see every command.
 
-use crate::call::mail::{Letter, Mailbox};
-use crate::call::session::Session;
-use crate::node::Node;
-use crate::node::slowlog::{REDACTED, is_secret};
+use crate::call::ctx::Ctx;
+use crate::call::mail::{Letter, Mailbox, Posting};
+use crate::node::secrets::shown_args;
 use russet_base::{Args, SharedBytes, text};
-use russet_catalog::Command;
 use russet_catalog::spec::Flags;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,14 +35,15 @@ impl Monitors {
     }
 
     /// Shows a command to all monitors. Secrets are never shown.
-    pub fn feed(&self, node: &Node, session: &Session, command: Command, args: Args) {
-        if !command.spec().flags.has_any(Flags::SKIP_MONITOR.or(Flags::ADMIN)) {
-            self.show(node, session, args);
+    pub fn feed(&self, ctx: &mut Ctx, args: Args) {
+        if !ctx.command.spec().flags.has_any(Flags::SKIP_MONITOR.or(Flags::ADMIN)) {
+            self.show(ctx, args);
         }
     }
 
     /// Shows it whatever its flags are.
-    pub fn show(&self, node: &Node, session: &Session, args: Args) {
+    pub fn show(&self, ctx: &mut Ctx, args: Args) {
+        let Ctx { node, session, keys, command, .. } = ctx;
         let micros = node.clock.now_micros();
         let mut line = format!(
             "+{}.{:06} [{} {}]",
@@ -54,15 +53,16 @@ impl Monitors {
             if session.is_in_script { "lua" } else { &session.card.address }
         )
         .into_bytes();
-        for (at, arg) in args.iter().enumerate() {
+        for arg in shown_args(node, (*command, args)) {
             line.push(b' ');
-            text::write_quoted(&mut line, if is_secret(args, at) { REDACTED } else { arg });
+            text::write_quoted(&mut line, arg);
         }
         line.extend_from_slice(b"\r\n");
         let line = SharedBytes::new(line);
         let listeners = self.listeners.read().unwrap_or_else(|poison| poison.into_inner());
+        let mut posting = Posting::of(keys);
         for mailbox in listeners.values() {
-            mailbox.post(Letter::Push(line.clone()));
+            posting.post(mailbox, Letter::Push(line.clone()));
         }
     }
 }

@@ -1,9 +1,16 @@
 //! SLOWLOG and COMMANDLOG: the commands that took longest, and the largest requests and replies.
 
+#[cfg(test)]
+mod tests;
+
 use crate::call::session::Session;
 use crate::node::Node;
-use crate::node::config::Directive;
+use crate::node::secrets::shown_args;
 use russet_base::Args;
+use russet_catalog::Command;
+use russet_catalog::spec::Flags;
+use russet_engine::keyspace::KeyspaceWait;
+use russet_engine::types::capacity::{allocated_bytes, allocated_for};
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -23,14 +30,17 @@ pub enum LogKind {
     LargeRequest,
     /// Bytes of a command's reply.
     LargeReply,
+    /// Microseconds that a command waited for shards before it ran.
+    ShardWait,
 }
 
 impl LogKind {
     pub fn named(name: &[u8]) -> Option<LogKind> {
-        let known: [(&[u8], LogKind); 3] = [
+        let known: [(&[u8], LogKind); 4] = [
             (b"slow", LogKind::Slow),
             (b"large-request", LogKind::LargeRequest),
             (b"large-reply", LogKind::LargeReply),
+            (b"shard-wait", LogKind::ShardWait),
         ];
         let found = known.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map(|(_, kind)| *kind)
@@ -46,6 +56,19 @@ pub struct CostEntry {
     pub args: Vec<Vec<u8>>,
     pub client_address: String,
     pub client_name: Vec<u8>,
+    /// Who held what it waited for, of the log that is about waits.
+    pub holder: Option<Command>,
+}
+
+impl CostEntry {
+    /// What it takes up besides its place in the log.
+    fn memory_bytes(&self) -> usize {
+        let args = self.args.iter().map(|arg| allocated_bytes(arg.capacity()));
+        args.sum::<usize>()
+            + allocated_for::<Vec<u8>>(self.args.capacity())
+            + allocated_bytes(self.client_address.capacity())
+            + allocated_bytes(self.client_name.capacity())
+    }
 }
 
 /// The newest commands that cost more than a threshold.
@@ -54,7 +77,29 @@ pub struct CostLog {
     /// Negative: off.
     threshold: AtomicI64,
     len_max: AtomicI64,
-    entries: Mutex<VecDeque<CostEntry>>,
+    entries: Mutex<Entries>,
+    /// What the entries take up.
+    memory_bytes: AtomicU64,
+}
+
+#[derive(Default)]
+struct Entries {
+    newest_first: VecDeque<CostEntry>,
+    /// What they take up besides their places.
+    bytes: usize,
+}
+
+impl Entries {
+    fn truncate(&mut self, len: usize) {
+        while self.newest_first.len() > len {
+            let oldest = self.newest_first.pop_back();
+            self.bytes -= oldest.map_or(0, |oldest| oldest.memory_bytes());
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.bytes + allocated_for::<CostEntry>(self.newest_first.capacity())
+    }
 }
 
 impl Default for CostLog {
@@ -64,6 +109,7 @@ impl Default for CostLog {
             threshold: AtomicI64::new(-1),
             len_max: AtomicI64::new(0),
             entries: Mutex::default(),
+            memory_bytes: AtomicU64::new(0),
         }
     }
 }
@@ -75,7 +121,18 @@ impl CostLog {
 
     pub fn set_len_max(&self, len_max: i64) {
         self.len_max.store(len_max, Ordering::Relaxed);
-        self.entries().truncate(usize::try_from(len_max).unwrap_or(0));
+        let mut entries = self.entries();
+        entries.truncate(usize::try_from(len_max).unwrap_or(0));
+        self.count_memory(&entries);
+    }
+
+    /// Bytes that its entries take up, without looking at them.
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory_bytes.load(Ordering::Relaxed)
+    }
+
+    fn count_memory(&self, entries: &Entries) {
+        self.memory_bytes.store(entries.memory_bytes() as u64, Ordering::Relaxed);
     }
 
     #[inline]
@@ -91,39 +148,56 @@ impl CostLog {
     }
 
     #[inline]
-    pub fn note(&self, node: &Node, session: &Session, args: Args, cost: u64) {
-        if self.wants(cost) {
-            self.add(node, session, args, cost);
+    pub fn note(&self, node: &Node, session: &Session, call: (Command, Args), cost: u64) {
+        if self.wants(cost) && !call.0.spec().flags.has(Flags::SKIP_SLOWLOG) {
+            self.add((node, session), call, cost, None);
+        }
+    }
+
+    /// A call that had to wait for its shards, and for whom, if that is known.
+    pub fn note_wait(&self, asker: (&Node, &Session), call: (Command, Args), wait: &KeyspaceWait) {
+        let micros = wait.waited_micros();
+        if self.wants(micros) {
+            self.add(asker, call, micros, command_of(wait.holder()));
         }
     }
 
     #[cold]
-    fn add(&self, node: &Node, session: &Session, args: Args, cost: u64) {
+    fn add(
+        &self,
+        (node, session): (&Node, &Session),
+        call: (Command, Args),
+        cost: u64,
+        holder: Option<Command>,
+    ) {
         let entry = CostEntry {
             id: self.next_id.fetch_add(1, Ordering::Relaxed),
             unix_seconds: node.clock.now().seconds(),
             cost,
-            args: shortened(args),
+            args: shortened(node, call),
             client_address: session.card.address.clone(),
             client_name: session.card.names().name.clone(),
+            holder,
         };
         let len_max = usize::try_from(self.len_max.load(Ordering::Relaxed)).unwrap_or(0);
         let mut entries = self.entries();
-        entries.push_front(entry);
+        entries.bytes += entry.memory_bytes();
+        entries.newest_first.push_front(entry);
         entries.truncate(len_max);
+        self.count_memory(&entries);
     }
 
-    fn entries(&self) -> std::sync::MutexGuard<'_, VecDeque<CostEntry>> {
+    fn entries(&self) -> std::sync::MutexGuard<'_, Entries> {
         self.entries.lock().unwrap_or_else(|poison| poison.into_inner())
     }
 
     /// The newest `count`, newest first.
     pub fn newest(&self, count: usize) -> Vec<CostEntry> {
-        self.entries().iter().take(count).cloned().collect()
+        self.entries().newest_first.iter().take(count).cloned().collect()
     }
 
     pub fn len(&self) -> usize {
-        self.entries().len()
+        self.entries().newest_first.len()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -131,42 +205,33 @@ impl CostLog {
     }
 
     pub fn reset(&self) {
-        self.entries().clear();
+        let mut entries = self.entries();
+        *entries = Entries::default();
+        self.count_memory(&entries);
     }
 }
 
-/// What is shown instead of an argument that nobody else may see.
-pub(crate) const REDACTED: &[u8] = b"(redacted)";
+/// By what a command that holds shards is known to those who wait for them; never 0.
+#[inline]
+pub(crate) fn mark_of(command: Command) -> u32 {
+    command as u32 + 1
+}
 
-/// Whether an arg is a secret: a name or password of AUTH and HELLO, or the new value of a setting
-/// that must not be shown.
-pub(crate) fn is_secret(args: Args, at: usize) -> bool {
-    let is = |index: usize, name: &[u8]| args.at(index).eq_ignore_ascii_case(name);
-    if is(0, b"auth") {
-        return at >= 1;
-    }
-    if is(0, b"hello") {
-        return (at >= 3 && is(at - 1, b"auth")) || (at >= 4 && is(at - 2, b"auth"));
-    }
-    at >= 3
-        && at % 2 == 1
-        && is(0, b"config")
-        && is(1, b"set")
-        && Directive::named(args.at(at - 1)).is_some_and(|directive| directive.spec().is_secret)
+/// The command of a mark; None of one that is 0.
+fn command_of(mark: u32) -> Option<Command> {
+    Command::ALL.get((mark as usize).checked_sub(1)?).copied()
 }
 
 /// COMPAT: what is left out is counted in the last arg kept (tests/wire/server/slowlog.wire).
-fn shortened(args: Args) -> Vec<Vec<u8>> {
-    let mut shown: Vec<Vec<u8>> = Vec::new();
-    for (at, arg) in args.iter().enumerate() {
+fn shortened(node: &Node, call: (Command, Args)) -> Vec<Vec<u8>> {
+    let (mut shown, args): (Vec<Vec<u8>>, Args) = (Vec::new(), call.1);
+    for (at, arg) in shown_args(node, call).enumerate() {
         if at == ARGS_MAX - 1 && args.len() > ARGS_MAX {
             let left_out = args.len() - ARGS_MAX + 1;
             shown.push(format!("... ({left_out} more arguments)").into_bytes());
             break;
         }
-        if is_secret(args, at) {
-            shown.push(REDACTED.to_vec());
-        } else if arg.len() <= ARG_BYTES_MAX {
+        if arg.len() <= ARG_BYTES_MAX {
             shown.push(arg.to_vec());
         } else {
             let mut cut = arg[..ARG_BYTES_MAX].to_vec();
@@ -176,34 +241,4 @@ fn shortened(args: Args) -> Vec<Vec<u8>> {
         }
     }
     shown
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use russet_base::OwnedArgs;
-
-    fn shown(call: &[&str]) -> Vec<String> {
-        let args: OwnedArgs = call.iter().collect();
-        let kept = shortened(args.as_args());
-        kept.iter().map(|arg| String::from_utf8_lossy(arg).into_owned()).collect()
-    }
-
-    #[test]
-    fn secrets_are_not_kept() {
-        assert_eq!(shown(&["AUTH", "u", "p"]), ["AUTH", "(redacted)", "(redacted)"]);
-        let hello = shown(&["HELLO", "3", "AUTH", "u", "p", "SETNAME", "n"]);
-        assert_eq!(hello[2..], ["AUTH", "(redacted)", "(redacted)", "SETNAME", "n"]);
-        let config = shown(&["config", "set", "requirepass", "p", "hz", "10"]);
-        assert_eq!(config[2..], ["requirepass", "(redacted)", "hz", "10"]);
-    }
-
-    #[test]
-    fn long_commands_are_cut_as_redis_cuts_them() {
-        let many = vec!["x"; 40];
-        let kept = shown(&many);
-        assert_eq!((kept.len(), kept[31].as_str()), (32, "... (9 more arguments)"));
-        let long = "y".repeat(130);
-        assert_eq!(shown(&["SET", &long])[1], format!("{}... (2 more bytes)", "y".repeat(128)));
-    }
 }

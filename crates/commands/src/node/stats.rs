@@ -59,6 +59,10 @@ pub struct CommandCounters {
 
 impl CommandCounters {
     fn reset(&self) {
+        // Of most commands nothing was counted.
+        if [&self.calls, &self.rejected, &self.failed].iter().all(|counter| counter.read() == 0) {
+            return;
+        }
         [&self.calls, &self.micros, &self.rejected, &self.failed, &self.recorded]
             .into_iter()
             .chain(&self.histogram)
@@ -98,9 +102,17 @@ impl CallCounts {
         self.calls == 0
     }
 
+    pub fn calls(&self) -> u64 {
+        self.calls
+    }
+
     /// Counts them all as having taken equal shares of the time, and forgets them.
     pub fn finish(&mut self, stats: &WorkerStats, micros: u64) {
         let calls = std::mem::take(&mut self.calls);
+        if calls == 1 {
+            self.runs.drain(..).for_each(|(command, _)| stats.count_call(command, micros));
+            return;
+        }
         let Some(share) = micros.checked_div(calls) else { return };
         let mut rest = micros % calls;
         for (command, count) in self.runs.drain(..) {
@@ -218,7 +230,11 @@ pub struct Stats {
     pub rejected_connections: AtomicU64,
     pub output_limit_disconnections: AtomicU64,
     pub query_limit_disconnections: AtomicU64,
+    /// Of TLS: those that were completed, and those that were not.
+    pub tls_handshakes: AtomicU64,
+    pub tls_handshakes_failed: AtomicU64,
     pub evicted_clients: AtomicU64,
+    pub evicted_keys: AtomicU64,
     pub blocked_clients: Arc<AtomicU64>,
     pub memory_peak_bytes: AtomicU64,
     pub memory_peak_seconds: AtomicI64,
@@ -233,6 +249,8 @@ pub struct Stats {
     pub expired_fields_before: AtomicU64,
     pub housekeeping_turns: AtomicU64,
     pub housekeeping_micros: AtomicU64,
+    /// Shards in which more was due to expire than one visit may remove, when last looked at.
+    pub expiry_backlog_shards: AtomicU64,
     samples: Mutex<Samples>,
 }
 
@@ -245,7 +263,10 @@ impl Default for Stats {
             rejected_connections: AtomicU64::new(0),
             output_limit_disconnections: AtomicU64::new(0),
             query_limit_disconnections: AtomicU64::new(0),
+            tls_handshakes: AtomicU64::new(0),
+            tls_handshakes_failed: AtomicU64::new(0),
             evicted_clients: AtomicU64::new(0),
+            evicted_keys: AtomicU64::new(0),
             blocked_clients: Arc::default(),
             memory_peak_bytes: AtomicU64::new(0),
             memory_peak_seconds: AtomicI64::new(0),
@@ -256,6 +277,7 @@ impl Default for Stats {
             expired_fields_before: AtomicU64::new(0),
             housekeeping_turns: AtomicU64::new(0),
             housekeeping_micros: AtomicU64::new(0),
+            expiry_backlog_shards: AtomicU64::new(0),
             samples: Mutex::default(),
         }
     }
@@ -368,7 +390,10 @@ impl Stats {
             &self.rejected_connections,
             &self.output_limit_disconnections,
             &self.query_limit_disconnections,
+            &self.tls_handshakes,
+            &self.tls_handshakes_failed,
             &self.evicted_clients,
+            &self.evicted_keys,
             &self.error_replies,
             &self.housekeeping_turns,
             &self.housekeeping_micros,

@@ -33,7 +33,8 @@ impl TestClient {
         let mail = Arc::new(Mail::default());
         card.attach(mail.clone());
         node.clients.add(card.clone());
-        let session = Session::new(card, mail.clone(), false);
+        let mut session = Session::new(card, mail.clone());
+        session.begin_as_default(&node.acl);
         TestClient { session, mail }
     }
 

@@ -5,7 +5,9 @@ use crate::call::blocking::GiveUp;
 use crate::call::client::{After, Client};
 use crate::call::dispatch::Progress;
 use crate::call::mail::{Letter, Mailbox};
+use crate::node::Node;
 use crate::node::clients::ClientCard;
+use crate::node::config::Config;
 use russet_base::OwnedArgs;
 use russet_engine::event::EventClasses;
 use russet_engine::keyspace::Location;
@@ -26,6 +28,8 @@ impl Mailbox for Inbox {
 struct Connected {
     client: Client,
     inbox: Arc<Inbox>,
+    /// What [`TestClients::say_and_send`] has not sent.
+    out: Output,
 }
 
 /// A server of several clients without sockets. Clients are numbered from 0.
@@ -36,13 +40,21 @@ pub(crate) struct TestClients {
 
 impl TestClients {
     pub fn of(count: u64) -> Self {
-        let server = TestServer::new();
+        Self::on(TestServer::new(), count)
+    }
+
+    pub fn with_config(count: u64, config: Config) -> Self {
+        Self::on(TestServer::with_config(config), count)
+    }
+
+    fn on(server: TestServer, count: u64) -> Self {
         let connect = |id: u64| {
             let address = || "127.0.0.1:1".to_owned();
             let card = ClientCard::new(id + 2, address(), address(), 3, 0);
             let inbox = Arc::new(Inbox::default());
-            let client = Client::new(&server.worker.node, card, inbox.clone(), false);
-            Connected { client, inbox }
+            let mut client = Client::new(&server.worker.node, card, inbox.clone());
+            client.session.begin_as_default(&server.worker.node.acl);
+            Connected { client, inbox, out: Output::default() }
         };
         let clients = (0..count).map(connect).collect();
         TestClients { server, clients }
@@ -62,10 +74,50 @@ impl TestClients {
         }
     }
 
+    /// As [`TestClients::say`], with what is sent though the call waits.
+    pub fn say_and_show(&mut self, who: usize, line: &str) -> String {
+        let args: OwnedArgs = line.split(' ').collect();
+        let mut out = Output::default();
+        self.server.worker.read_clock();
+        self.server.worker.begin_batch();
+        self.clients[who].client.run(&mut self.server.worker, args.as_args(), &mut out);
+        shown(&out.bytes_from(0))
+    }
+
+    pub fn advance_ms(&mut self, ms: u64) {
+        self.server.clock.advance_ms(ms);
+    }
+
+    /// As [`TestClients::say`], and sends what may be sent: the last reply of it, or `(held)`.
+    pub fn say_and_send(&mut self, who: usize, line: &str) -> String {
+        let args: OwnedArgs = line.split(' ').filter(|arg| !arg.is_empty()).collect();
+        let worker = &mut self.server.worker;
+        worker.read_clock();
+        worker.begin_batch();
+        let Connected { client, out, .. } = &mut self.clients[who];
+        let before = out.len();
+        let progress = client.run(worker, args.as_args(), out);
+        client.hold_output(&worker.node, out);
+        match progress {
+            Progress::Done if out.sendable_bytes() < out.unsent_bytes() => "(held)".to_owned(),
+            Progress::Done => {
+                let reply = shown(&out.bytes_from(before));
+                out.advance(out.unsent_bytes());
+                reply
+            }
+            Progress::Blocked => "(blocked)".to_owned(),
+            Progress::Busy => "(busy)".to_owned(),
+        }
+    }
+
+    pub fn node(&self) -> &Node {
+        &self.server.worker.node
+    }
+
     /// Lets a client read one letter of its mail: the reply that came of it, `(blocked)` if it
     /// waits on, `(ready)` if it can go on, `(none)` without mail.
     pub fn read(&mut self, who: usize) -> String {
-        let Connected { client, inbox } = &mut self.clients[who];
+        let Connected { client, inbox, .. } = &mut self.clients[who];
         let Some(letter) = inbox.0.lock().unwrap().pop_front() else { return "(none)".to_owned() };
         let mut out = Output::default();
         let was_waiting = !client.may_run();
@@ -81,6 +133,11 @@ impl TestClients {
     /// What a client does at the end of its turn: those who wait for it go on.
     pub fn end_turn(&mut self, who: usize) {
         self.clients[who].client.end_turn();
+    }
+
+    /// Whether a client must keep its mailbox.
+    pub fn may_get_letters(&self, who: usize) -> bool {
+        self.clients[who].client.may_get_letters()
     }
 
     /// Whether a client's next command would be run.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 struct Listener(Mutex<Vec<String>>);
 
 impl RecordListener for Listener {
-    fn unit(&self, records: &[Record]) {
+    fn units(&self, records: &[Record]) {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         lines.extend(records.iter().map(line));
     }

@@ -1,8 +1,9 @@
-//! How a change is told: once for each key. From that one call follow the dirty counter, WATCH,
+//! How a change is reported: once for each key. From that one call follow the dirty counter, WATCH,
 //! keyspace notifications, records and the service of blocked clients.
 
 use super::{Keys, ReadyKey};
 use crate::event::Event;
+use crate::tracked::Cause;
 
 impl Keys<'_> {
     /// Lets those who wait for this key have another look at it, though nothing was written.
@@ -43,18 +44,27 @@ impl Keys<'_> {
         self.touch(key);
     }
 
+    /// As [`Keys::wrote`], for a change to what is no key: the functions.
+    pub fn wrote_no_key(&mut self) {
+        self.effects.dirty += 1;
+    }
+
     /// As [`Keys::wrote`], for changes beside the data, such as who has read what of a stream:
-    /// WATCH is not told of them, nor are those who wait.
+    /// Neither watchers nor waiters are notified of them.
+    /// DIFFERS: clients that track the key are, for replies that they may keep show these.
     pub fn wrote_beside(&mut self, key: &[u8], changes: u64, event: Option<Event>) {
-        let location = self.location(key);
-        self.effects.touched.insert(location.shard as usize);
+        let index = usize::from(self.location(key).shard);
+        self.effects.touched.insert(index);
+        let cause = Cause::ChangedBy(self.effects.caller.author);
+        self.effects.note_change(&mut self.locked.shard(index).tracked, key, cause);
         self.effects.dirty += changes;
         if let Some(event) = event {
             self.notice(key, event);
         }
     }
 
-    /// As [`Keys::wrote`], for a further key of a change that was told already and counts as one.
+    /// As [`Keys::wrote`], for a further key of a change that was reported already and counts as
+    /// one.
     pub fn wrote_too(&mut self, key: &[u8], event: Event) {
         self.touch(key);
         self.notice(key, event);
@@ -62,15 +72,23 @@ impl Keys<'_> {
 
     #[inline]
     fn touch(&mut self, key: &[u8]) {
-        let location = self.location(key);
-        let db = self.db;
-        self.effects.touched.insert(location.shard as usize);
-        let shard = self.locked.shard(location.shard as usize);
-        if shard.has_listeners() {
-            shard.watched.touch(db, key);
-            if shard.waiting.is_awaited(db, key) {
-                self.effects.ready.push(ReadyKey { db, key: key.into() });
-            }
+        let shard = self.location(key).shard as usize;
+        let has_listeners = self.locked.shard(shard).has_listeners();
+        self.effects.touched.insert(shard);
+        if has_listeners || self.effects.wants_all_keys {
+            self.touch_listeners(key);
+        }
+    }
+
+    #[inline(never)]
+    fn touch_listeners(&mut self, key: &[u8]) {
+        let (db, index) = (self.db, usize::from(self.location(key).shard));
+        let shard = self.locked.shard(index);
+        shard.watched.touch(db, key);
+        let cause = Cause::ChangedBy(self.effects.caller.author);
+        self.effects.note_change(&mut shard.tracked, key, cause);
+        if shard.waiting.is_awaited(db, key) {
+            self.effects.ready.push(ReadyKey { db, key: key.into() });
         }
     }
 
@@ -97,7 +115,7 @@ impl Keys<'_> {
         self.effects.records.is_on()
     }
 
-    /// A further event of a change that was told already.
+    /// A further event of a change that was reported already.
     #[inline]
     pub fn also(&mut self, key: &[u8], event: Event) {
         self.notice(key, event);

@@ -12,4 +12,5 @@ pub mod popcount;
 pub mod prefetch;
 mod sync;
 pub mod table;
+mod threads;
 pub mod wide;

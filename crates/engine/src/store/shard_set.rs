@@ -4,19 +4,31 @@ use russet_base::limits::SHARDS_MAX;
 
 const WORDS: usize = SHARDS_MAX / 64;
 
-const _: () = assert!(SHARDS_MAX.is_multiple_of(64) && WORDS <= u64::BITS as usize);
+const _: () = assert!(SHARDS_MAX.is_multiple_of(64) && WORDS <= u32::BITS as usize);
 
 /// Which shards a command needs or holds: one bit each. It is made, moved and dropped with every
 /// command and nearly always of one shard, so one word tells which of the others are worth a look.
-#[derive(Default, Clone, Debug, PartialEq, Eq)]
+#[derive(Default, Clone, Debug)]
 pub struct ShardSet {
     /// A bit for each word that is not zero.
-    used: u64,
+    used: u32,
+    /// What a holder of the shards keeps with them, in room that is there anyway: in a field of its
+    /// own it would make each move longer. No part of the set.
+    pub(super) note: u32,
     words: [u64; WORDS],
 }
 
+impl PartialEq for ShardSet {
+    #[inline]
+    fn eq(&self, other: &ShardSet) -> bool {
+        self.used == other.used && self.words == other.words
+    }
+}
+
+impl Eq for ShardSet {}
+
 impl ShardSet {
-    pub const EMPTY: ShardSet = ShardSet { used: 0, words: [0; WORDS] };
+    pub const EMPTY: ShardSet = ShardSet { used: 0, note: 0, words: [0; WORDS] };
 
     #[inline]
     pub fn one(index: usize) -> Self {
@@ -32,6 +44,12 @@ impl ShardSet {
         set
     }
 
+    /// Whether it has shards wherever `other` has some: one look, before they are compared.
+    #[inline]
+    pub fn has_all_words_of(&self, other: &ShardSet) -> bool {
+        self.used == other.used
+    }
+
     #[inline]
     pub fn insert(&mut self, index: usize) {
         self.words[index / 64] |= 1 << (index % 64);
@@ -40,7 +58,10 @@ impl ShardSet {
 
     #[inline]
     pub fn clear(&mut self) {
-        self.drain_each(|_| {});
+        while self.used != 0 {
+            self.words[self.used.trailing_zeros() as usize] = 0;
+            self.used &= self.used - 1;
+        }
     }
 
     #[inline]
@@ -101,7 +122,7 @@ impl ShardSet {
     }
 
     /// Empties the set, and calls `action` for each that was in it, in ascending order.
-    #[inline]
+    #[inline(always)]
     pub fn drain_each(&mut self, mut action: impl FnMut(usize)) {
         while self.used != 0 {
             let at = self.used.trailing_zeros() as usize;

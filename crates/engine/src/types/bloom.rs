@@ -9,9 +9,10 @@ mod layer;
 #[cfg(test)]
 mod tests;
 
-use crate::store::raw::table::{EntryMut, EntryRef, View};
+use crate::store::raw::table::{EntryMut, EntryRef, NewValue, View};
 use crate::types::capacity::{allocated_bytes, allocated_for};
 use crate::value::{Object, WrongType};
+pub use layer::LayerParts;
 use layer::{Layer, Probe};
 
 /// Most items that a filter can be made for at once.
@@ -89,6 +90,15 @@ impl Bloom {
         Ok(Bloom(Box::new(chain)))
     }
 
+    /// A filter that was saved, without its layers.
+    pub fn loading(expansion: Option<u32>) -> BloomBuilder {
+        BloomBuilder(Chain { expansion, ..Chain::default() })
+    }
+
+    pub fn parts(&self) -> impl ExactSizeIterator<Item = LayerParts<'_>> {
+        self.0.layers.iter().map(Layer::parts)
+    }
+
     /// Adds an item; whether it is new, as far as a filter can tell.
     pub fn add(&mut self, item: &[u8]) -> Result<bool, Refused> {
         let probe = Probe::of(item);
@@ -160,6 +170,27 @@ impl Bloom {
     /// The bits of each layer, for signatures of the data.
     pub fn layer_bytes(&self) -> impl Iterator<Item = &[u8]> {
         self.0.layers.iter().map(Layer::bytes)
+    }
+}
+
+/// A filter that is put together from its layers.
+pub struct BloomBuilder(Chain);
+
+impl BloomBuilder {
+    /// Adds a layer; false if its parts don't belong together or it is too much.
+    #[must_use]
+    pub fn add(&mut self, parts: LayerParts<'_>) -> bool {
+        let is_too_large = self.0.bits_bytes + parts.bits.len() as u64 > BITS_BYTES_MAX;
+        let layer = Layer::of_parts(parts).filter(|_| !is_too_large);
+        let Some(items) = self.0.items.checked_add(parts.items) else { return false };
+        self.0.items = items;
+        layer.map(|layer| self.0.push(layer)).is_some()
+    }
+
+    /// The filter as a value; `None` without a layer.
+    pub fn finish(self) -> Option<NewValue<'static, Object>> {
+        let bloom = (!self.0.layers.is_empty()).then(|| Bloom(Box::new(self.0)));
+        bloom.map(|bloom| NewValue::Object(Box::new(Object::Bloom(bloom))))
     }
 }
 

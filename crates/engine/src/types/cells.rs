@@ -185,17 +185,17 @@ impl<P: Payload, H: HashElement> Cells<P, H> {
 
     /// Adds a key, or replaces its payload. The payload is given in pieces. Whether it is new.
     pub fn insert(&mut self, key: Element<'_>, payload: &[&[u8]]) -> bool {
-        self.place(key, payload, true)
+        self.put(key, payload, true)
     }
 
     /// Adds a key that is not there yet; whether it was so.
     #[inline]
     pub fn add(&mut self, key: Element<'_>, payload: &[&[u8]]) -> bool {
-        self.place(key, payload, false)
+        self.put(key, payload, false)
     }
 
     #[inline]
-    fn place(&mut self, key: Element<'_>, payload: &[&[u8]], replaces: bool) -> bool {
+    fn put(&mut self, key: Element<'_>, payload: &[&[u8]], replaces: bool) -> bool {
         let hash = self.hasher.hash_element(key);
         let number = self.number_at(position(hash));
         let stored = Stored::new(key);
@@ -313,7 +313,7 @@ impl<P: Payload, H: HashElement> Cells<P, H> {
             };
             let buddy_number = self.number_at(buddy_span.start());
             let buddy = &self.pool[buddy_number];
-            if buddy.span != buddy_span || !fit_together(cell, buddy) {
+            if buddy.span != buddy_span || !fit_in_one(cell, buddy) {
                 return;
             }
             if cell.span.depth() == self.depth {
@@ -353,7 +353,7 @@ fn is_overfull(cell: &Cell) -> bool {
 }
 
 /// Whether two halves are better one cell.
-fn fit_together(cell: &Cell, buddy: &Cell) -> bool {
+fn fit_in_one(cell: &Cell, buddy: &Cell) -> bool {
     let is_one_empty = cell.len() == 0 || buddy.len() == 0;
     cell.len() + buddy.len() <= MERGED_RECORDS_MAX
         && (is_one_empty || cell.bytes() + buddy.bytes() <= MERGED_BYTES_MAX)

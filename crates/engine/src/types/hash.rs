@@ -6,6 +6,7 @@
 //! all of them if the hash is small. What is left of them, or may not be removed while expiry is
 //! held back, is hidden: readers ask for a view without it, and a writer's [`HashEntry`] has none.
 
+mod builder;
 mod indexed;
 mod large;
 mod packed;
@@ -13,6 +14,7 @@ pub mod stored;
 #[cfg(test)]
 mod tests;
 
+pub use builder::HashBuilder;
 pub use large::LargeHash;
 pub use packed::{Field, Form};
 pub use stored::HashEntry;
@@ -72,22 +74,22 @@ enum Held<'a> {
 /// A hash to read.
 #[derive(Clone, Copy)]
 pub struct HashRef<'a> {
-    place: Held<'a>,
+    form: Held<'a>,
     /// Fields that expire at this moment or before are not shown.
     hides_ms: i64,
 }
 
 impl<'a> HashRef<'a> {
     #[inline]
-    fn new(place: Held<'a>) -> Self {
-        HashRef { place, hides_ms: i64::MIN }
+    fn new(form: Held<'a>) -> Self {
+        HashRef { form, hides_ms: i64::MIN }
     }
 
     /// The same hash without the fields that expire at this moment or before. It costs nothing
     /// where there are none.
     #[inline]
     pub fn hiding(self, hides_ms: i64) -> Self {
-        let bound = match self.place {
+        let bound = match self.form {
             Held::Packed(bytes, Form::Expiring) => Some(packed::bound(bytes)),
             Held::Packed(_, Form::Plain) => None,
             Held::Large(hash) => hash.bound(),
@@ -106,17 +108,25 @@ impl<'a> HashRef<'a> {
         deadline_ms.is_none_or(|at_ms| at_ms > self.hides_ms)
     }
 
+    /// Whether some fields may have a deadline: if not, none has.
+    pub fn may_expire(self) -> bool {
+        match self.form {
+            Held::Packed(_, form) => form == Form::Expiring,
+            Held::Large(hash) => hash.bound().is_some(),
+        }
+    }
+
     /// How many fields there are, the hidden ones included.
     #[inline]
     fn stored_len(self) -> usize {
-        match self.place {
+        match self.form {
             Held::Packed(bytes, form) => packed::len(bytes, form),
             Held::Large(hash) => hash.len(),
         }
     }
 
     fn hidden_len(self) -> usize {
-        match self.place {
+        match self.form {
             Held::Packed(bytes, form) => {
                 Fields::new(bytes, form).filter(|field| !self.shows(field.deadline_ms)).count()
             }
@@ -132,7 +142,7 @@ impl<'a> HashRef<'a> {
 
     #[inline]
     pub fn is_empty(self) -> bool {
-        match self.place {
+        match self.form {
             _ if self.hides_some() => self.len() == 0,
             Held::Packed(bytes, form) => packed::is_empty(bytes, form),
             Held::Large(hash) => hash.is_empty(),
@@ -145,7 +155,7 @@ impl<'a> HashRef<'a> {
         if self.hides_some() && self.deadline(name).is_none() {
             return None;
         }
-        match self.place {
+        match self.form {
             Held::Packed(bytes, form) => packed::value(bytes, Element::parse(name), form),
             Held::Large(hash) => hash.value(Element::parse(name)),
         }
@@ -158,7 +168,7 @@ impl<'a> HashRef<'a> {
     /// When a field expires: `None` without the field, `Some(None)` if it never does.
     pub fn deadline(self, name: &[u8]) -> Option<Option<i64>> {
         let name = Element::parse(name);
-        let found = match self.place {
+        let found = match self.form {
             Held::Packed(bytes, form) => packed::deadline(bytes, name, form),
             Held::Large(hash) => hash.deadline(name),
         };
@@ -172,7 +182,7 @@ impl<'a> HashRef<'a> {
                 visit(field);
             }
         };
-        match self.place {
+        match self.form {
             Held::Packed(bytes, form) => Fields::new(bytes, form).for_each(visit),
             Held::Large(hash) => hash.iter().for_each(visit),
         }
@@ -180,7 +190,7 @@ impl<'a> HashRef<'a> {
 
     /// Whether all of its fields are over at `now_ms`.
     fn is_over(self, now_ms: i64) -> bool {
-        match self.place {
+        match self.form {
             Held::Packed(bytes, form) => Fields::new(bytes, form)
                 .all(|field| field.deadline_ms.is_some_and(|at_ms| at_ms <= now_ms)),
             Held::Large(hash) => hash.is_over(now_ms),
@@ -196,7 +206,7 @@ impl<'a> HashRef<'a> {
     }
 
     fn random_stored(self, random: &mut Random) -> Option<Field<'a>> {
-        match self.place {
+        match self.form {
             Held::Packed(bytes, form) => {
                 Fields::new(bytes, form).nth(random.index(packed::len(bytes, form)))
             }
@@ -208,8 +218,7 @@ impl<'a> HashRef<'a> {
     /// are, counted off.
     #[cold]
     fn random_shown(self, random: &mut Random) -> Option<Field<'a>> {
-        let mut drawn = (0..RANDOM_TRIES_MAX).filter_map(|_| self.random_stored(random));
-        if let Some(field) = drawn.find(|field| self.shows(field.deadline_ms)) {
+        if let Some(field) = self.try_random(random) {
             return Some(field);
         }
         let mut found = None;
@@ -217,10 +226,37 @@ impl<'a> HashRef<'a> {
         found
     }
 
+    /// A field that is not hidden, if a few draws find one.
+    fn try_random(self, random: &mut Random) -> Option<Field<'a>> {
+        let mut drawn = (0..RANDOM_TRIES_MAX).filter_map(|_| self.random_stored(random));
+        drawn.find(|field| self.shows(field.deadline_ms))
+    }
+
+    /// Draws `count` times, each time from all fields. The hidden ones are passed once, not for
+    /// each draw.
+    pub fn draw(self, count: usize, random: &mut Random, mut visit: impl FnMut(Field<'a>)) {
+        let mut shown: Vec<Field<'a>> = Vec::new();
+        for _ in 0..count {
+            let drawn = match self.hides_some() {
+                false => self.random_stored(random),
+                true if shown.is_empty() => self.try_random(random),
+                true => None,
+            };
+            if drawn.is_none() && shown.is_empty() {
+                self.for_each(|field| shown.push(field));
+            }
+            match drawn {
+                Some(field) => visit(field),
+                None if shown.is_empty() => return,
+                None => visit(shown[random.index(shown.len())]),
+            }
+        }
+    }
+
     /// `count` different fields at random, all if there are fewer.
     pub fn sample(self, count: usize, random: &mut Random, mut visit: impl FnMut(Field<'a>)) {
         let len = self.len();
-        match self.place {
+        match self.form {
             _ if count >= len => self.for_each(visit),
             Held::Large(hash) if count <= len / FEW_OF && !self.hides_some() => {
                 hash.sample_few(count, random, &mut visit);
@@ -243,7 +279,7 @@ impl<'a> HashRef<'a> {
     /// As OBJECT ENCODING names it. DIFFERS: as in Valkey a hash that was given a deadline is no
     /// listpack from then on; Redis has a name of its own for it.
     pub fn encoding(self) -> &'static str {
-        let is_listpack = match self.place {
+        let is_listpack = match self.form {
             Held::Packed(bytes, Form::Plain) => !packed::is_marked(bytes),
             Held::Packed(_, Form::Expiring) => false,
             Held::Large(hash) => hash.is_listpack(),
@@ -266,7 +302,7 @@ impl<'a> HashRef<'a> {
             self.for_each(visit);
             return 0;
         }
-        match self.place {
+        match self.form {
             Held::Large(hash) => hash.scan(cursor, count, |field| {
                 if self.shows(field.deadline_ms) {
                     visit(field);

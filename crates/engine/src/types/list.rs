@@ -3,6 +3,7 @@
 //! is an object of its own; moving a list from one form to another is done by its owner when
 //! [`ListMut::outgrows`] or [`ListMut::shrink_form`] asks for it.
 
+mod builder;
 mod chunk;
 mod entries;
 mod entry;
@@ -19,6 +20,7 @@ use std::ops::{ControlFlow, Range};
 use crate::types::blob::Blob;
 
 pub use crate::types::element::{Element, IntText};
+pub use builder::ListBuilder;
 pub use entries::{Entries, Quota, Run, is_sound};
 pub use large::LargeList;
 pub use limits::{Extent, Form, ListLimits, PACKED_BYTES_MAX, ShrinkCause};
@@ -337,16 +339,16 @@ impl<B: Blob> ListMut<'_, B> {
     /// Puts `element` beside the first one equal to `pivot`: the new length, or `None` without one.
     pub fn insert(
         &mut self,
-        place: InsertAt,
+        side: InsertAt,
         pivot: Element<'_>,
         element: Element<'_>,
     ) -> Option<usize> {
         match self {
             ListMut::InEntry(blob) if is_medium(*blob) => {
-                medium::insert(*blob, place, pivot, element)
+                medium::insert(*blob, side, pivot, element)
             }
-            ListMut::InEntry(blob) => packed::insert(*blob, place, pivot, element),
-            ListMut::Large(list) => list.insert(place, pivot, element),
+            ListMut::InEntry(blob) => packed::insert(*blob, side, pivot, element),
+            ListMut::Large(list) => list.insert(side, pivot, element),
         }
     }
 

@@ -257,7 +257,7 @@ impl<B: Blob> SetMut<'_, B> {
             }
             SetMut::Packed(blob) => {
                 let found = packed::find(blob.bytes(), &Stored::new(member));
-                found.map(|place| packed::remove(*blob, place)).is_some()
+                found.map(|range| packed::remove(*blob, range)).is_some()
             }
             SetMut::Large(set) => set.cells.remove(member),
         }
@@ -332,6 +332,17 @@ impl NewSet {
                 Err(form) => *self = NewSet::of(self.as_ref(), form, rules),
             }
         }
+    }
+
+    /// Adds a member that is not there, to a set whose encoding allows for all its members.
+    fn push(&mut self, member: Element<'_>, rules: &SetRules) {
+        if let NewSet::Packed(bytes) = self {
+            let stored = Stored::new(member);
+            if packed::has_room(&bytes.0, &stored) {
+                return packed::add(bytes, &stored);
+            }
+        }
+        self.add(member, rules);
     }
 
     pub fn remove(&mut self, member: Element<'_>) -> bool {

@@ -2,6 +2,7 @@
 //! small stream is packed into its table entry; see [`stored`].
 
 mod block;
+mod builder;
 mod group;
 mod id;
 mod idempotency;
@@ -16,12 +17,13 @@ mod tests;
 mod trim;
 
 pub use crate::types::element::Element;
+pub use builder::StreamBuilder;
 pub use group::{Consumer, ConsumerKey, Count, DELIVERIES_MAX, Group, Pending};
 pub use id::{IdRange, IdText, StreamId};
 pub use idempotency::Idempotency;
 pub use log::{Log, Order};
 pub use packed::Packed;
-pub use run::Entry;
+pub use run::{Entry, Run};
 pub use trim::{Threshold, Trim};
 
 use crate::types::capacity::{allocated_bytes, allocated_for, tree_bytes};
@@ -295,6 +297,15 @@ impl<'a> StreamRef<'a> {
             }
             StreamRef::Large(stream) => stream.log.visit(range, order, visit),
         }
+    }
+
+    /// The blocks, from the first to the last.
+    pub fn blocks(self) -> impl Iterator<Item = Run<'a>> {
+        let (packed, large) = match self {
+            StreamRef::Packed(packed) => (Some(packed.run()), None),
+            StreamRef::Large(stream) => (None, Some(stream.log.blocks())),
+        };
+        packed.into_iter().chain(large.into_iter().flatten())
     }
 
     pub fn blocks_len(self) -> usize {

@@ -113,6 +113,14 @@ pub fn encode(bytes: &[u8]) -> NewValue<'_, Object> {
     NewValue::Object(Object::string(bytes.to_vec()))
 }
 
+/// As [`encode`]; a long one moves out of `bytes`.
+pub fn encode_owned(bytes: &mut Vec<u8>) -> NewValue<'_, Object> {
+    if bytes.len() <= INLINE_VALUE_MAX {
+        return encode(bytes);
+    }
+    NewValue::Object(Object::string(std::mem::take(bytes)))
+}
+
 /// As [`encode`], for an argument that may have a buffer of its own: then that is the value.
 #[inline]
 pub fn encode_arg(args: Args<'_>, index: usize) -> NewValue<'_, Object> {

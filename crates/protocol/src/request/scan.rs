@@ -26,7 +26,7 @@ pub(super) enum Outcome {
 /// How far the request in progress has come. Positions count from its first byte.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    stage: Stage,
+    state: State,
     /// The first byte that has not been understood yet: a header or the content of a bulk string.
     position: usize,
     /// Up to here the line at `position` is known to have no end.
@@ -35,7 +35,7 @@ pub(super) struct Progress {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+enum State {
     #[default]
     Start,
     Inline,
@@ -63,7 +63,7 @@ impl Line<'_> {
 
 impl Progress {
     pub(super) fn is_under_way(&self) -> bool {
-        self.stage != Stage::Start
+        self.state != State::Start
     }
 
     /// Goes on with the request at the front of `buffer`. Args are added to `spans`, relative to
@@ -76,15 +76,15 @@ impl Progress {
         spans: &mut Vec<Span>,
         scratch: &mut Vec<u8>,
     ) -> Result<Outcome, ProtocolError> {
-        if self.stage == Stage::Start {
+        if self.state == State::Start {
             match buffer.first() {
                 None => return Ok(Outcome::Incomplete { needed: 1 }),
-                Some(b'*') => self.stage = Stage::MultibulkHeader,
-                Some(_) => self.stage = Stage::Inline,
+                Some(b'*') => self.state = State::MultibulkHeader,
+                Some(_) => self.state = State::Inline,
             }
         }
-        let outcome = match self.stage {
-            Stage::Inline => self.inline_request(buffer, limits, spans, scratch),
+        let outcome = match self.state {
+            State::Inline => self.inline_request(buffer, limits, spans, scratch),
             _ => self.multibulk(buffer, limits, spans),
         };
         if !matches!(outcome, Ok(Outcome::Incomplete { .. })) {
@@ -100,7 +100,7 @@ impl Progress {
         limits: &RequestLimits,
         spans: &mut Vec<Span>,
     ) -> Result<Outcome, ProtocolError> {
-        if self.stage == Stage::MultibulkHeader {
+        if self.state == State::MultibulkHeader {
             let header = match short_header(buffer, b'*') {
                 Some((count, next)) => Some((count as i64, next)),
                 None => self.multibulk_header(buffer, limits)?,
@@ -120,7 +120,7 @@ impl Progress {
                 return Ok(Outcome::Empty { consumed: next });
             }
             self.position = next;
-            self.stage = Stage::BulkHeader;
+            self.state = State::BulkHeader;
         }
         self.bulks(buffer, limits, spans)
     }
@@ -137,9 +137,9 @@ impl Progress {
         let mut position = self.position;
         let mut left = self.arguments_left;
         let mut known = None;
-        match self.stage {
-            Stage::Bulk(len) => known = Some(len),
-            Stage::BulkEnd => {
+        match self.state {
+            State::Bulk(len) => known = Some(len),
+            State::BulkEnd => {
                 let next = position + LINE_END_BYTES;
                 match buffer.get(position..next) {
                     None => return Ok(Outcome::Incomplete { needed: next }),
@@ -161,7 +161,7 @@ impl Progress {
                         }
                     };
                     let Some((len, next)) = header else {
-                        self.save(Stage::BulkHeader, position, left);
+                        self.save(State::BulkHeader, position, left);
                         return Ok(self.incomplete(buffer));
                     };
                     check_bulk(len, next, limits)?;
@@ -171,7 +171,7 @@ impl Progress {
             };
             let next = position + len + LINE_END_BYTES;
             if next > buffer.len() {
-                self.save(Stage::Bulk(len), position, left);
+                self.save(State::Bulk(len), position, left);
                 return Ok(Outcome::Incomplete { needed: next });
             }
             if buffer[position + len..next] != *LINE_END {
@@ -186,16 +186,16 @@ impl Progress {
 
     /// The bulk string in progress: where its content begins, and its length.
     pub(super) fn bulk(&self) -> Option<(usize, usize)> {
-        if let Stage::Bulk(len) = self.stage { Some((self.position, len)) } else { None }
+        if let State::Bulk(len) = self.state { Some((self.position, len)) } else { None }
     }
 
     /// The content of the bulk string in progress is not in the buffer: its line end comes next.
     pub(super) fn skip_bulk(&mut self) {
-        self.stage = Stage::BulkEnd;
+        self.state = State::BulkEnd;
     }
 
-    fn save(&mut self, stage: Stage, position: usize, arguments_left: usize) {
-        self.stage = stage;
+    fn save(&mut self, state: State, position: usize, arguments_left: usize) {
+        self.state = state;
         self.position = position;
         self.arguments_left = arguments_left;
     }

@@ -1,6 +1,6 @@
 //! Assignments.
 
-use super::function::{Compiler, Outcome, Place};
+use super::function::{Compiler, Outcome, Storage};
 use super::value::{constant_of, is_open};
 use crate::proto::{Constant, Op, Reg};
 use crate::syntax::tree::{Expr, LocalId};
@@ -61,8 +61,8 @@ impl Compiler<'_> {
 
     fn assign_one(&mut self, target: &Expr, value: &Expr, line: u32) -> Outcome<()> {
         match target {
-            Expr::Local { id, .. } => match self.place(*id)? {
-                Place::Register(register) => self.expr_to(value, register),
+            Expr::Local { id, .. } => match self.storage(*id)? {
+                Storage::Register(register) => self.expr_to(value, register),
                 _ => {
                     let register = self.expr_any(value)?;
                     self.frame().line = line;
@@ -95,9 +95,9 @@ impl Compiler<'_> {
     }
 
     fn assign_many(&mut self, targets: &[Expr], values: &[Expr], line: u32) -> Outcome<()> {
-        let mut places = Vec::with_capacity(targets.len());
+        let mut targets_found = Vec::with_capacity(targets.len());
         for target in targets {
-            places.push(match target {
+            targets_found.push(match target {
                 Expr::Local { id, .. } => Target::Local(*id),
                 Expr::Global { name, .. } => Target::Global(name),
                 Expr::Index(index) => {
@@ -114,10 +114,10 @@ impl Compiler<'_> {
         }
         let first = self.frame().free;
         self.list_adjusted(values, targets.len())?;
-        for (offset, place) in places.into_iter().enumerate().rev() {
+        for (offset, storage) in targets_found.into_iter().enumerate().rev() {
             let register = (first + offset) as Reg;
             self.frame().line = line;
-            match place {
+            match storage {
                 Target::Local(id) => self.set_local(id, register)?,
                 Target::Global(name) => self.set_global(name, register)?,
                 Target::Element { object, key, named, line } => {
@@ -144,11 +144,11 @@ impl Compiler<'_> {
     }
 
     fn set_local(&mut self, id: LocalId, from: Reg) -> Outcome<()> {
-        match self.place(id)? {
-            Place::Register(a) => self.emit(Op::Move { a, b: from }).map(drop),
-            Place::Cell(a) => self.emit(Op::SetCell { a, b: from }).map(drop),
-            Place::UpvalueCell(up) => self.emit(Op::SetUpvalueCell { a: from, up }).map(drop),
-            Place::Upvalue(_) => unreachable!("a captured variable that is assigned has a cell"),
+        match self.storage(id)? {
+            Storage::Register(a) => self.emit(Op::Move { a, b: from }).map(drop),
+            Storage::Cell(a) => self.emit(Op::SetCell { a, b: from }).map(drop),
+            Storage::UpvalueCell(up) => self.emit(Op::SetUpvalueCell { a: from, up }).map(drop),
+            Storage::Upvalue(_) => unreachable!("a captured variable that is assigned has a cell"),
         }
     }
 

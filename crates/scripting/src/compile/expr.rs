@@ -1,7 +1,7 @@
 //! Expressions to registers.
 
 use super::assign::Key;
-use super::function::{Compiler, Outcome, Place};
+use super::function::{Compiler, Outcome, Storage};
 use super::value::{constant_of, is_open};
 use crate::proto::{Constant, NameKind, Op, Reg};
 use crate::syntax::tree::{Arith, Binary, Call, Expr, Function, Index, Item, Pair, Table, Unary};
@@ -29,12 +29,14 @@ impl Compiler<'_> {
             Expr::Function(function) => self.closure(function, to),
             Expr::Local { id, line } => {
                 self.frame().line = *line;
-                match self.place(*id)? {
-                    Place::Register(b) if b == to => Ok(()),
-                    Place::Register(b) => self.emit(Op::Move { a: to, b }).map(drop),
-                    Place::Cell(b) => self.emit(Op::GetCell { a: to, b }).map(drop),
-                    Place::Upvalue(up) => self.emit(Op::GetUpvalue { a: to, up }).map(drop),
-                    Place::UpvalueCell(up) => self.emit(Op::GetUpvalueCell { a: to, up }).map(drop),
+                match self.storage(*id)? {
+                    Storage::Register(b) if b == to => Ok(()),
+                    Storage::Register(b) => self.emit(Op::Move { a: to, b }).map(drop),
+                    Storage::Cell(b) => self.emit(Op::GetCell { a: to, b }).map(drop),
+                    Storage::Upvalue(up) => self.emit(Op::GetUpvalue { a: to, up }).map(drop),
+                    Storage::UpvalueCell(up) => {
+                        self.emit(Op::GetUpvalueCell { a: to, up }).map(drop)
+                    }
                 }
             }
             Expr::Global { name, line } => {
@@ -78,8 +80,8 @@ impl Compiler<'_> {
 
     fn own_register(&mut self, expr: &Expr) -> Outcome<Option<Reg>> {
         match expr {
-            Expr::Local { id, .. } => match self.place(*id)? {
-                Place::Register(register) => Ok(Some(register)),
+            Expr::Local { id, .. } => match self.storage(*id)? {
+                Storage::Register(register) => Ok(Some(register)),
                 _ => Ok(None),
             },
             Expr::Paren(inner) if !is_open(inner) => self.own_register(inner),
@@ -103,7 +105,7 @@ impl Compiler<'_> {
     /// function that closures share lives in a cell here, where Lua 5.1 reads a register as late.
     fn is_read_late(&mut self, expr: &Expr) -> Outcome<bool> {
         match expr {
-            Expr::Local { id, .. } => Ok(matches!(self.place(*id)?, Place::Cell(_))),
+            Expr::Local { id, .. } => Ok(matches!(self.storage(*id)?, Storage::Cell(_))),
             _ => Ok(false),
         }
     }

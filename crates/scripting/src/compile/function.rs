@@ -8,6 +8,9 @@ use crate::syntax::tree::{Expr, Function, Local, LocalId, Tree};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// How far back a name is looked for that need not be kept twice.
+const NAMES_COMPARED_MAX: usize = 16;
+
 /// A constant as a key.
 ///
 /// COMPAT: 0 and -0 are one constant, and the first of them in a function stands for both
@@ -49,7 +52,7 @@ pub(super) struct Compiler<'t> {
 
 /// Where a variable lives, seen from the function that is being compiled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Place {
+pub(super) enum Storage {
     Register(Reg),
     /// A register that holds the variable's cell.
     Cell(Reg),
@@ -106,7 +109,8 @@ impl<'t> Compiler<'t> {
         self.statements(&function.body)?;
         self.frame().line = function.end_line;
         self.emit(Op::Return { a: 0, count: 1 })?;
-        let frame = self.frames.pop().expect("it was pushed above");
+        let mut frame = self.frames.pop().expect("it was pushed above");
+        frame.proto.shrink();
         Ok(frame.proto)
     }
 
@@ -156,15 +160,19 @@ impl<'t> Compiler<'t> {
         register as usize >= self.frame().local_registers
     }
 
-    pub(super) fn place(&mut self, local: LocalId) -> Outcome<Place> {
+    pub(super) fn storage(&mut self, local: LocalId) -> Outcome<Storage> {
         let needs_cell = self.locals[local.index()].needs_cell();
         if self.locals[local.index()].function == self.frame().number {
             let register = self.frame().registers[&local];
-            return Ok(if needs_cell { Place::Cell(register) } else { Place::Register(register) });
+            return Ok(if needs_cell {
+                Storage::Cell(register)
+            } else {
+                Storage::Register(register)
+            });
         }
         let depth = self.frames.len() - 1;
         let up = self.capture(local, depth);
-        Ok(if needs_cell { Place::UpvalueCell(up) } else { Place::Upvalue(up) })
+        Ok(if needs_cell { Storage::UpvalueCell(up) } else { Storage::Upvalue(up) })
     }
 
     /// The capture of an outer variable in the frame at a depth.
@@ -277,7 +285,11 @@ impl<'t> Compiler<'t> {
 
     pub(super) fn name_as(&mut self, operand: u8, kind: NameKind, name: Arc<[u8]>) {
         let pc = self.here() as u32;
-        self.frame().proto.names.push(Named { pc, operand, kind, name });
+        let names = &mut self.frame().proto.names;
+        // A script says `redis` and `KEYS` often.
+        let known = names.iter().rev().take(NAMES_COMPARED_MAX).find(|known| known.name == name);
+        let name = known.map_or(name, |known| known.name.clone());
+        names.push(Named { pc, operand, kind, name });
     }
 
     fn describe(&mut self, expr: &Expr) -> Option<(NameKind, Arc<[u8]>)> {

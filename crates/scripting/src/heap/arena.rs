@@ -79,6 +79,17 @@ impl<T: Default> Arena<T> {
         self.slots.len() - self.permanent
     }
 
+    /// An object of the run; `None` if it is permanent.
+    #[inline(always)]
+    pub fn run_at_mut(&mut self, index: usize) -> Option<&mut T> {
+        if self.is_permanent(index) { None } else { self.slots.get_mut(index) }
+    }
+
+    /// What the run has made.
+    pub fn run_mut(&mut self) -> &mut [T] {
+        &mut self.slots[self.permanent..]
+    }
+
     pub fn make_permanent(&mut self) {
         self.free_permanent.append(&mut self.free);
         self.permanent = self.slots.len();

@@ -147,7 +147,7 @@ impl Strings {
         bytes: Box<[u8]>,
     ) -> Result<StrRef, Refusal> {
         memory.take(SLOT_BYTES + bytes.len())?;
-        Ok(self.place(Slot { body: Body::Own(bytes), hash: Cell::new(0) }))
+        Ok(self.add_slot(Slot { body: Body::Own(bytes), hash: Cell::new(0) }))
     }
 
     /// Starts a short string that is put together in place.
@@ -183,6 +183,15 @@ impl Strings {
         }
     }
 
+    pub(crate) fn unfinished_len(&self, unfinished: &Unfinished) -> usize {
+        self.buffer.len() - unfinished.start
+    }
+
+    /// Takes back what was appended.
+    pub(crate) fn give_up(&mut self, unfinished: Unfinished) {
+        self.buffer.truncate(unfinished.start);
+    }
+
     pub(crate) fn finish(
         &mut self,
         memory: &mut Memory,
@@ -196,16 +205,18 @@ impl Strings {
         self.name(unfinished.start, len)
     }
 
+    #[inline(always)]
     fn name(&mut self, start: usize, len: usize) -> Result<StrRef, Refusal> {
         let Ok(start) = u32::try_from(start) else {
             self.buffer.truncate(start);
             return Err(Refusal::OutOfMemory);
         };
         let body = Body::Packed { start, len: len as u32 };
-        Ok(self.place(Slot { body, hash: Cell::new(0) }))
+        Ok(self.add_slot(Slot { body, hash: Cell::new(0) }))
     }
 
-    fn place(&mut self, slot: Slot) -> StrRef {
+    #[inline(always)]
+    fn add_slot(&mut self, slot: Slot) -> StrRef {
         match self.free.pop() {
             Some(index) => {
                 self.slots[index as usize] = slot;

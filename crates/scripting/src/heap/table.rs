@@ -14,6 +14,7 @@ use super::memory::Memory;
 use super::strings::Strings;
 use crate::fault::Refusal;
 use crate::value::{StrRef, TableRef, Value};
+use std::cell::Cell;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Node {
@@ -29,12 +30,14 @@ pub(crate) struct Node {
 pub struct Table {
     pub(crate) array: Vec<Value>,
     pub(crate) nodes: Vec<Node>,
-    /// Free nodes are looked for below this place.
+    /// Free nodes are looked for below this index.
     free_below: u32,
     /// The node whose key was added last, counted from 1.
     last: u32,
     /// The metatable, counted from 1.
     meta: u32,
+    /// The node that a traversal came to last: as a rule it goes on from there.
+    visited: Cell<u32>,
     /// Metamethods that this table, as a metatable, is known to lack.
     pub(crate) absent: u8,
     pub(crate) is_read_only: bool,
@@ -90,12 +93,12 @@ impl Table {
     }
 
     #[inline(always)]
-    pub(crate) fn array_get(&self, number: f64) -> Option<Value> {
+    fn array_get(&self, number: f64) -> Option<&Value> {
         let index = array_index(number)?;
-        self.array.get(index.wrapping_sub(1)).copied()
+        self.array.get(index.wrapping_sub(1))
     }
 
-    /// The place of an element of the array part.
+    /// The index of an element of the array part.
     #[inline(always)]
     pub(crate) fn array_slot(&mut self, number: f64) -> Option<&mut Value> {
         let index = array_index(number)?;
@@ -103,28 +106,28 @@ impl Table {
     }
 
     #[inline(always)]
-    pub(crate) fn at_str(&self, strings: &Strings, key: StrRef) -> Value {
+    pub(crate) fn at_str(&self, strings: &Strings, key: StrRef) -> &Value {
         if self.nodes.is_empty() {
-            return Value::Nil;
+            return &Value::Nil;
         }
         self.at_name(strings, (key, strings.hash(key)))
     }
 
-    /// As `at_str`, for a name whose hash is known; most names stand in their main place.
+    /// As `at_str`, for a name whose hash is known; most names stand in their main node.
     #[inline(always)]
-    pub(crate) fn at_name(&self, strings: &Strings, (name, hash): (StrRef, u32)) -> Value {
+    pub(crate) fn at_name(&self, strings: &Strings, (name, hash): (StrRef, u32)) -> &Value {
         let main = hash as usize & self.nodes.len().wrapping_sub(1);
-        let Some(node) = self.nodes.get(main) else { return Value::Nil };
+        let Some(node) = self.nodes.get(main) else { return &Value::Nil };
         match node.key {
-            Value::Str(key) if key == name => node.value,
+            Value::Str(key) if key == name => &node.value,
             _ => match self.node_of_name(strings, (name, hash)) {
-                Some(index) => self.nodes[index].value,
-                None => Value::Nil,
+                Some(index) => &self.nodes[index].value,
+                None => &Value::Nil,
             },
         }
     }
 
-    /// The place of a name's value, if there is an entry.
+    /// The node of a name's value, if there is an entry.
     #[inline(always)]
     pub(crate) fn named_slot(
         &mut self,
@@ -173,9 +176,9 @@ impl Table {
         }
     }
 
-    pub(crate) fn get(&self, strings: &Strings, key: Value) -> Value {
+    pub(crate) fn get(&self, strings: &Strings, key: Value) -> &Value {
         match key {
-            Value::Nil => Value::Nil,
+            Value::Nil => &Value::Nil,
             Value::Str(key) => self.at_str(strings, key),
             Value::Number(number) => match self.array_get(number) {
                 Some(value) => value,
@@ -185,10 +188,10 @@ impl Table {
         }
     }
 
-    fn node_get(&self, strings: &Strings, key: Value) -> Value {
+    fn node_get(&self, strings: &Strings, key: Value) -> &Value {
         match self.node_of(strings, key) {
-            Some(index) => self.nodes[index].value,
-            None => Value::Nil,
+            Some(index) => &self.nodes[index].value,
+            None => &Value::Nil,
         }
     }
 
@@ -251,19 +254,19 @@ impl Table {
             return false;
         }
         let main = hash as usize & (self.nodes.len() - 1);
-        let mut place = main;
+        let mut index = main;
         if !self.nodes[main].key.is_nil() {
             let Some(free) = self.free_node() else { return false };
             self.nodes[free].next = self.nodes[main].next;
             self.nodes[main].next = free as u32 + 1;
-            place = free;
+            index = free;
         }
         let first = match (self.last as usize).checked_sub(1) {
-            Some(last) => std::mem::replace(&mut self.nodes[last].after, place as u32),
-            None => place as u32,
+            Some(last) => std::mem::replace(&mut self.nodes[last].after, index as u32),
+            None => index as u32,
         };
-        self.last = place as u32 + 1;
-        let node = &mut self.nodes[place];
+        self.last = index as u32 + 1;
+        let node = &mut self.nodes[index];
         *node = Node { key, value, next: node.next, after: first };
         true
     }
@@ -351,10 +354,10 @@ impl Table {
         for (index, value) in vanishing.into_iter().enumerate().filter(|(_, v)| !v.is_nil()) {
             self.put_back(strings, Value::Number((cut + index + 1) as f64), value);
         }
-        let mut place = 0;
-        while let Some((next, key, value)) = old.entry_from(place) {
+        let mut cursor = 0;
+        while let Some((next, key, value)) = old.entry_from(cursor) {
             self.put_back(strings, key, value);
-            place = next;
+            cursor = next;
         }
         Ok(())
     }
@@ -434,8 +437,8 @@ impl Table {
         low
     }
 
-    /// The place of a key in the order of traversal: 0 before the first.
-    pub(crate) fn place_of(&self, strings: &Strings, key: Value) -> Option<usize> {
+    /// The cursor of a key in the order of traversal: 0 before the first.
+    pub(crate) fn cursor_of(&self, strings: &Strings, key: Value) -> Option<usize> {
         if key.is_nil() {
             return Some(0);
         }
@@ -445,24 +448,29 @@ impl Table {
         {
             return Some(index);
         }
-        self.node_of(strings, key).map(|index| self.array.len() + index + 1)
+        let visited = self.visited.get() as usize;
+        let index = match self.nodes.get(visited) {
+            Some(node) if super::same_handle(node.key, key) => visited,
+            _ => self.node_of(strings, key)?,
+        };
+        Some(self.array.len() + index + 1)
     }
 
-    /// The first entry at or after a place, with the place behind it.
-    pub(crate) fn entry_from(&self, place: usize) -> Option<(usize, Value, Value)> {
+    /// The first entry at or after a cursor, with the cursor behind it.
+    pub(crate) fn entry_from(&self, cursor: usize) -> Option<(usize, Value, Value)> {
         let len = self.array.len();
-        for index in place..len {
+        for index in cursor..len {
             if !self.array[index].is_nil() {
                 return Some((index + 1, Value::Number((index + 1) as f64), self.array[index]));
             }
         }
-        self.node_from(place, len)
+        self.node_from(cursor, len)
     }
 
     /// As `entry_from`, behind the array part.
-    fn node_from(&self, place: usize, len: usize) -> Option<(usize, Value, Value)> {
+    fn node_from(&self, cursor: usize, len: usize) -> Option<(usize, Value, Value)> {
         let last = (self.last as usize).checked_sub(1)?;
-        let mut before = match place.checked_sub(len + 1) {
+        let mut before = match cursor.checked_sub(len + 1) {
             None => last,
             Some(before) if before == last => return None,
             Some(before) => before,
@@ -471,9 +479,10 @@ impl Table {
             let index = self.nodes.get(before)?.after as usize;
             let node = self.nodes.get(index)?;
             if !node.value.is_nil() {
+                self.visited.set(index as u32);
                 return Some((len + index + 1, node.key, node.value));
             }
-            // A node without a key is in no order: the place is of a table that was rebuilt since.
+            // A node without a key is in no order: the cursor is of a table that was rebuilt since.
             if index == last || node.key.is_nil() {
                 return None;
             }
@@ -502,7 +511,7 @@ impl Table {
         self.meta = meta.map_or(0, |meta| meta.0 + 1);
     }
 
-    /// Changes every handle in the table; `place_anew` must follow, since hashes may have changed.
+    /// Changes every handle in the table; `rehash` must follow, since hashes may have changed.
     pub(crate) fn rewrite(&mut self, mut new: impl FnMut(Value) -> Value) {
         for value in &mut self.array {
             *value = new(*value);
@@ -518,13 +527,13 @@ impl Table {
     }
 
     /// Puts every entry of the hash part where its key belongs now.
-    pub(crate) fn place_anew(&mut self, strings: &Strings) {
+    pub(crate) fn rehash(&mut self, strings: &Strings) {
         let old = self.take_nodes(self.nodes.len());
-        let mut place = 0;
-        while let Some((next, key, value)) = old.entry_from(place) {
+        let mut cursor = 0;
+        while let Some((next, key, value)) = old.entry_from(cursor) {
             let is_in = self.insert((key, hash_key(strings, key)), value);
             debug_assert!(is_in, "there is a node for each entry");
-            place = next;
+            cursor = next;
         }
     }
 }

@@ -2,7 +2,7 @@
 //! is called.
 
 use crate::meter::Meter;
-use crate::syntax::tree::{Call, Expr, Function, Item, LocalId, Stat, StatKind, Table, Tree};
+use crate::syntax::tree::{Call, Expr, Function, Item, LocalId, Part, Stat, StatKind, Table, Tree};
 
 /// One source of a variable's value.
 #[derive(Clone, Copy, Debug)]
@@ -246,11 +246,20 @@ impl<'t> Collector<'t, '_> {
         }
     }
 
+    /// What a statement is made of, one after the other.
+    fn parts(&mut self, stat: &'t StatKind) {
+        stat.for_each_part(&mut |part| match part {
+            Part::Expr(expr) => self.expr(expr),
+            Part::Block(body) => self.block(body),
+        });
+    }
+
     fn stat(&mut self, stat: &'t Stat) {
         if self.meter.step().is_err() {
             return;
         }
-        match &stat.kind {
+        let kind = &stat.kind;
+        match kind {
             StatKind::Local { locals, values } => {
                 for (position, local) in locals.iter().enumerate() {
                     if let Some(Expr::Function(function)) = values.get(position) {
@@ -280,27 +289,11 @@ impl<'t> Collector<'t, '_> {
                 }
                 self.exprs(values);
             }
-            StatKind::Call(expr) => self.expr(expr),
-            StatKind::Do(body) => self.block(body),
-            StatKind::While { condition, body } | StatKind::Repeat { body, condition } => {
-                self.expr(condition);
-                self.block(body);
-            }
-            StatKind::If { arms, otherwise } => {
-                for (condition, body) in arms {
-                    self.expr(condition);
-                    self.block(body);
-                }
-                self.block(otherwise.as_deref().unwrap_or_default());
-            }
             StatKind::NumericFor(stat) => {
                 self.def(stat.local, Def::Unknown);
-                self.expr(&stat.start);
-                self.expr(&stat.limit);
-                self.exprs(stat.step.as_slice());
-                self.block(&stat.body);
+                self.parts(kind);
             }
-            StatKind::GenericFor { locals, values, body, .. } => {
+            StatKind::GenericFor { locals, values, .. } => {
                 for (position, local) in locals.iter().enumerate() {
                     let def = match (position, values.as_slice()) {
                         (1, [over]) => Def::ElementOf(over),
@@ -308,11 +301,9 @@ impl<'t> Collector<'t, '_> {
                     };
                     self.def(*local, def);
                 }
-                self.exprs(values);
-                self.block(body);
+                self.parts(kind);
             }
-            StatKind::Return(values) => self.exprs(values),
-            StatKind::Break => {}
+            other => self.parts(other),
         }
     }
 

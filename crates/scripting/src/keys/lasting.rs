@@ -12,7 +12,7 @@ use super::prove::is_global_call;
 use super::walk::is_library_reader;
 use crate::meter::Meter;
 use crate::syntax::tree::{
-    Call, Expr, Function, Item, LocalId, Stat, StatKind, Table, Tree, Unary,
+    Call, Expr, Function, Item, LocalId, Part, Stat, StatKind, Table, Tree, Unary,
 };
 
 /// Global functions that read a table and neither keep nor change it.
@@ -202,35 +202,19 @@ impl<'t> Judge<'_, 't> {
         }
     }
 
+    /// What a statement is made of, one after the other.
+    fn parts(&mut self, stat: &'t StatKind) {
+        stat.for_each_part(&mut |part| match part {
+            Part::Expr(expr) => self.expr(expr),
+            Part::Block(body) => self.block(body),
+        });
+    }
+
     fn stat(&mut self, stat: &'t Stat) {
         match &stat.kind {
-            StatKind::Local { values, .. } | StatKind::Return(values) => self.exprs(values),
             StatKind::LocalFunction { function, .. } => self.function(function),
             StatKind::Assign { targets, values } => self.assign(targets, values),
-            StatKind::Call(expr) => self.expr(expr),
-            StatKind::Do(body) => self.block(body),
-            StatKind::While { condition, body } | StatKind::Repeat { body, condition } => {
-                self.expr(condition);
-                self.block(body);
-            }
-            StatKind::If { arms, otherwise } => {
-                for (condition, body) in arms {
-                    self.expr(condition);
-                    self.block(body);
-                }
-                self.block(otherwise.as_deref().unwrap_or_default());
-            }
-            StatKind::NumericFor(stat) => {
-                self.expr(&stat.start);
-                self.expr(&stat.limit);
-                self.exprs(stat.step.as_slice());
-                self.block(&stat.body);
-            }
-            StatKind::GenericFor { values, body, .. } => {
-                self.exprs(values);
-                self.block(body);
-            }
-            StatKind::Break => {}
+            other => self.parts(other),
         }
     }
 

@@ -12,9 +12,9 @@ fn shown(found: &KeysUse) -> String {
     let mut calls: Vec<&CommandCall> = found.functions.iter().flat_map(|of| &of.calls).collect();
     calls.sort_by_key(|call| call.line);
     let calls = calls.into_iter().map(|call| {
-        let mut words: Vec<String> = Vec::new();
+        let mut args: Vec<String> = Vec::new();
         for arg in &call.args {
-            words.push(match arg {
+            args.push(match arg {
                 Argument::Key => "K".to_owned(),
                 Argument::Constant(text) => String::from_utf8_lossy(text).into_owned(),
                 Argument::Unknown => "?".to_owned(),
@@ -22,10 +22,10 @@ fn shown(found: &KeysUse) -> String {
         }
         match call.rest {
             Rest::Nothing => {}
-            Rest::Keys => words.push("K*".to_owned()),
-            Rest::Unknown => words.push("...".to_owned()),
+            Rest::Keys => args.push("K*".to_owned()),
+            Rest::Unknown => args.push("...".to_owned()),
         }
-        words.join(" ")
+        args.join(" ")
     });
     let calls: Vec<String> = calls.collect();
     match found.wide() {

@@ -6,7 +6,7 @@ use super::{Argument, CommandCall, FunctionUse, Rest, Wide};
 use crate::meter::Meter;
 use crate::number::TextBuffer;
 use crate::syntax::tree::{
-    Call, Expr, Function, Item, LocalId, Stat, StatKind, Table, Tree, Unary,
+    Call, Expr, Function, Item, LocalId, Part, Stat, StatKind, Table, Tree, Unary,
 };
 
 /// Functions that read a table and keep nothing of it.
@@ -65,6 +65,14 @@ impl<'t> Walker<'_, 't> {
         }
     }
 
+    /// What a statement is made of, one after the other.
+    fn parts(&mut self, stat: &'t StatKind) {
+        stat.for_each_part(&mut |part| match part {
+            Part::Expr(expr) => self.expr(expr),
+            Part::Block(body) => self.block(body),
+        });
+    }
+
     fn stat(&mut self, stat: &'t Stat) {
         if self.meter.step().is_err() {
             return;
@@ -81,25 +89,6 @@ impl<'t> Walker<'_, 't> {
             }
             StatKind::LocalFunction { function, .. } => self.function(function),
             StatKind::Assign { targets, values } => self.assign(targets, values),
-            StatKind::Call(expr) => self.expr(expr),
-            StatKind::Do(body) => self.block(body),
-            StatKind::While { condition, body } | StatKind::Repeat { body, condition } => {
-                self.expr(condition);
-                self.block(body);
-            }
-            StatKind::If { arms, otherwise } => {
-                for (condition, body) in arms {
-                    self.expr(condition);
-                    self.block(body);
-                }
-                self.block(otherwise.as_deref().unwrap_or_default());
-            }
-            StatKind::NumericFor(stat) => {
-                self.expr(&stat.start);
-                self.expr(&stat.limit);
-                self.exprs(stat.step.as_slice());
-                self.block(&stat.body);
-            }
             StatKind::GenericFor { values, body, .. } => {
                 if !matches!(values.as_slice(), [over] if self.is_loop_over_keys(over)) {
                     self.exprs(values);
@@ -107,7 +96,7 @@ impl<'t> Walker<'_, 't> {
                 self.block(body);
             }
             StatKind::Return(values) => self.returned(values),
-            StatKind::Break => {}
+            other => self.parts(other),
         }
     }
 

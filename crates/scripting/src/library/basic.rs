@@ -1,8 +1,10 @@
 //! The functions that have no library's name before them.
 
+use super::quick_whole;
 use crate::call::{Call, Outcome};
 use crate::compile::{Purpose, compile_for};
 use crate::fault::Fault;
+use crate::heap::Heap;
 use crate::limits::{RESULTS_MAX, SOURCE_BYTES_MAX};
 use crate::number;
 use crate::state::{Event, State};
@@ -20,27 +22,27 @@ pub(super) fn open(state: &mut State) -> Result<(), Fault> {
         ("getmetatable", getmetatable),
         ("load", load),
         ("loadstring", loadstring),
-        ("next", next),
         ("pcall", pcall),
         ("rawequal", rawequal),
         ("rawget", rawget),
         ("rawset", rawset),
-        ("select", select),
         ("setmetatable", setmetatable),
-        ("tonumber", tonumber),
-        ("tostring", tostring),
-        ("type", type_of),
         ("unpack", unpack),
         ("xpcall", xpcall),
     ];
     for (name, code) in functions {
         state.define(globals, name, *code)?;
     }
-    let step = state.heap_mut().field(globals, b"next");
+    state.define_quick(globals, "tonumber", (tonumber_quick, tonumber))?;
+    state.define_quick(globals, "select", (select_quick, select))?;
+    state.define_quick(globals, "type", (type_quick, type_of))?;
+    state.define_making(globals, "tostring", (tostring_quick, tostring))?;
+    let step = state.step(next_step, next)?;
+    state.define_value(globals, "next", step)?;
     let iterate = state.heap_mut().native(pairs, &[step])?;
     state.define_value(globals, "pairs", Value::Native(iterate))?;
-    let step = state.heap_mut().native(ipairs_step, &[])?;
-    let iterate = state.heap_mut().native(ipairs, &[Value::Native(step)])?;
+    let step = state.step(ipairs_quick_step, ipairs_step)?;
+    let iterate = state.heap_mut().native(ipairs, &[step])?;
     state.define_value(globals, "ipairs", Value::Native(iterate))?;
     state.define_value(globals, "_G", Value::Table(globals))?;
     let version = state.heap_mut().string(b"Lua 5.1")?;
@@ -207,6 +209,11 @@ fn next(call: &mut Call<'_>) -> Outcome {
     }
 }
 
+fn next_step(heap: &Heap, object: Value, key: Value) -> Option<(Value, Value)> {
+    let Value::Table(table) = object else { return None };
+    Some(heap.next(table, key).ok()?.unwrap_or((Value::Nil, Value::Nil)))
+}
+
 fn pairs(call: &mut Call<'_>) -> Outcome {
     let table = call.table(1)?;
     call.push(call.upvalue(0))?;
@@ -221,6 +228,21 @@ fn ipairs(call: &mut Call<'_>) -> Outcome {
     call.push(Value::Table(table))?;
     call.push(Value::Number(0.0))?;
     Ok(3)
+}
+
+fn ipairs_quick_step(heap: &Heap, object: Value, key: Value) -> Option<(Value, Value)> {
+    let (Value::Table(table), Value::Number(before)) = (object, key) else { return None };
+    // What is no count is left to the other form.
+    let index = before as i32;
+    if f64::from(index) != before || !(0..i32::MAX).contains(&index) {
+        return None;
+    }
+    let key = Value::Number(before + 1.0);
+    let value = match heap.tables.at(table.index()).array.get(index as usize) {
+        Some(value) => *value,
+        None => heap.get(table, key),
+    };
+    Some(if value.is_nil() { (Value::Nil, Value::Nil) } else { (key, value) })
 }
 
 fn ipairs_step(call: &mut Call<'_>) -> Outcome {
@@ -361,6 +383,39 @@ fn select(call: &mut Call<'_>) -> Outcome {
     Ok((count - from) as usize)
 }
 
+/// The number of the arguments behind the first, or the first one that is asked for.
+fn select_quick(heap: &Heap, args: &[Value]) -> Option<Value> {
+    match *args.first()? {
+        Value::Str(text) if heap.bytes(text) == b"#" => {
+            Some(Value::Number((args.len() - 1) as f64))
+        }
+        Value::Number(number) => {
+            let from = usize::try_from(quick_whole(number)?).ok().filter(|from| *from > 0)?;
+            Some(args.get(from).copied().unwrap_or_default())
+        }
+        _ => None,
+    }
+}
+
+fn tostring_quick(heap: &mut Heap, args: &[Value]) -> Option<Value> {
+    match *args {
+        [Value::Number(number)] => {
+            heap.string(number::TextBuffer::new().format(number)).ok().map(Value::Str)
+        }
+        _ => None,
+    }
+}
+
+fn type_quick(heap: &Heap, args: &[Value]) -> Option<Value> {
+    let [value] = args else { return None };
+    Some(Value::Str(heap.type_names[value.type_index()]))
+}
+
+fn tonumber_quick(heap: &Heap, args: &[Value]) -> Option<Value> {
+    let [value] = args else { return None };
+    Some(heap.to_number(*value).map_or(Value::Nil, Value::Number))
+}
+
 fn tonumber(call: &mut Call<'_>) -> Outcome {
     let base = call.integer_or(2, 10)?;
     if base == 10 {
@@ -388,15 +443,8 @@ fn tostring(call: &mut Call<'_>) -> Outcome {
 }
 
 fn type_of(call: &mut Call<'_>) -> Outcome {
-    let name = call.any(1)?.type_name();
-    let name = call.state.heap.strings.interned(name.as_bytes());
-    match name {
-        Some(name) => call.give(name),
-        None => {
-            let name = call.arg(1).type_name();
-            call.give_bytes(name.as_bytes())
-        }
-    }
+    let index = call.any(1)?.type_index();
+    call.give(call.state.heap.type_names[index])
 }
 
 fn unpack(call: &mut Call<'_>) -> Outcome {

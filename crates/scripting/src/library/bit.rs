@@ -1,25 +1,42 @@
 //! `bit`: operations on 32 bits, whose results are signed.
 
-use super::Entry;
+use super::{Entry, QuickEntry};
 use crate::call::{Call, Outcome};
 use crate::fault::Fault;
+use crate::value::Value;
 
 /// Hexadecimal digits of 32 bits.
 const DIGITS_MAX: u32 = 8;
 
 pub(super) const ENTRIES: &[Entry] = &[
-    ("arshift", |call| shift(call, |bits, by| (bits as i32 >> by) as u32)),
-    ("band", |call| fold(call, |a, b| a & b)),
-    ("bnot", |call| single(call, |bits| !bits)),
-    ("bor", |call| fold(call, |a, b| a | b)),
     ("bswap", |call| single(call, u32::swap_bytes)),
-    ("bxor", |call| fold(call, |a, b| a ^ b)),
-    ("lshift", |call| shift(call, |bits, by| bits << by)),
     ("rol", |call| shift(call, u32::rotate_left)),
     ("ror", |call| shift(call, u32::rotate_right)),
-    ("rshift", |call| shift(call, |bits, by| bits >> by)),
-    ("tobit", |call| single(call, |bits| bits)),
     ("tohex", tohex),
+];
+
+/// Those that scripts call most, with their quick forms.
+pub(super) const QUICK_ENTRIES: &[QuickEntry] = &[
+    (
+        "arshift",
+        |_, args| quick_shift(args, |bits, by| (bits as i32 >> by) as u32),
+        |call| shift(call, |bits, by| (bits as i32 >> by) as u32),
+    ),
+    ("band", |_, args| quick_fold(args, |a, b| a & b), |call| fold(call, |a, b| a & b)),
+    ("bnot", |_, args| quick_single(args, |bits| !bits), |call| single(call, |bits| !bits)),
+    ("bor", |_, args| quick_fold(args, |a, b| a | b), |call| fold(call, |a, b| a | b)),
+    ("bxor", |_, args| quick_fold(args, |a, b| a ^ b), |call| fold(call, |a, b| a ^ b)),
+    (
+        "lshift",
+        |_, args| quick_shift(args, |bits, by| bits << by),
+        |call| shift(call, |bits, by| bits << by),
+    ),
+    (
+        "rshift",
+        |_, args| quick_shift(args, |bits, by| bits >> by),
+        |call| shift(call, |bits, by| bits >> by),
+    ),
+    ("tobit", |_, args| quick_single(args, |bits| bits), |call| single(call, |bits| bits)),
 ];
 
 /// The low 32 bits of a number, rounded to a whole one.
@@ -35,7 +52,29 @@ fn argument(call: &mut Call, position: usize) -> Result<u32, Fault> {
 }
 
 fn give(call: &mut Call, bits: u32) -> Outcome {
-    call.give(f64::from(bits as i32))
+    call.give(value_of(bits))
+}
+
+fn quick_single(args: &[Value], operation: impl Fn(u32) -> u32) -> Option<Value> {
+    match args {
+        [Value::Number(number)] => Some(value_of(operation(to_bits(*number)))),
+        _ => None,
+    }
+}
+
+fn quick_fold(args: &[Value], operation: impl Fn(u32, u32) -> u32) -> Option<Value> {
+    match args {
+        [Value::Number(a), Value::Number(b)] => Some(value_of(operation(to_bits(*a), to_bits(*b)))),
+        _ => None,
+    }
+}
+
+fn quick_shift(args: &[Value], operation: impl Fn(u32, u32) -> u32) -> Option<Value> {
+    quick_fold(args, |bits, by| operation(bits, by & 31))
+}
+
+fn value_of(bits: u32) -> Value {
+    Value::Number(f64::from(bits as i32))
 }
 
 fn single(call: &mut Call, operation: impl Fn(u32) -> u32) -> Outcome {

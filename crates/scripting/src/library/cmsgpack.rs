@@ -69,10 +69,10 @@ fn append_value(
 /// Whether all keys are the numbers from 1 to as many as there are.
 fn is_array(call: &mut Call, table: TableRef) -> Result<bool, Fault> {
     let (mut greatest, mut count) = (0, 0);
-    let mut place = 0;
-    while let Some((next, key, _)) = call.heap().entry_from(table, place) {
+    let mut cursor = 0;
+    while let Some((next, key, _)) = call.heap().entry_from(table, cursor) {
         call.charge(1)?;
-        place = next;
+        cursor = next;
         let Value::Number(number) = key else { return Ok(false) };
         let index = number as i32;
         if f64::from(index) != number || index <= 0 {
@@ -107,10 +107,10 @@ fn append_map(
     out: &mut Vec<u8>,
 ) -> Result<(), Fault> {
     let mut entries = Vec::new();
-    let mut place = 0;
-    while let Some((next, key, value)) = call.heap().entry_from(table, place) {
+    let mut cursor = 0;
+    while let Some((next, key, value)) = call.heap().entry_from(table, cursor) {
         call.charge(1)?;
-        place = next;
+        cursor = next;
         entries.push((key, value));
     }
     append_map_header(entries.len(), out);

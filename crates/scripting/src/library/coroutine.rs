@@ -8,6 +8,7 @@ use crate::limits::NATIVE_DEPTH_MAX;
 use crate::state::State;
 use crate::value::{ThreadRef, Value};
 use crate::vm::{ALL, Coroutine, Entered, Status};
+use std::ops::Range;
 
 pub(super) fn open(state: &mut State) -> Result<(), Fault> {
     let globals = state.globals();
@@ -57,15 +58,10 @@ fn thread_arg(call: &mut Call<'_>) -> Result<ThreadRef, Fault> {
 
 fn resume(call: &mut Call<'_>) -> Outcome {
     let thread = thread_arg(call)?;
-    let args: Vec<Value> = (2..=call.arg_count()).map(|position| call.arg(position)).collect();
-    match call.state.resume(call.host, thread, &args) {
-        Ok(values) => {
-            call.push(Value::Bool(true))?;
-            for value in &values {
-                call.push(*value)?;
-            }
-            Ok(values.len() + 1)
-        }
+    let args = call.base + 1..call.base + call.count;
+    call.push(Value::Bool(true))?;
+    match call.state.resume(call.host, thread, args) {
+        Ok(count) => Ok(count + 1),
         Err(Fault::Error(value)) => call.give_two(false, value),
         Err(fault) => Err(fault),
     }
@@ -73,14 +69,9 @@ fn resume(call: &mut Call<'_>) -> Outcome {
 
 fn resume_wrapped(call: &mut Call<'_>) -> Outcome {
     let Value::Thread(thread) = call.upvalue(0) else { return call.give_none() };
-    let args: Vec<Value> = (1..=call.arg_count()).map(|position| call.arg(position)).collect();
-    match call.state.resume(call.host, thread, &args) {
-        Ok(values) => {
-            for value in &values {
-                call.push(*value)?;
-            }
-            Ok(values.len())
-        }
+    let args = call.base..call.base + call.count;
+    match call.state.resume(call.host, thread, args) {
+        Ok(count) => Ok(count),
         Err(Fault::Error(Value::Str(text))) => {
             let mut message = call.state.where_at(1);
             message.extend_from_slice(call.bytes(text));
@@ -127,13 +118,14 @@ impl State {
         self.heap.threads.at(thread.index()).status
     }
 
-    /// Runs a coroutine until it yields or ends; what it passed or returned.
+    /// Runs a coroutine until it yields or ends, with values of the stack as its arguments. What it
+    /// passed or returned is pushed; says how many.
     fn resume(
         &mut self,
         host: &mut dyn Host,
         thread: ThreadRef,
-        args: &[Value],
-    ) -> Result<Vec<Value>, Fault> {
+        args: Range<usize>,
+    ) -> Result<usize, Fault> {
         let text = match self.status_of(thread) {
             Status::Suspended if self.depth >= NATIVE_DEPTH_MAX => "C stack overflow",
             Status::Suspended => return self.resume_suspended(host, thread, args),
@@ -148,8 +140,8 @@ impl State {
         &mut self,
         host: &mut dyn Host,
         thread: ThreadRef,
-        args: &[Value],
-    ) -> Result<Vec<Value>, Fault> {
+        args: Range<usize>,
+    ) -> Result<usize, Fault> {
         self.heap.remember_thread(thread);
         // If the run is killed in there, it stays dead.
         let away = Coroutine { status: Status::Dead, ..Coroutine::default() };
@@ -168,20 +160,36 @@ impl State {
         let (before, waiting) = self.resumers.pop().expect("it was pushed when this one started");
         let mut coroutine = std::mem::replace(&mut self.current, waiting);
         self.thread = before;
-        if outcome.is_err() {
-            coroutine.frames.clear();
-            coroutine.status = Status::Dead;
-        }
+        let given = match outcome {
+            Ok(values) => self.push_all(&coroutine.stack[values]),
+            Err(fault) => {
+                coroutine.frames.clear();
+                coroutine.status = Status::Dead;
+                Err(fault)
+            }
+        };
         *self.heap.threads.at_mut(thread.index()) = coroutine;
-        outcome
+        given
     }
 
-    /// Runs the current stack with these values as arguments or as results of the last yield.
-    fn go_on(&mut self, host: &mut dyn Host, args: &[Value]) -> Result<Vec<Value>, Fault> {
+    /// Pushes values that are not on the current stack; how many.
+    fn push_all(&mut self, values: &[Value]) -> Result<usize, Fault> {
+        let (from, to) = (self.current.top, self.current.top + values.len());
+        self.ensure_stack(to)?;
+        self.current.stack[from..to].copy_from_slice(values);
+        self.current.top = to;
+        Ok(values.len())
+    }
+
+    /// Runs the current stack with these values of its resumer's as arguments, or as results of the
+    /// last yield. Where on the stack its own values are then.
+    fn go_on(&mut self, host: &mut dyn Host, args: Range<usize>) -> Result<Range<usize>, Fault> {
         let from = self.current.top;
-        for value in args {
-            self.push(*value)?;
-        }
+        let to = from + args.len();
+        self.ensure_stack(to)?;
+        let (_, resumer) = self.resumers.last().expect("it was pushed when this one started");
+        self.current.stack[from..to].copy_from_slice(&resumer.stack[args.clone()]);
+        self.current.top = to;
         let outcome = match self.current.waiting.take() {
             None => self.start(host, args.len()),
             Some((func, wanted)) => {
@@ -193,15 +201,14 @@ impl State {
         match outcome {
             Ok(()) => {
                 self.current.status = Status::Dead;
-                Ok(self.current.stack[..self.current.top].to_vec())
+                Ok(0..self.current.top)
             }
             Err(Fault::Yield { count }) => {
                 let frame = self.current.frames.last().expect("a native's frame yields");
                 self.current.waiting = Some((frame.func, frame.wanted));
                 let end = self.current.top;
-                let values = self.current.stack[end - count as usize..end].to_vec();
                 self.current.top = end - count as usize;
-                Ok(values)
+                Ok(self.current.top..end)
             }
             Err(fault) => Err(fault),
         }

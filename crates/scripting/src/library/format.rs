@@ -116,10 +116,15 @@ impl Spec {
             keeps_point: self.is_alternate,
             is_upper: letter.is_ascii_uppercase(),
         };
+        let sign = self.sign(value.is_sign_negative());
+        if self.width == 0 {
+            out.extend_from_slice(sign);
+            return append_magnitude(value.abs(), layout, out);
+        }
         let mut body = Vec::new();
         append_magnitude(value.abs(), layout, &mut body);
         let has_zeros = self.has_zeros && value.is_finite();
-        self.append_padded(self.sign(value.is_sign_negative()), &body, has_zeros, out);
+        self.append_padded(sign, &body, has_zeros, out);
     }
 
     /// `%c`

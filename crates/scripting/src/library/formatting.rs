@@ -4,39 +4,58 @@ use super::format::{Spec, append_quoted, to_signed, to_unsigned};
 use super::{charge_bytes, grow};
 use crate::call::{Call, Outcome};
 use crate::fault::Fault;
+use crate::value::StrRef;
 
 /// What `%q` may make of a byte.
 const QUOTE_BYTES_MAX: usize = 4;
+/// Room for a result that is kept for the next.
+const KEPT_BYTES_MAX: usize = 4096;
 /// What a directive other than `%s` and `%q` may add.
 const ITEM_BYTES_MAX: usize = 512;
 
 pub(super) fn format(call: &mut Call) -> Outcome {
     let format = call.string(1)?;
-    let format = call.bytes(format).to_vec();
-    charge_bytes(call, format.len())?;
-    let mut out = Vec::with_capacity(format.len());
-    let mut position = 1;
-    let mut rest = &format[..];
-    while let Some(percent) = memchr::memchr(b'%', rest) {
+    let len = call.bytes(format).len();
+    charge_bytes(call, len)?;
+    let mut out = std::mem::take(&mut call.state().library.formatted);
+    out.clear();
+    append_all(call, format, &mut out)?;
+    if out.capacity() > KEPT_BYTES_MAX {
+        return call.give_owned(out);
+    }
+    let outcome = call.give_bytes(&out);
+    call.state().library.formatted = out;
+    outcome
+}
+
+fn append_all(call: &mut Call, format: StrRef, out: &mut Vec<u8>) -> Result<(), Fault> {
+    let (mut position, mut at) = (1, 0);
+    loop {
+        let rest = &call.bytes(format)[at..];
+        let Some(percent) = memchr::memchr(b'%', rest) else {
+            out.extend_from_slice(rest);
+            return Ok(());
+        };
         out.extend_from_slice(&rest[..percent]);
-        rest = &rest[percent + 1..];
-        if let [b'%', after @ ..] = rest {
+        let directive = &rest[percent + 1..];
+        at += percent + 1;
+        if directive.first() == Some(&b'%') {
             out.push(b'%');
-            rest = after;
+            at += 1;
             continue;
         }
+        let scanned = Spec::scan(directive);
+        // The zero byte behind every string of C ends a format in the middle of a directive.
+        let letter = |len: usize| directive.get(len).copied().unwrap_or(0);
+        let scanned = scanned.map(|(spec, len)| (spec, len, letter(len)));
         position += 1;
         if call.is_none(position) {
             return Err(call.arg_error(position, "no value"));
         }
-        let (spec, len) = Spec::scan(rest).map_err(|text| call.error(text))?;
-        // The zero byte behind every string of C ends a format in the middle of a directive.
-        let letter = rest.get(len).copied().unwrap_or(0);
-        append_item(call, position, spec, letter, &mut out)?;
-        rest = &rest[len + 1..];
+        let (spec, len, letter) = scanned.map_err(|text| call.error(text))?;
+        append_item(call, position, spec, letter, out)?;
+        at += len + 1;
     }
-    out.extend_from_slice(rest);
-    call.give_owned(out)
 }
 
 fn append_item(

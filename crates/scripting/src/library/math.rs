@@ -1,6 +1,6 @@
 //! `math` and `os.clock`. The functions of real numbers are those of the platform, as in Lua.
 
-use super::{Entry, slot};
+use super::{Entry, QuickEntry, slot};
 use crate::call::{Call, Outcome};
 use crate::library::random::{Rand48, whole};
 use crate::value::Value;
@@ -14,19 +14,15 @@ pub(super) const ENTRIES: &[Entry] = &[
     ("asin", |call| real(call, f64::asin)),
     ("atan", |call| real(call, f64::atan)),
     ("atan2", |call| real_two(call, f64::atan2)),
-    ("ceil", |call| real(call, ceil)),
     ("cos", |call| real(call, f64::cos)),
     ("cosh", |call| real(call, f64::cosh)),
     ("deg", |call| real(call, |number| number / RADIANS_PER_DEGREE)),
     ("exp", |call| real(call, f64::exp)),
-    ("floor", |call| real(call, floor)),
     ("fmod", |call| real_two(call, remainder)),
     ("frexp", frexp),
     ("ldexp", ldexp),
     ("log", |call| real(call, f64::ln)),
     ("log10", |call| real(call, f64::log10)),
-    ("max", |call| extreme(call, |number, best| number > best)),
-    ("min", |call| extreme(call, |number, best| number < best)),
     ("mod", |call| real_two(call, remainder)),
     ("modf", modf),
     ("pow", |call| real_two(call, f64::powf)),
@@ -38,6 +34,22 @@ pub(super) const ENTRIES: &[Entry] = &[
     ("sqrt", |call| real(call, f64::sqrt)),
     ("tan", |call| real(call, f64::tan)),
     ("tanh", |call| real(call, f64::tanh)),
+];
+
+/// Those that scripts call most, with their quick forms.
+pub(super) const QUICK_ENTRIES: &[QuickEntry] = &[
+    ("ceil", |_, args| quick_real(args, ceil), |call| real(call, ceil)),
+    ("floor", |_, args| quick_real(args, floor), |call| real(call, floor)),
+    (
+        "max",
+        |_, args| quick_extreme(args, |number, best| number > best),
+        |call| extreme(call, |number, best| number > best),
+    ),
+    (
+        "min",
+        |_, args| quick_extreme(args, |number, best| number < best),
+        |call| extreme(call, |number, best| number < best),
+    ),
 ];
 
 pub(super) const VALUES: &[(&str, Value)] =
@@ -67,6 +79,22 @@ impl Randomness {
 fn real(call: &mut Call, function: impl Fn(f64) -> f64) -> Outcome {
     let number = call.number(1)?;
     call.give(function(number))
+}
+
+fn quick_real(args: &[Value], function: impl Fn(f64) -> f64) -> Option<Value> {
+    match args {
+        [Value::Number(number)] => Some(Value::Number(function(*number))),
+        _ => None,
+    }
+}
+
+fn quick_extreme(args: &[Value], is_better: impl Fn(f64, f64) -> bool) -> Option<Value> {
+    match args {
+        [Value::Number(best), Value::Number(number)] => {
+            Some(Value::Number(if is_better(*number, *best) { *number } else { *best }))
+        }
+        _ => None,
+    }
 }
 
 /// COMPAT: of two bad arguments the second is named.

@@ -64,7 +64,9 @@ pub fn append_general(value: f64, digits: usize, out: &mut Vec<u8>) {
 pub fn append_magnitude(magnitude: f64, layout: Layout, out: &mut Vec<u8>) {
     debug_assert!(magnitude.is_sign_positive());
     let start = out.len();
-    if magnitude.is_nan() {
+    if is_plain_integer(magnitude, layout) {
+        write_i64(out, magnitude as i64);
+    } else if magnitude.is_nan() {
         out.extend_from_slice(b"nan");
     } else if magnitude.is_infinite() {
         out.extend_from_slice(b"inf");
@@ -79,6 +81,23 @@ pub fn append_magnitude(magnitude: f64, layout: Layout, out: &mut Vec<u8>) {
         out[start..].make_ascii_uppercase();
     }
 }
+
+/// Whether a value is laid out as the digits of an integer and nothing else.
+fn is_plain_integer(magnitude: f64, layout: Layout) -> bool {
+    if magnitude >= INTEGER_MAX || magnitude.trunc() != magnitude || layout.keeps_point {
+        return false;
+    }
+    match layout.notation {
+        Notation::Exponent => false,
+        Notation::Fixed => layout.precision == 0,
+        // As many digits as all of these have.
+        Notation::General => layout.precision >= INTEGER_DIGITS_MAX,
+    }
+}
+
+/// Integers below this have all their digits in a double.
+const INTEGER_MAX: f64 = 9_007_199_254_740_992.0;
+const INTEGER_DIGITS_MAX: usize = 16;
 
 /// Lets the formatter of the standard library write into a buffer of bytes.
 struct Bytes<'a>(&'a mut Vec<u8>);
@@ -278,6 +297,9 @@ mod tests {
         assert_eq!(laid_out(1.0, Notation::Exponent, 0, true), "1.e+00");
     }
 
+    const FIXED: Layout =
+        Layout { notation: Notation::Fixed, precision: 0, keeps_point: false, is_upper: false };
+
     #[test]
     fn digits_are_exact_at_any_precision() {
         let tenth = "0.1000000000000000055511151231257827021181583404541015625";
@@ -286,5 +308,18 @@ mod tests {
         assert!(padded.starts_with(tenth) && padded.len() == 101);
         assert_eq!(laid_out(1e308, Notation::Fixed, 99, false).len(), 309 + 1 + 99);
         assert_eq!(general(0.1, 17), "0.10000000000000001");
+        for value in [0.0, 1.0, 1_735_689_600_000_000.0, 9_007_199_254_740_991.0, 1e17, 1e18] {
+            let slowly = {
+                let mut out = Vec::new();
+                append_fixed(value, FIXED, &mut out);
+                String::from_utf8(out).unwrap()
+            };
+            assert_eq!(laid_out(value, Notation::Fixed, 0, false), slowly);
+            let is_short = value < 1e17;
+            assert_eq!(laid_out(value, Notation::General, 17, false) == slowly, is_short);
+        }
+        assert_eq!(laid_out(1e15, Notation::General, 15, false), "1e+15");
+        assert_eq!(laid_out(1e15, Notation::General, 16, false), "1000000000000000");
+        assert_eq!(laid_out(7.0, Notation::General, 17, true), "7.0000000000000000");
     }
 }

@@ -8,7 +8,7 @@
 
 mod class;
 
-use class::{class_end, is_in_set, is_single_match};
+use class::{class_end, is_in_set, is_single_match, run_len};
 use std::ops::Range;
 
 /// Most captures of one pattern.
@@ -262,9 +262,7 @@ impl Matcher {
         item: Range<usize>,
         steps: &mut usize,
     ) -> Step {
-        let own = &source.pattern[item.clone()];
-        let taken = source.text[start..].iter().take_while(|byte| is_single_match(**byte, own));
-        let extra = taken.count();
+        let extra = run_len(&source.text[start..], &source.pattern[item.clone()]);
         *steps = steps.saturating_sub(extra);
         let pattern = item.end + 1;
         self.retreats.push(Retreat::Shrink { text: start, extra, pattern });

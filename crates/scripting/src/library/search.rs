@@ -3,7 +3,7 @@
 use super::number::append_number;
 use super::pattern::{Capture, Extent, Matcher, Progress};
 use super::slot;
-use super::string::place_from;
+use super::string::position_from;
 use super::{charge_bytes, grow};
 use crate::call::{Call, Outcome};
 use crate::fault::Fault;
@@ -120,7 +120,7 @@ enum Captured {
 fn start_of(call: &mut Call, text: StrRef) -> Result<usize, Fault> {
     let start = call.integer_or(3, 1)?;
     let len = call.bytes(text).len();
-    Ok(place_from(start, len).saturating_sub(1).min(len))
+    Ok(position_from(start, len).saturating_sub(1).min(len))
 }
 
 pub(super) fn find(call: &mut Call) -> Outcome {

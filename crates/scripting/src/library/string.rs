@@ -1,41 +1,49 @@
 //! `string`: everything but patterns and formats.
 
-use super::{Entry, charge_bytes, results_room, slot};
+use super::{Entry, MakingEntry, QuickEntry, charge_bytes, quick_whole, results_room, slot};
 use crate::call::{Call, Outcome};
 use crate::fault::Fault;
+use crate::heap::Heap;
 use crate::value::{StrRef, Value};
 
 pub(super) const ENTRIES: &[Entry] = &[
-    ("byte", byte),
-    ("char", char),
     ("dump", dump),
     ("find", super::search::find),
     ("format", super::formatting::format),
     ("gfind", super::search::gmatch),
     ("gmatch", super::search::gmatch),
     ("gsub", super::search::gsub),
-    ("len", len),
     ("lower", lower),
     ("match", super::search::match_first),
     ("rep", rep),
     ("reverse", reverse),
-    ("sub", sub),
     ("upper", upper),
 ];
 
-/// A place in a string as Lua counts it: from 1, or back from the end if negative. What lies
+/// Those that scripts call most, with their quick forms.
+pub(super) const QUICK_ENTRIES: &[QuickEntry] =
+    &[("byte", quick_byte, byte), ("len", quick_len, len)];
+
+/// Those that make short strings, and are called as often.
+pub(super) const MAKING_ENTRIES: &[MakingEntry] =
+    &[("char", quick_char, char), ("sub", quick_sub, sub)];
+
+/// Bytes that the quick forms make at most: more is work that counts.
+const QUICK_BYTES_MAX: usize = 64;
+
+/// A position in a string as Lua counts it: from 1, or back from the end if negative. What lies
 /// before the beginning is 0.
-pub(super) fn place_from(position: i64, len: usize) -> usize {
+pub(super) fn position_from(position: i64, len: usize) -> usize {
     match usize::try_from(position) {
-        Ok(place) => place,
+        Ok(from_start) => from_start,
         Err(_) => (len + 1).saturating_sub(position.unsigned_abs() as usize),
     }
 }
 
-/// The bytes that two places name, both included.
+/// The bytes that two positions name, both included.
 fn slice(len: usize, first: i64, last: i64) -> std::ops::Range<usize> {
-    let first = place_from(first, len).max(1);
-    let last = place_from(last, len).min(len);
+    let first = position_from(first, len).max(1);
+    let last = position_from(last, len).min(len);
     if first <= last { first - 1..last } else { 0..0 }
 }
 
@@ -55,11 +63,55 @@ fn sub(call: &mut Call) -> Outcome {
     call.give(piece)
 }
 
+fn quick_len(heap: &Heap, args: &[Value]) -> Option<Value> {
+    let [Value::Str(text)] = args else { return None };
+    Some(Value::Number(heap.bytes(*text).len() as f64))
+}
+
+fn quick_sub(heap: &mut Heap, args: &[Value]) -> Option<Value> {
+    let (text, first, last) = match *args {
+        [Value::Str(text), Value::Number(first)] => (text, first, -1.0),
+        [Value::Str(text), Value::Number(first), Value::Number(last)] => (text, first, last),
+        _ => return None,
+    };
+    let len = heap.bytes(text).len();
+    let range = slice(len, quick_whole(first)?, quick_whole(last)?);
+    if range.len() > QUICK_BYTES_MAX {
+        return None;
+    }
+    heap.substring(text, range).ok().map(Value::Str)
+}
+
+fn quick_char(heap: &mut Heap, args: &[Value]) -> Option<Value> {
+    let mut bytes = [0; QUICK_BYTES_MAX];
+    let bytes = bytes.get_mut(..args.len())?;
+    for (byte, arg) in bytes.iter_mut().zip(args) {
+        let Value::Number(number) = *arg else { return None };
+        *byte = u8::try_from(quick_whole(number)?).ok()?;
+    }
+    heap.string(bytes).ok().map(Value::Str)
+}
+
+/// One byte that is there, counted from the beginning.
+fn quick_byte(heap: &Heap, args: &[Value]) -> Option<Value> {
+    let (text, position) = match args {
+        [Value::Str(text)] => (text, 1.0),
+        [Value::Str(text), Value::Number(position)] => (text, *position),
+        _ => return None,
+    };
+    let from_start = position as u32;
+    if f64::from(from_start) != position {
+        return None;
+    }
+    let byte = heap.bytes(*text).get((from_start as usize).checked_sub(1)?)?;
+    Some(Value::Number(f64::from(*byte)))
+}
+
 fn byte(call: &mut Call) -> Outcome {
     let text = call.string(1)?;
     let first = call.integer_or(2, 1)?;
     let len = call.bytes(text).len();
-    let last = call.integer_or(3, place_from(first, len) as i64)?;
+    let last = call.integer_or(3, position_from(first, len) as i64)?;
     let range = slice(len, first, last);
     if range.len() > results_room(call) {
         return Err(call.error("stack overflow (string slice too long)"));
@@ -140,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_count_from_both_ends() {
+    fn positions_count_from_both_ends() {
         assert_eq!(slice(5, 1, -1), 0..5);
         assert_eq!(slice(5, 2, 3), 1..3);
         assert_eq!(slice(5, -3, -2), 2..4);

@@ -2,9 +2,10 @@
 
 mod sort;
 
-use super::{Entry, grow, slot};
+use super::{Entry, MakingEntry, grow, slot};
 use crate::call::{Call, Outcome};
 use crate::fault::Fault;
+use crate::heap::Heap;
 use crate::library::number::append_number;
 use crate::value::{StrRef, TableRef, Value};
 
@@ -13,12 +14,32 @@ pub(super) const ENTRIES: &[Entry] = &[
     ("foreach", foreach),
     ("foreachi", foreachi),
     ("getn", getn),
-    ("insert", insert),
     ("maxn", maxn),
-    ("remove", remove),
     ("setn", setn),
     ("sort", sort::sort),
 ];
+
+/// Those that scripts call most, with their quick forms.
+pub(super) const MAKING_ENTRIES: &[MakingEntry] =
+    &[("insert", quick_insert, insert), ("remove", quick_remove, remove)];
+
+/// A value behind the last one.
+fn quick_insert(heap: &mut Heap, args: &[Value]) -> Option<Value> {
+    let [Value::Table(table), value] = *args else { return None };
+    let end = i32::try_from(heap.len(table)).ok()?.checked_add(1)?;
+    heap.try_set(table, Value::Number(f64::from(end)), value).ok()?;
+    Some(Value::Nil)
+}
+
+/// The last value.
+fn quick_remove(heap: &mut Heap, args: &[Value]) -> Option<Value> {
+    let [Value::Table(table)] = *args else { return None };
+    let end = i32::try_from(heap.len(table)).ok().filter(|end| *end > 0)?;
+    let end = Value::Number(f64::from(end));
+    let removed = heap.get(table, end);
+    heap.try_set(table, end, Value::Nil).ok()?;
+    Some(removed)
+}
 
 fn element(call: &mut Call, table: TableRef, index: i32) -> Value {
     call.heap().get(table, Value::Number(f64::from(index)))
@@ -120,10 +141,10 @@ fn remove(call: &mut Call) -> Outcome {
 fn maxn(call: &mut Call) -> Outcome {
     let table = call.table(1)?;
     let mut greatest = 0.0;
-    let mut place = 0;
-    while let Some((next, key, _)) = call.heap().entry_from(table, place) {
+    let mut cursor = 0;
+    while let Some((next, key, _)) = call.heap().entry_from(table, cursor) {
         call.charge(1)?;
-        place = next;
+        cursor = next;
         if let Value::Number(number) = key
             && number > greatest
         {

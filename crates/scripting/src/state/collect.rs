@@ -49,7 +49,7 @@ impl State {
     /// At places where all live values are on stacks or held: frees garbage if there is much.
     #[inline]
     pub(crate) fn collect_if_due(&mut self) {
-        if self.heap.used_bytes() >= self.heap.collect_at_bytes {
+        if self.heap.is_collection_due() {
             self.collect_run();
         }
     }

@@ -194,7 +194,7 @@ impl Marker {
 
     fn weakness(&self, heap: &Heap, meta: TableRef) -> Weakness {
         let mode = match heap.tables.find(meta.index()) {
-            Some(meta) => meta.at_str(&heap.strings, self.mode_name),
+            Some(meta) => *meta.at_str(&heap.strings, self.mode_name),
             None => Value::Nil,
         };
         let mode = if let Value::Str(mode) = mode { heap.bytes(mode) } else { b"" };

@@ -13,18 +13,14 @@ use std::collections::HashMap;
 
 impl State {
     pub(super) fn cut_or_promote(&mut self) {
-        let kept_run = self.roots.iter().any(|root| self.heap.is_run(*root));
+        let kept_run = std::mem::take(&mut self.keeps_run)
+            && self.roots.iter().any(|root| self.heap.is_run(*root));
         if kept_run || !self.heap.remembered.is_empty() {
             self.promote();
             self.collect_permanent_if_due();
         } else {
             let heap = &mut self.heap;
-            heap.strings.cut();
-            heap.tables.cut();
-            heap.functions.cut();
-            heap.natives.cut();
-            heap.cells.cut();
-            heap.threads.cut();
+            heap.cut();
             self.protos.cut();
             let lasting = heap.lasting_bytes();
             heap.memory.give(heap.memory.used_bytes().saturating_sub(lasting));
@@ -79,15 +75,15 @@ impl<T: Default> Leaving<T> {
     }
 
     /// Moves an object if it is of the run; its new index, and whether it was moved just now.
-    fn place(&mut self, arena: &mut Arena<T>, index: usize) -> (u32, bool) {
+    fn permanent(&mut self, arena: &mut Arena<T>, index: usize) -> (u32, bool) {
         let Some(offset) = index.checked_sub(self.first) else { return (index as u32, false) };
         if let Some(&known) = self.moved.get(&offset) {
             return (known, false);
         }
         let object = self.objects.get_mut(offset).map(std::mem::take).unwrap_or_default();
-        let place = arena.add_permanent(object);
-        self.moved.insert(offset, place);
-        (place, true)
+        let permanent = arena.add_permanent(object);
+        self.moved.insert(offset, permanent);
+        (permanent, true)
     }
 }
 
@@ -133,25 +129,28 @@ impl<'a> Mover<'a> {
             Value::Nil | Value::Bool(_) | Value::Number(_) | Value::Light(_) => value,
             Value::Str(string) => Value::Str(self.string(string)),
             Value::Table(table) => {
-                let (place, is_new) = self.tables.place(&mut self.heap.tables, table.index());
-                self.found(is_new, Moved::Table(TableRef(place)));
-                Value::Table(TableRef(place))
+                let (permanent, is_new) =
+                    self.tables.permanent(&mut self.heap.tables, table.index());
+                self.found(is_new, Moved::Table(TableRef(permanent)));
+                Value::Table(TableRef(permanent))
             }
             Value::Function(function) => Value::Function(self.function(function)),
             Value::Native(native) => {
-                let (place, is_new) = self.natives.place(&mut self.heap.natives, native.index());
-                self.found(is_new, Moved::Native(NativeRef(place)));
-                Value::Native(NativeRef(place))
+                let (permanent, is_new) =
+                    self.natives.permanent(&mut self.heap.natives, native.index());
+                self.found(is_new, Moved::Native(NativeRef(permanent)));
+                Value::Native(NativeRef(permanent))
             }
             Value::Thread(thread) => {
-                let (place, is_new) = self.threads.place(&mut self.heap.threads, thread.index());
-                self.found(is_new, Moved::Thread(ThreadRef(place)));
-                Value::Thread(ThreadRef(place))
+                let (permanent, is_new) =
+                    self.threads.permanent(&mut self.heap.threads, thread.index());
+                self.found(is_new, Moved::Thread(ThreadRef(permanent)));
+                Value::Thread(ThreadRef(permanent))
             }
             Value::Cell(cell) => {
-                let (place, is_new) = self.cells.place(&mut self.heap.cells, cell.index());
-                self.found(is_new, Moved::Cell(CellRef(place)));
-                Value::Cell(CellRef(place))
+                let (permanent, is_new) = self.cells.permanent(&mut self.heap.cells, cell.index());
+                self.found(is_new, Moved::Cell(CellRef(permanent)));
+                Value::Cell(CellRef(permanent))
             }
         }
     }
@@ -187,21 +186,22 @@ impl<'a> Mover<'a> {
         }
         let Heap { strings, memory, .. } = &mut *self.heap;
         let bytes = self.strings.bytes(string);
-        let placed = strings.add_permanent(memory, bytes).unwrap_or_default();
-        self.strings_moved.insert(string, placed);
-        placed
+        let permanent = strings.add_permanent(memory, bytes).unwrap_or_default();
+        self.strings_moved.insert(string, permanent);
+        permanent
     }
 
     fn function(&mut self, function: FuncRef) -> FuncRef {
-        let (place, is_new) = self.functions.place(&mut self.heap.functions, function.index());
-        self.found(is_new, Moved::Function(FuncRef(place)));
-        FuncRef(place)
+        let (permanent, is_new) =
+            self.functions.permanent(&mut self.heap.functions, function.index());
+        self.found(is_new, Moved::Function(FuncRef(permanent)));
+        FuncRef(permanent)
     }
 
     fn proto(&mut self, proto: ProtoRef) -> ProtoRef {
-        let (place, is_new) = self.protos.place(self.loaded, proto.index());
-        self.found(is_new, Moved::Proto(ProtoRef(place)));
-        ProtoRef(place)
+        let (permanent, is_new) = self.protos.permanent(self.loaded, proto.index());
+        self.found(is_new, Moved::Proto(ProtoRef(permanent)));
+        ProtoRef(permanent)
     }
 
     fn all(&mut self, values: &mut [Value]) {
@@ -215,7 +215,7 @@ impl<'a> Mover<'a> {
             Moved::Table(table) => {
                 let mut object = std::mem::take(self.heap.tables.at_mut(table.index()));
                 object.rewrite(|value| self.value(value));
-                object.place_anew(&self.heap.strings);
+                object.rehash(&self.heap.strings);
                 *self.heap.tables.at_mut(table.index()) = object;
             }
             Moved::Function(function) => {

@@ -262,3 +262,50 @@ pub(crate) struct Tree {
     pub(crate) name: Arc<[u8]>,
     pub(crate) chunk_name: Arc<[u8]>,
 }
+
+/// A part of a statement that is a tree of its own.
+pub(crate) enum Part<'t> {
+    Expr(&'t Expr),
+    Block(&'t [Stat]),
+}
+
+impl StatKind {
+    /// Shows the expressions and blocks of a statement, in the order of the source. The body of a
+    /// local function is not among them: it is no part of what runs here.
+    pub(crate) fn for_each_part<'t>(&'t self, visit: &mut dyn FnMut(Part<'t>)) {
+        let exprs = |exprs: &'t [Expr], visit: &mut dyn FnMut(Part<'t>)| {
+            exprs.iter().for_each(|expr| visit(Part::Expr(expr)));
+        };
+        match self {
+            StatKind::Local { values, .. } | StatKind::Return(values) => exprs(values, visit),
+            StatKind::Assign { targets, values } => {
+                exprs(targets, visit);
+                exprs(values, visit);
+            }
+            StatKind::Call(expr) => visit(Part::Expr(expr)),
+            StatKind::Do(body) => visit(Part::Block(body)),
+            StatKind::While { condition, body } | StatKind::Repeat { body, condition } => {
+                visit(Part::Expr(condition));
+                visit(Part::Block(body));
+            }
+            StatKind::If { arms, otherwise } => {
+                for (condition, body) in arms {
+                    visit(Part::Expr(condition));
+                    visit(Part::Block(body));
+                }
+                visit(Part::Block(otherwise.as_deref().unwrap_or_default()));
+            }
+            StatKind::NumericFor(stat) => {
+                visit(Part::Expr(&stat.start));
+                visit(Part::Expr(&stat.limit));
+                exprs(stat.step.as_slice(), visit);
+                visit(Part::Block(&stat.body));
+            }
+            StatKind::GenericFor { values, body, .. } => {
+                exprs(values, visit);
+                visit(Part::Block(body));
+            }
+            StatKind::LocalFunction { .. } | StatKind::Break => {}
+        }
+    }
+}

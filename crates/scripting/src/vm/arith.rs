@@ -83,22 +83,17 @@ impl State {
     }
 
     fn join(&mut self, start: usize, end: usize) -> Result<Value, Refusal> {
-        let values = &self.current.stack[start..=end];
-        let strings = &self.heap.strings;
-        let mut total = 0usize;
-        for value in values {
-            total += match value {
-                Value::Str(string) => strings.len(*string),
-                Value::Number(number) => TextBuffer::new().format(*number).len(),
-                _ => 0,
-            };
-        }
-        if total > PACKED_STRING_BYTES_MAX {
-            return self.join_long(start, end, total);
-        }
         let strings = &mut self.heap.strings;
         let unfinished = strings.begin();
         for value in &self.current.stack[start..=end] {
+            let more = match value {
+                Value::Str(string) => strings.len(*string),
+                _ => 0,
+            };
+            if strings.unfinished_len(&unfinished) + more > PACKED_STRING_BYTES_MAX {
+                strings.give_up(unfinished);
+                return self.join_long(start, end);
+            }
             match value {
                 Value::Str(string) => strings.append_string(*string),
                 Value::Number(number) => strings.append(TextBuffer::new().format(*number)),
@@ -108,7 +103,16 @@ impl State {
         self.heap.finish_string(unfinished).map(Value::Str)
     }
 
-    fn join_long(&mut self, start: usize, end: usize, total: usize) -> Result<Value, Refusal> {
+    fn join_long(&mut self, start: usize, end: usize) -> Result<Value, Refusal> {
+        let strings = &self.heap.strings;
+        let total: usize = self.current.stack[start..=end]
+            .iter()
+            .map(|value| match value {
+                Value::Str(string) => strings.len(*string),
+                Value::Number(number) => TextBuffer::new().format(*number).len(),
+                _ => 0,
+            })
+            .sum();
         let used = self.heap.used_bytes().saturating_add(total);
         if used > self.heap.memory.bytes_max() {
             return Err(Refusal::OutOfMemory);

@@ -21,24 +21,24 @@ pub(crate) enum Entered {
 impl State {
     pub(crate) fn push(&mut self, value: Value) -> Result<(), Fault> {
         let top = self.current.top;
-        self.reach(top + 1)?;
+        self.ensure_stack(top + 1)?;
         self.current.stack[top] = value;
         self.current.top = top + 1;
         Ok(())
     }
 
-    /// Makes the stack reach a window beyond a place.
+    /// Makes room on the stack up to this index and a window beyond it.
     #[inline(always)]
-    pub(crate) fn reach(&mut self, place: usize) -> Result<(), Fault> {
-        if self.current.stack.len() < place + WINDOW { self.grow_stack(place) } else { Ok(()) }
+    pub(crate) fn ensure_stack(&mut self, top: usize) -> Result<(), Fault> {
+        if self.current.stack.len() < top + WINDOW { self.grow_stack(top) } else { Ok(()) }
     }
 
     #[cold]
-    fn grow_stack(&mut self, place: usize) -> Result<(), Fault> {
-        if place > STACK_VALUES_MAX {
+    fn grow_stack(&mut self, top: usize) -> Result<(), Fault> {
+        if top > STACK_VALUES_MAX {
             return Err(self.runtime_error("stack overflow"));
         }
-        let wanted = (place + WINDOW).max(self.current.stack.len() * 2);
+        let wanted = (top + WINDOW).max(self.current.stack.len() * 2);
         let len = wanted.min(STACK_VALUES_MAX + WINDOW);
         if self.thread.is_some() {
             let more = (len - self.current.stack.len()) * STACK_SLOT_BYTES;
@@ -61,7 +61,7 @@ impl State {
         }
     }
 
-    /// Calls a value from Rust; results start at the returned place and end at the top.
+    /// Calls a value from Rust; results start at the returned index and end at the top.
     pub(crate) fn call_value(
         &mut self,
         host: &mut dyn Host,
@@ -70,7 +70,7 @@ impl State {
         wanted: i32,
     ) -> Result<usize, Fault> {
         let func = self.scratch();
-        self.reach(func + args.len() + 1)?;
+        self.ensure_stack(func + args.len() + 1)?;
         self.current.stack[func] = function;
         self.current.stack[func + 1..func + 1 + args.len()].copy_from_slice(args);
         self.current.top = func + 1 + args.len();
@@ -153,7 +153,7 @@ impl State {
                 if !matches!(handler, Value::Function(_) | Value::Native(_)) {
                     return Err(self.type_fault("call", other, Some(0)));
                 }
-                self.reach(func + count + 2)?;
+                self.ensure_stack(func + count + 2)?;
                 self.current.stack.copy_within(func..func + count + 1, func + 1);
                 self.current.stack[func] = handler;
                 self.current.top = func + count + 2;
@@ -182,7 +182,7 @@ impl State {
             base = func + 1 + count;
             varargs = count.saturating_sub(params);
         }
-        self.reach(base + registers)?;
+        self.ensure_stack(base + registers)?;
         let stack = &mut self.current.stack;
         if is_vararg {
             let given = count.min(params);
@@ -205,7 +205,8 @@ impl State {
         Ok(Entered::Lua)
     }
 
-    fn enter_native(
+    #[inline(never)]
+    pub(crate) fn enter_native(
         &mut self,
         host: &mut dyn Host,
         (native, func): (NativeRef, usize),
@@ -216,7 +217,7 @@ impl State {
             return Err(self.runtime_error("stack overflow"));
         }
         let base = func + 1;
-        self.reach(base + count)?;
+        self.ensure_stack(base + count)?;
         self.current.top = base + count;
         self.current.frames.push(Frame {
             callee: Callee::Native(native),
@@ -231,7 +232,10 @@ impl State {
         let code = self.heap.natives.at(native.index()).code;
         let held = self.held.len();
         let outcome = match code {
-            NativeCode::Ours(code) => {
+            NativeCode::Ours(code)
+            | NativeCode::Quick(_, code)
+            | NativeCode::Making(_, code)
+            | NativeCode::Step(_, code) => {
                 let mut call = Call { state: self, host, base, count, native };
                 code(&mut call)
             }
@@ -293,7 +297,7 @@ impl State {
             is_entry: caller.is_entry,
             ..callee
         });
-        self.reach(callee.base as usize)?;
+        self.ensure_stack(callee.base as usize)?;
         if self.heap.steps_left == 1 {
             self.tick(host)?;
         }

@@ -23,14 +23,19 @@ pub(super) enum Left {
     Caller(Frame),
 }
 
+/// A count as instructions give it: plus 1, or 0 for all up to the top.
+#[inline(always)]
+pub(super) fn list_len(top: usize, from: usize, count: u8) -> usize {
+    match count {
+        0 => top.saturating_sub(from),
+        count => count as usize - 1,
+    }
+}
+
 impl Coroutine {
-    /// A count as instructions give it: plus 1, or 0 for all up to the top.
     #[inline(always)]
     pub(super) fn list_len(&self, from: usize, count: u8) -> usize {
-        match count {
-            0 => self.top.saturating_sub(from),
-            count => count as usize - 1,
-        }
+        list_len(self.top, from, count)
     }
 
     #[inline(always)]
@@ -56,13 +61,23 @@ impl Coroutine {
     ) -> bool {
         let proto_ref = heap.functions.at(entry.function.index()).proto;
         let proto = &protos.at(proto_ref.index()).proto;
-        let base = entry.func + 1;
-        let has_room = self.stack.len() >= base + proto.registers as usize + WINDOW;
-        if proto.is_vararg || !has_room || self.frames.len() >= CALL_DEPTH_MAX {
-            return false;
-        }
+        let mut base = entry.func + 1;
         let count = self.list_len(base, entry.args);
         let params = proto.params as usize;
+        let mut varargs = 0;
+        if proto.is_vararg {
+            // Its arguments stay where they are, and the named ones are copied behind them.
+            base += count;
+            varargs = count.saturating_sub(params);
+        }
+        let has_room = self.stack.len() >= base + proto.registers as usize + WINDOW;
+        if !has_room || self.frames.len() >= CALL_DEPTH_MAX {
+            return false;
+        }
+        if proto.is_vararg {
+            let from = entry.func + 1;
+            self.stack.copy_within(from..from + count.min(params), base);
+        }
         if count < params {
             self.stack[base + count..base + params].fill(Value::Nil);
         }
@@ -72,10 +87,32 @@ impl Coroutine {
             base: base as u32,
             pc: 0,
             wanted: i32::from(entry.results) - 1,
-            varargs: 0,
+            varargs: varargs as u32,
             tail_calls: 0,
             is_entry: false,
         });
+        true
+    }
+
+    /// Lists the running function's further arguments, if there is room for them.
+    #[inline]
+    pub(super) fn list_varargs(&mut self, at: usize, count: u8) -> bool {
+        let frame = self.last();
+        let (base, varargs) = (frame.base as usize, frame.varargs as usize);
+        let from = base - varargs;
+        let wanted = match count {
+            0 => varargs,
+            count => count as usize - 1,
+        };
+        if self.stack.len() < at + wanted + WINDOW {
+            return false;
+        }
+        let given = wanted.min(varargs);
+        self.stack.copy_within(from..from + given, at);
+        self.stack[at + given..at + wanted].fill(Value::Nil);
+        if count == 0 {
+            self.top = at + varargs;
+        }
         true
     }
 
@@ -97,10 +134,12 @@ impl Coroutine {
     }
 
     /// Puts `count` results where the caller wants them.
+    #[inline]
     pub(crate) fn deliver(&mut self, (to, from): (usize, usize), count: usize, wanted: i32) {
         let Coroutine { stack, top, .. } = self;
         match wanted {
             1 => stack[to] = if count > 0 { stack[from] } else { Value::Nil },
+            0 => {}
             ALL => {
                 stack.copy_within(from..from + count, to);
                 *top = to + count;

@@ -27,7 +27,7 @@ impl State {
         if table.absent & bit != 0 {
             return Value::Nil;
         }
-        let handler = table.at_str(&self.heap.strings, name);
+        let handler = *table.at_str(&self.heap.strings, name);
         if handler.is_nil() {
             table.absent |= bit;
         }

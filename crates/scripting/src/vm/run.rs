@@ -1,17 +1,22 @@
 //! The loop of plain instructions.
 //!
-//! `plain` runs as long as nothing needs a metamethod, memory or a native; it sees the heap, the
-//! code and a window of 256 registers, so that no register access is checked. Any other instruction
-//! ends it; `run` carries that one out and starts `plain` anew.
+//! `plain` runs as long as nothing needs a metamethod or memory; it sees the heap, the code and a
+//! window of 256 registers, so that no register access is checked. Natives are called from it. Any
+//! other instruction ends it; `run` carries that one out and starts `plain` anew.
 
-use super::frames::{Entry, Left};
-use super::{Callee, Coroutine, WINDOW};
+use super::fields::{
+    is_less, is_less_or_equal, plain_equal, read_element, read_field, read_index, read_inherited,
+    write_field, write_index,
+};
+use super::frames::{Entry, Left, list_len};
+use super::quick::{call_quick, step_quick};
+use super::{Callee, Coroutine, WINDOW, make};
 use crate::fault::Fault;
 use crate::heap::{Arena, Heap};
 use crate::host::{Host, Tick};
 use crate::limits::STEPS_PER_TICK;
 use crate::proto::Op;
-use crate::state::{Loaded, State};
+use crate::state::{Event, Loaded, State};
 use crate::value::{FuncRef, StrRef, TableRef, Value};
 
 /// Why `plain` stopped.
@@ -49,8 +54,7 @@ impl State {
     /// Runs the topmost frame until the entry frame returns.
     pub(crate) fn run(&mut self, host: &mut dyn Host) -> Result<(), Fault> {
         loop {
-            let State { heap, protos, current, .. } = self;
-            match plain(heap, protos, current) {
+            match plain(self, host)? {
                 Stop::Tick => self.tick(host)?,
                 Stop::Returned => return Ok(()),
                 Stop::Slow => {
@@ -105,57 +109,6 @@ fn name_of(code: &Code<'_>, k: usize) -> (StrRef, u32) {
     }
 }
 
-/// A field of a plain table; None if a metatable has a say.
-#[inline(always)]
-fn read_field(heap: &Heap, object: Value, name: (StrRef, u32)) -> Option<Value> {
-    let Value::Table(table) = object else { return None };
-    let table = heap.tables.at(table.index());
-    let value = table.at_name(&heap.strings, name);
-    (!value.is_nil() || table.meta().is_none()).then_some(value)
-}
-
-#[inline(never)]
-fn read_index(heap: &Heap, object: Value, key: Value) -> Option<Value> {
-    let Value::Table(table) = object else { return None };
-    let table = heap.tables.at(table.index());
-    let value = table.get(&heap.strings, key);
-    (!value.is_nil() || table.meta().is_none()).then_some(value)
-}
-
-/// Overwrites an entry that is there; anything else is not plain.
-#[inline(always)]
-fn write_field(heap: &mut Heap, object: Value, name: (StrRef, u32), value: Value) -> bool {
-    let Value::Table(table) = object else { return false };
-    if heap.tables.is_permanent(table.index()) {
-        return false;
-    }
-    let slot = heap.tables.at_mut(table.index()).named_slot(&heap.strings, name);
-    match slot {
-        Some(slot) if !slot.is_nil() => {
-            *slot = value;
-            true
-        }
-        _ => false,
-    }
-}
-
-#[inline(never)]
-fn write_index(heap: &mut Heap, object: Value, key: Value, value: Value) -> bool {
-    let (Value::Table(table), Value::Number(number)) = (object, key) else { return false };
-    if heap.tables.is_permanent(table.index()) {
-        return false;
-    }
-    let object = heap.tables.at_mut(table.index());
-    let has_meta = object.meta().is_some();
-    match object.array_slot(number) {
-        Some(slot) if !has_meta || !slot.is_nil() => {
-            *slot = value;
-            true
-        }
-        _ => false,
-    }
-}
-
 /// As C's `a - floor(a / b) * b`.
 #[inline(always)]
 pub(super) fn modulo(a: f64, b: f64) -> f64 {
@@ -167,13 +120,34 @@ pub(super) fn modulo(a: f64, b: f64) -> f64 {
     a - (a / b).floor() * b
 }
 
+/// Arithmetic with strings that are numbers. Apart from that with numbers, which then keeps its
+/// operands in processor registers.
+#[cold]
+#[inline(never)]
+fn compute_text(
+    heap: &Heap,
+    (left, right): (&Value, &Value),
+    compute: fn(f64, f64) -> f64,
+    result: &mut Value,
+) -> bool {
+    let (Some(left), Some(right)) = (heap.to_number(*left), heap.to_number(*right)) else {
+        return false;
+    };
+    *result = Value::Number(compute(left, right));
+    true
+}
+
 macro_rules! arith {
-    ($registers:ident, $a:expr, $left:expr, $right:expr, $compute:expr) => {{
-        let (Value::Number(left), Value::Number(right)) = ($left, $right) else {
-            break Stop::Slow;
-        };
+    ($heap:expr, $registers:ident, $a:expr, $left:expr, $right:expr, $compute:expr) => {{
         let compute: fn(f64, f64) -> f64 = $compute;
-        $registers[$a as usize] = Value::Number(compute(left, right));
+        if let (Value::Number(left), Value::Number(right)) = (&$left, &$right) {
+            $registers[$a as usize] = Value::Number(compute(*left, *right));
+        } else {
+            let (left, right) = ($left, $right);
+            if !compute_text(&$heap, (&left, &right), compute, &mut $registers[$a as usize]) {
+                break Stop::Slow;
+            }
+        }
     }};
 }
 
@@ -189,170 +163,225 @@ macro_rules! compare {
     }};
 }
 
-/// Equality that needs no metamethod; None for two different tables.
-#[inline(never)]
-fn plain_equal(heap: &Heap, a: Value, b: Value) -> Option<bool> {
-    match (a, b) {
-        (Value::Number(a), Value::Number(b)) => Some(a == b),
-        (Value::Table(a), Value::Table(b)) if a != b => None,
-        _ => Some(heap.raw_equal(a, b)),
-    }
-}
+/// Counts of none and of one, as instructions give them.
+const NO_RESULT: u8 = 1;
+const ONE_RESULT: u8 = 2;
 
 /// A list of what each instruction does, in one match so that it becomes one jump table.
 #[inline(never)]
-fn plain(heap: &mut Heap, protos: &Arena<Loaded>, current: &mut Coroutine) -> Stop {
-    let frame = current.frames.last().expect("run starts with a frame and ends with its last");
+fn plain(state: &mut State, host: &mut dyn Host) -> Result<Stop, Fault> {
+    let frame = state.current.frames.last();
+    let frame = frame.expect("run starts with a frame and ends with its last");
     let mut base = frame.base as usize;
     let mut pc = frame.pc as usize;
-    let mut code = code_of(protos, frame.callee);
-    let mut r = Coroutine::window(&mut current.stack, base);
+    let mut code = code_of(&state.protos, frame.callee);
+    let mut r = Coroutine::window(&mut state.current.stack, base);
     let stop = loop {
         let k = code.constants;
         let op = &code.ops[pc];
         pc += 1;
         match *op {
             Op::Call { a, args, results } => {
-                let Value::Function(function) = r[a as usize] else { break Stop::Slow };
-                let entry = Entry { function, func: base + a as usize, args, results };
-                current.save(pc);
-                if !current.enter_plain(heap, protos, entry) {
-                    break Stop::Slow;
+                let (callee, func) = (r[a as usize], base + a as usize);
+                if let Value::Native(native) = callee
+                    && (results == ONE_RESULT || results == NO_RESULT)
+                    && let Some(value) = call_quick(
+                        &mut state.heap,
+                        native,
+                        r,
+                        (a, list_len(state.current.top, func + 1, args)),
+                    )
+                {
+                    if results == ONE_RESULT {
+                        r[a as usize] = value;
+                    }
+                    state.heap.steps_left = state.heap.steps_left.wrapping_sub(1);
+                    if state.heap.steps_left == 0 {
+                        break Stop::Tick;
+                    }
+                    continue;
                 }
-                let frame = current.last();
-                (base, pc) = (frame.base as usize, 0);
-                code = code_of(protos, frame.callee);
-                r = Coroutine::window(&mut current.stack, base);
-                heap.steps_left = heap.steps_left.wrapping_sub(1);
-                if heap.steps_left == 0 {
+                state.current.save(pc);
+                match callee {
+                    Value::Function(function) => {
+                        let entry = Entry { function, func, args, results };
+                        if !state.current.enter_plain(&state.heap, &state.protos, entry) {
+                            break Stop::Slow;
+                        }
+                        (base, pc) = (state.current.last().base as usize, 0);
+                        state.heap.steps_left = state.heap.steps_left.wrapping_sub(1);
+                    }
+                    Value::Native(native) => {
+                        let count = state.current.list_len(func + 1, args);
+                        let wanted = i32::from(results) - 1;
+                        state.enter_native(host, (native, func), count, wanted)?;
+                    }
+                    _ => break Stop::Slow,
+                }
+                code = code_of(&state.protos, state.current.last().callee);
+                r = Coroutine::window(&mut state.current.stack, base);
+                if state.heap.steps_left == 0 {
                     break Stop::Tick;
                 }
             }
             Op::Return { a, count } => {
-                let frame = match current.leave_plain(base + a as usize, count) {
-                    Left::Entry => return Stop::Returned,
+                let frame = match state.current.leave_plain(base + a as usize, count) {
+                    Left::Entry => return Ok(Stop::Returned),
                     Left::Caller(frame) => frame,
                 };
                 (base, pc) = (frame.base as usize, frame.pc as usize);
-                code = code_of(protos, frame.callee);
-                r = Coroutine::window(&mut current.stack, base);
+                code = code_of(&state.protos, frame.callee);
+                r = Coroutine::window(&mut state.current.stack, base);
             }
             Op::Move { a, b } => r[a as usize] = r[b as usize],
             Op::LoadK { a, k: constant } => r[a as usize] = k[constant as usize],
             Op::LoadNil { a, last } => r[a as usize..=last as usize].fill(Value::Nil),
             Op::LoadBool { a, value } => r[a as usize] = Value::Bool(value),
             Op::GetUpvalue { a, up } => {
-                r[a as usize] = heap.functions.at(code.function.index()).upvalues[up as usize];
+                r[a as usize] =
+                    state.heap.functions.at(code.function.index()).upvalues[up as usize];
             }
             Op::GetUpvalueCell { a, up } => {
-                let upvalue = heap.functions.at(code.function.index()).upvalues[up as usize];
+                let upvalue = state.heap.functions.at(code.function.index()).upvalues[up as usize];
                 let Value::Cell(cell) = upvalue else { break Stop::Slow };
-                r[a as usize] = heap.cell_get(cell);
+                r[a as usize] = state.heap.cell_get(cell);
             }
             Op::SetUpvalueCell { a, up } => {
-                let upvalue = heap.functions.at(code.function.index()).upvalues[up as usize];
+                let upvalue = state.heap.functions.at(code.function.index()).upvalues[up as usize];
                 let Value::Cell(cell) = upvalue else { break Stop::Slow };
-                heap.cell_set(cell, r[a as usize]);
+                state.heap.cell_set(cell, r[a as usize]);
             }
             Op::GetCell { a, b } => {
                 let Value::Cell(cell) = r[b as usize] else { break Stop::Slow };
-                r[a as usize] = heap.cell_get(cell);
+                r[a as usize] = state.heap.cell_get(cell);
             }
             Op::SetCell { a, b } => {
                 let Value::Cell(cell) = r[a as usize] else { break Stop::Slow };
-                heap.cell_set(cell, r[b as usize]);
+                state.heap.cell_set(cell, r[b as usize]);
             }
             Op::GetGlobal { a, k: name } => {
                 let name = name_of(&code, name as usize);
-                let Some(value) = read_field(heap, Value::Table(code.env), name) else {
+                let Some(value) = read_field(&state.heap, Value::Table(code.env), name) else {
                     break Stop::Slow;
                 };
-                r[a as usize] = value;
+                r[a as usize] = *value;
             }
             Op::GetField { a, b, k: name } => {
                 let name = name_of(&code, name as usize);
-                let Some(value) = read_field(heap, r[b as usize], name) else {
+                let object = r[b as usize];
+                if let Some(value) = read_field(&state.heap, object, name) {
+                    r[a as usize] = *value;
+                    continue;
+                }
+                let index = state.events[Event::Index as usize];
+                let Some(value) = read_inherited(&state.heap, index, object, name) else {
                     break Stop::Slow;
                 };
                 r[a as usize] = value;
             }
             Op::GetIndex { a, b, c } => {
-                let Some(value) = read_index(heap, r[b as usize], r[c as usize]) else {
+                if let Value::Number(number) = r[c as usize]
+                    && let Some(value) = read_element(&state.heap, r[b as usize], number as u32)
+                    && f64::from(number as u32) == number
+                {
+                    r[a as usize] = *value;
+                    continue;
+                }
+                let Some(value) = read_index(&state.heap, r[b as usize], r[c as usize]) else {
                     break Stop::Slow;
                 };
-                r[a as usize] = value;
+                r[a as usize] = *value;
             }
             Op::GetInt { a, b, n } => {
+                if let Some(value) = read_element(&state.heap, r[b as usize], u32::from(n)) {
+                    r[a as usize] = *value;
+                    continue;
+                }
                 let key = Value::Number(f64::from(n));
-                let Some(value) = read_index(heap, r[b as usize], key) else {
+                let Some(value) = read_index(&state.heap, r[b as usize], key) else {
                     break Stop::Slow;
                 };
-                r[a as usize] = value;
+                r[a as usize] = *value;
             }
             Op::SetField { a, k: name, c } => {
                 let name = name_of(&code, name as usize);
-                if !write_field(heap, r[a as usize], name, r[c as usize]) {
+                if !write_field(&mut state.heap, r[a as usize], name, r[c as usize]) {
                     break Stop::Slow;
                 }
             }
             Op::Method { a, b, k: name } => {
                 let object = r[b as usize];
                 let name = name_of(&code, name as usize);
-                let Some(value) = read_field(heap, object, name) else { break Stop::Slow };
+                let value = match read_field(&state.heap, object, name) {
+                    Some(value) => *value,
+                    None => {
+                        let index = state.events[Event::Index as usize];
+                        match read_inherited(&state.heap, index, object, name) {
+                            Some(value) => value,
+                            None => break Stop::Slow,
+                        }
+                    }
+                };
                 r[a.wrapping_add(1) as usize] = object;
                 r[a as usize] = value;
             }
             Op::SetFieldK { a, k: name, v } => {
                 let name = name_of(&code, name as usize);
-                if !write_field(heap, r[a as usize], name, k[v as usize]) {
+                if !write_field(&mut state.heap, r[a as usize], name, k[v as usize]) {
                     break Stop::Slow;
                 }
             }
             Op::SetIndex { a, b, c } => {
-                if !write_index(heap, r[a as usize], r[b as usize], r[c as usize]) {
+                if !write_index(&mut state.heap, r[a as usize], r[b as usize], r[c as usize]) {
                     break Stop::Slow;
                 }
             }
             Op::Add { a, b, c } => {
-                arith!(r, a, r[b as usize], r[c as usize], |x, y| x + y);
+                arith!(state.heap, r, a, r[b as usize], r[c as usize], |x, y| x + y);
             }
             Op::Sub { a, b, c } => {
-                arith!(r, a, r[b as usize], r[c as usize], |x, y| x - y);
+                arith!(state.heap, r, a, r[b as usize], r[c as usize], |x, y| x - y);
             }
             Op::Mul { a, b, c } => {
-                arith!(r, a, r[b as usize], r[c as usize], |x, y| x * y);
+                arith!(state.heap, r, a, r[b as usize], r[c as usize], |x, y| x * y);
             }
             Op::Div { a, b, c } => {
-                arith!(r, a, r[b as usize], r[c as usize], |x, y| x / y);
+                arith!(state.heap, r, a, r[b as usize], r[c as usize], |x, y| x / y);
             }
-            Op::Mod { a, b, c } => arith!(r, a, r[b as usize], r[c as usize], modulo),
+            Op::Mod { a, b, c } => arith!(state.heap, r, a, r[b as usize], r[c as usize], modulo),
             Op::AddK { a, b, k: n } => {
-                arith!(r, a, r[b as usize], k[n as usize], |x, y| x + y);
+                arith!(state.heap, r, a, r[b as usize], k[n as usize], |x, y| x + y);
             }
             Op::SubK { a, b, k: n } => {
-                arith!(r, a, r[b as usize], k[n as usize], |x, y| x - y);
+                arith!(state.heap, r, a, r[b as usize], k[n as usize], |x, y| x - y);
             }
             Op::MulK { a, b, k: n } => {
-                arith!(r, a, r[b as usize], k[n as usize], |x, y| x * y);
+                arith!(state.heap, r, a, r[b as usize], k[n as usize], |x, y| x * y);
             }
             Op::DivK { a, b, k: n } => {
-                arith!(r, a, r[b as usize], k[n as usize], |x, y| x / y);
+                arith!(state.heap, r, a, r[b as usize], k[n as usize], |x, y| x / y);
             }
-            Op::ModK { a, b, k: n } => arith!(r, a, r[b as usize], k[n as usize], modulo),
+            Op::ModK { a, b, k: n } => {
+                arith!(state.heap, r, a, r[b as usize], k[n as usize], modulo)
+            }
             Op::Neg { a, b } => {
                 let Value::Number(number) = r[b as usize] else { break Stop::Slow };
                 r[a as usize] = Value::Number(-number);
             }
             Op::Not { a, b } => r[a as usize] = Value::Bool(!r[b as usize].is_true()),
             Op::Len { a, b } => {
-                let Value::Table(table) = r[b as usize] else { break Stop::Slow };
-                r[a as usize] = Value::Number(heap.len(table) as f64);
+                let len = match r[b as usize] {
+                    Value::Table(table) => state.heap.len(table),
+                    Value::Str(text) => state.heap.strings.len(text),
+                    _ => break Stop::Slow,
+                };
+                r[a as usize] = Value::Number(len as f64);
             }
             Op::Jump { to } => pc = to as usize,
             Op::Loop { to } => {
                 pc = to as usize;
-                heap.steps_left = heap.steps_left.wrapping_sub(1);
-                if heap.steps_left == 0 {
+                state.heap.steps_left = state.heap.steps_left.wrapping_sub(1);
+                if state.heap.steps_left == 0 {
                     break Stop::Tick;
                 }
             }
@@ -366,26 +395,39 @@ fn plain(heap: &mut Heap, protos: &Arena<Loaded>, current: &mut Coroutine) -> St
                     pc = to as usize;
                 }
             }
-            Op::Eq { a, b, wanted, to } => match plain_equal(heap, r[a as usize], r[b as usize]) {
-                Some(equal) if equal == wanted => pc = to as usize,
-                Some(_) => {}
-                None => break Stop::Slow,
-            },
+            Op::Eq { a, b, wanted, to } => {
+                match plain_equal(&state.heap, r[a as usize], r[b as usize]) {
+                    Some(equal) if equal == wanted => pc = to as usize,
+                    Some(_) => {}
+                    None => break Stop::Slow,
+                }
+            }
             Op::EqK { a, k: n, to } => {
-                if heap.raw_equal(r[a as usize], k[n as usize]) {
+                if state.heap.raw_equal(r[a as usize], k[n as usize]) {
                     pc = to as usize;
                 }
             }
             Op::NotEqK { a, k: n, to } => {
-                if !heap.raw_equal(r[a as usize], k[n as usize]) {
+                if !state.heap.raw_equal(r[a as usize], k[n as usize]) {
                     pc = to as usize;
                 }
             }
             Op::Lt { a, b, wanted, to } => {
-                compare!(pc, r[a as usize], r[b as usize], wanted, to, |x, y| x < y);
+                let Some(holds) = is_less(&state.heap, r[a as usize], r[b as usize]) else {
+                    break Stop::Slow;
+                };
+                if holds == wanted {
+                    pc = to as usize;
+                }
             }
             Op::Le { a, b, wanted, to } => {
-                compare!(pc, r[a as usize], r[b as usize], wanted, to, |x, y| x <= y);
+                let Some(holds) = is_less_or_equal(&state.heap, r[a as usize], r[b as usize])
+                else {
+                    break Stop::Slow;
+                };
+                if holds == wanted {
+                    pc = to as usize;
+                }
             }
             Op::LtK { a, k: n, to } => {
                 compare!(pc, r[a as usize], k[n as usize], true, to, |x, y| x < y);
@@ -414,8 +456,8 @@ fn plain(heap: &mut Heap, protos: &Arena<Loaded>, current: &mut Coroutine) -> St
             Op::ForLoopOne { a, to } => {
                 if for_loop_one(r, a) {
                     pc = to as usize;
-                    heap.steps_left = heap.steps_left.wrapping_sub(1);
-                    if heap.steps_left == 0 {
+                    state.heap.steps_left = state.heap.steps_left.wrapping_sub(1);
+                    if state.heap.steps_left == 0 {
                         break Stop::Tick;
                     }
                 }
@@ -423,10 +465,25 @@ fn plain(heap: &mut Heap, protos: &Arena<Loaded>, current: &mut Coroutine) -> St
             Op::ForLoop { a, to } => {
                 if for_loop(r, a) {
                     pc = to as usize;
-                    heap.steps_left = heap.steps_left.wrapping_sub(1);
-                    if heap.steps_left == 0 {
+                    state.heap.steps_left = state.heap.steps_left.wrapping_sub(1);
+                    if state.heap.steps_left == 0 {
                         break Stop::Tick;
                     }
+                }
+            }
+            Op::ForCall { a, count } => {
+                let Some((first, second)) = step_quick(&state.heap, r, a) else {
+                    break Stop::Slow;
+                };
+                let results = a as usize + 3;
+                r[results] = first;
+                r[results + 1] = second;
+                if count > 2 {
+                    r[results + 2..results + count as usize].fill(Value::Nil);
+                }
+                state.heap.steps_left = state.heap.steps_left.wrapping_sub(1);
+                if state.heap.steps_left == 0 {
+                    break Stop::Tick;
                 }
             }
             Op::ForNext { a, to } => {
@@ -434,29 +491,55 @@ fn plain(heap: &mut Heap, protos: &Arena<Loaded>, current: &mut Coroutine) -> St
                 if !first.is_nil() {
                     r[a.wrapping_add(2) as usize] = first;
                     pc = to as usize;
-                    heap.steps_left = heap.steps_left.wrapping_sub(1);
-                    if heap.steps_left == 0 {
+                    state.heap.steps_left = state.heap.steps_left.wrapping_sub(1);
+                    if state.heap.steps_left == 0 {
                         break Stop::Tick;
                     }
                 }
             }
+            Op::Vararg { a, count } => {
+                if !state.current.list_varargs(base + a as usize, count) {
+                    break Stop::Slow;
+                }
+                r = Coroutine::window(&mut state.current.stack, base);
+            }
+            Op::NewTable { a, array_len, hash_len } => {
+                let (array_len, hash_len) = (array_len as usize, hash_len as usize);
+                let Some(table) = make::new_table(&mut state.heap, array_len, hash_len) else {
+                    break Stop::Slow;
+                };
+                r[a as usize] = table;
+            }
+            Op::SetList { a, count, first } => {
+                if !make::set_list(&mut state.heap, r, (a, count), first) {
+                    break Stop::Slow;
+                }
+            }
+            Op::Closure { a, p } => {
+                let maker = (code.function, p);
+                let Some(made) = make::closure_now(&mut state.heap, &state.protos, maker, r) else {
+                    break Stop::Slow;
+                };
+                r[a as usize] = made;
+            }
+            Op::Concat { a, b, c } => {
+                let parts = &r[b as usize..=c as usize];
+                let Some(joined) = make::joined(&mut state.heap, parts) else {
+                    break Stop::Slow;
+                };
+                r[a as usize] = joined;
+            }
             Op::NewCell { .. }
             | Op::SetGlobal { .. }
-            | Op::NewTable { .. }
-            | Op::SetList { .. }
             | Op::Pow { .. }
             | Op::PowK { .. }
-            | Op::Concat { .. }
             | Op::TailCall { .. }
             | Op::ForPrepare { .. }
-            | Op::ForCall { .. }
-            | Op::Closure { .. }
-            | Op::ArgTable { .. }
-            | Op::Vararg { .. } => break Stop::Slow,
+            | Op::ArgTable { .. } => break Stop::Slow,
         }
     };
-    current.save(pc);
-    stop
+    state.current.save(pc);
+    Ok(stop)
 }
 
 /// One turn of a numeric loop: whether there is another.

@@ -1,9 +1,9 @@
 //! Instructions that may call metamethods, allocate, or fail.
 
-use super::{Callee, Frame};
+use super::{Callee, Coroutine, Frame, make};
 use crate::fault::Fault;
 use crate::host::Host;
-use crate::proto::{Capture, Op};
+use crate::proto::Op;
 use crate::state::{Event, State};
 use crate::value::{FuncRef, ProtoRef, Value};
 
@@ -222,7 +222,13 @@ impl State {
             0 => self.current.top.saturating_sub(at + 1),
             count => count as usize,
         };
-        self.heap.reserve(table, first as usize - 1 + count)?;
+        let start = first as usize - 1;
+        let slots = self.heap.run_array_mut(table).and_then(|it| it.get_mut(start..start + count));
+        if let Some(slots) = slots {
+            slots.copy_from_slice(&self.current.stack[at + 1..at + 1 + count]);
+            return Ok(());
+        }
+        self.heap.reserve(table, start + count)?;
         for offset in 0..count {
             let value = self.current.stack[at + 1 + offset];
             self.heap.set_index(table, first as usize + offset, value)?;
@@ -255,28 +261,10 @@ impl State {
     }
 
     fn make_closure(&mut self, base: usize, a: u8, p: u16) -> Result<(), Fault> {
-        let (function, proto) = self.code();
-        let child = self.protos.at(proto.index()).children[p as usize];
-        let captures = &self.protos.at(child.index()).proto.captures;
-        let mut upvalues = Vec::with_capacity(captures.len());
-        let mut own = Vec::new();
-        for (index, capture) in captures.iter().enumerate() {
-            upvalues.push(match *capture {
-                Capture::Register(register) => self.current.stack[base + register as usize],
-                Capture::Upvalue(up) => {
-                    self.heap.functions.at(function.index()).upvalues[up as usize]
-                }
-                Capture::Itself => {
-                    own.push(index);
-                    Value::Nil
-                }
-            });
-        }
-        let made = self.heap.closure(child, upvalues.into());
+        let (function, _) = self.code();
+        let r = Coroutine::window(&mut self.current.stack, base);
+        let made = make::closure(&mut self.heap, &self.protos, (function, p), r);
         let made = made.map_err(|refusal| self.refused(refusal))?;
-        for index in own {
-            self.heap.functions.at_mut(made.index()).upvalues[index] = Value::Function(made);
-        }
         self.put(base, a, Value::Function(made));
         self.collect_if_due();
         Ok(())
@@ -293,21 +281,12 @@ impl State {
         self.heap.set_field(table, b"n", Value::Number(varargs as f64))
     }
 
+    /// The plain loop had no room for them.
     fn vararg(&mut self, at: usize, count: u8) -> Result<(), Fault> {
-        let frame = self.frame();
-        let (base, varargs) = (frame.base as usize, frame.varargs as usize);
-        let from = base - varargs;
-        let wanted = match count {
-            0 => varargs,
-            count => count as usize - 1,
-        };
-        self.reach(at + wanted)?;
-        let given = wanted.min(varargs);
-        self.current.stack.copy_within(from..from + given, at);
-        self.current.stack[at + given..at + wanted].fill(Value::Nil);
-        if count == 0 {
-            self.current.top = at + varargs;
-        }
+        let wanted = self.frame().varargs.max(u32::from(count));
+        self.ensure_stack(at + wanted as usize)?;
+        let is_listed = self.current.list_varargs(at, count);
+        debug_assert!(is_listed, "there is room by now");
         Ok(())
     }
 }

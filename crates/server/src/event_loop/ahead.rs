@@ -25,6 +25,7 @@ impl<S: Service> Thread<S> {
             || !self.service.may_run(&connection.client)
             || !connection.input.is_empty()
             || !connection.letters.is_empty()
+            || connection.stream.is_handshaking()
             || connection.last_read_bytes >= AHEAD_BYTES_MAX
         {
             return;

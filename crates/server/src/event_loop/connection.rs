@@ -33,6 +33,8 @@ pub struct Connection<S: Service> {
     pub is_at_end: bool,
     /// It takes no more, either: what it has sent is still carried out, and answered to nobody.
     pub is_broken: bool,
+    /// It waits for its loop to go on with its handshake.
+    pub is_queued_for_handshake: bool,
     /// The deadline that the loop's timers hold for it.
     pub timer_ms: Option<i64>,
     pub letters: VecDeque<Letter>,
@@ -45,8 +47,12 @@ impl<S: Service> Connection<S> {
         self.is_at_end = true;
         self.is_readable = false;
         self.output.advance(self.output.unsent_bytes());
+        if let Stream::Tls(stream) = &mut self.stream {
+            stream.forget_unsent();
+        }
     }
 
+    /// Output that its stream has not taken yet.
     pub fn output_bytes(&self) -> usize {
         self.output.unsent_bytes()
     }
@@ -64,14 +70,16 @@ impl<S: Service> Connection<S> {
 
     /// What it holds between turns. A buffer with nothing in it goes back to the thread.
     pub fn buffers(&self) -> Buffers {
+        let encrypted_bytes = self.stream.unsent_bytes();
         let output_bytes = self.output_bytes();
+        let output_capacity_bytes = if output_bytes == 0 { 0 } else { self.output.capacity() };
         Buffers {
             input_bytes: self.input_bytes(),
             input_capacity_bytes: self.input.capacity()
                 + self.long_input.as_ref().map_or(0, |long| long.capacity_bytes())
                 + self.batch.supplied_bytes(),
-            output_bytes,
-            output_capacity_bytes: if output_bytes == 0 { 0 } else { self.output.capacity() },
+            output_bytes: output_bytes + encrypted_bytes,
+            output_capacity_bytes: output_capacity_bytes + encrypted_bytes,
         }
     }
 }

@@ -55,6 +55,8 @@ pub struct Fleet<S: Service> {
     ended: Condvar,
     is_ending: AtomicBool,
     keepalive_seconds: AtomicU32,
+    /// TLS connections that are accepted in one turn.
+    tls_accepts_max: AtomicUsize,
     /// Loops that take connections: the first so many.
     open: AtomicUsize,
     open_min: usize,
@@ -76,6 +78,7 @@ impl<S: Service> Fleet<S> {
             ended: Condvar::new(),
             is_ending: AtomicBool::new(false),
             keepalive_seconds: AtomicU32::new(300),
+            tls_accepts_max: AtomicUsize::new(1),
             open: AtomicUsize::new(open_min),
             open_min,
         });
@@ -95,13 +98,21 @@ impl<S: Service> Fleet<S> {
         self.keepalive_seconds.store(seconds, Ordering::Relaxed);
     }
 
+    pub(super) fn tls_accepts_max(&self) -> usize {
+        self.tls_accepts_max.load(Ordering::Relaxed)
+    }
+
+    pub fn set_tls_accepts_max(&self, count: usize) {
+        self.tls_accepts_max.store(count, Ordering::Relaxed);
+    }
+
     /// Gives the listening sockets to the first loop, instead of those it had.
     pub fn listen(&self, listeners: Vec<Listener>) {
         self.loops[0].inbox.post(Message::Listeners(listeners));
     }
 
     /// Hands a new connection to the loop that has the fewest.
-    pub(super) fn place(&self, stream: Stream, peer: Peer) {
+    pub(super) fn assign(&self, stream: Stream, peer: Peer) {
         let load = |event_loop: &&Arc<EventLoop<S>>| event_loop.connections.load(Ordering::Relaxed);
         if let Some(least) = self.open_loops().iter().min_by_key(load) {
             least.connections.fetch_add(1, Ordering::Relaxed);
@@ -145,8 +156,8 @@ impl<S: Service> Fleet<S> {
     }
 
     /// More connections wait than one turn accepts: come back soon.
-    pub(super) fn accept_again(&self) {
-        self.loops[0].inbox.post(Message::AcceptMore);
+    pub(super) fn accept_again(&self, listener: usize) {
+        self.loops[0].inbox.post(Message::AcceptMore(listener));
     }
 
     /// Ends every loop: replies under way are written, then all connections are closed.

@@ -28,8 +28,8 @@ pub enum Message<S: Service> {
     ShutDown,
     /// Stop accepting or begin again: the set of listeners changed.
     Listeners(Vec<super::Listener>),
-    /// More connections wait to be accepted.
-    AcceptMore,
+    /// More connections wait to be accepted by the listener with this number.
+    AcceptMore(usize),
 }
 
 /// How many connections a loop is to give away, and to which.

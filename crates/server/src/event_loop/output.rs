@@ -2,6 +2,7 @@
 
 use super::Service;
 use super::connection::Connection;
+use super::stream::Stream;
 use std::io::{ErrorKind, IoSlice};
 
 /// Runs of bytes that one call of the system sends.
@@ -13,7 +14,19 @@ pub fn flush<S: Service>(connection: &mut Connection<S>) -> bool {
         return false;
     }
     let Connection { output, stream, is_writable, .. } = connection;
-    while *is_writable && output.unsent_bytes() > 0 {
+    if let Stream::Tls(stream) = stream {
+        if stream.is_handshaking() {
+            return true;
+        }
+        if *is_writable {
+            match stream.send() {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => *is_writable = false,
+                Err(_) => return false,
+            }
+        }
+    }
+    while *is_writable && output.sendable_bytes() > 0 {
         let written = match output.only_run() {
             Some(bytes) => stream.write(bytes),
             None => {

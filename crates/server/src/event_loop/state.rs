@@ -48,6 +48,9 @@ pub struct LoopState<S: Service> {
     slots: Vec<Slot<S>>,
     free: Vec<usize>,
     ready: VecDeque<usize>,
+    /// Connections whose handshake can go on. Each round takes one: they compute for so long that
+    /// many at once would be felt by everybody else.
+    handshakes: VecDeque<usize>,
     timers: Timers,
     next_tick_ms: i64,
     listeners: Vec<Listener>,
@@ -79,6 +82,7 @@ impl<S: Service> EventLoop<S> {
             slots: Vec::new(),
             free: Vec::new(),
             ready: VecDeque::new(),
+            handshakes: VecDeque::new(),
             timers: Timers::default(),
             next_tick_ms: now_ms + TICK_MS,
             listeners: Vec::new(),
@@ -111,6 +115,9 @@ impl<S: Service> EventLoop<S> {
             }
             if self.run_timers(&mut state, thread) && std::mem::take(&mut state.has_accept_failed) {
                 state.accept_all(fleet);
+            }
+            if let Some(slot) = state.handshakes.pop_front() {
+                state.ready.push_back(slot);
             }
             // Connections made ready during this round wait for the next: the poller comes first.
             let started = Instant::now();
@@ -183,8 +190,8 @@ impl<S: Service> EventLoop<S> {
         thread: &mut Thread<S>,
     ) {
         let slot = connection.slot;
-        let place = std::mem::replace(&mut state.slots[slot].occupant, Occupant::Free);
-        if let Occupant::Out(letters) = place {
+        let occupant = std::mem::replace(&mut state.slots[slot].occupant, Occupant::Free);
+        if let Occupant::Out(letters) = occupant {
             connection.letters.extend(letters);
         }
         if verdict == Verdict::Close {
@@ -207,6 +214,7 @@ impl<S: Service> EventLoop<S> {
     ) {
         state.set_timer(&mut connection, None);
         thread.service.disconnect(&mut thread.worker, &mut connection.client);
+        connection.stream.close();
         // The socket is closed by dropping it; a failure to take it out of the poller is harmless.
         drop(state.poll.registry().deregister(connection.stream.source()));
         state.release(connection.slot);
@@ -229,7 +237,7 @@ impl<S: Service> EventLoop<S> {
                 Message::Give(give) => self.give(state, give, fleet, thread),
                 Message::ShutDown => state.is_ending = true,
                 Message::Listeners(listeners) => state.listen(listeners, fleet),
-                Message::AcceptMore => state.accept_all(fleet),
+                Message::AcceptMore(listener) => state.accept(listener, fleet),
             }
         }
     }
@@ -266,6 +274,7 @@ impl<S: Service> EventLoop<S> {
             may_have_ended: false,
             is_at_end: false,
             is_broken: false,
+            is_queued_for_handshake: false,
             timer_ms: None,
             letters: VecDeque::new(),
         });
@@ -317,7 +326,8 @@ impl<S: Service> EventLoop<S> {
         match state.poll.registry().register(source, Token(slot), interest) {
             Ok(()) => {
                 // What it brought along is reported by no poller.
-                if !connection.input.is_empty() {
+                if !connection.input.is_empty() || matches!(connection.stream, Stream::Tls(_)) {
+                    connection.is_queued_for_handshake = false;
                     state.ready.push_back(slot);
                 }
                 state.slots[slot].occupant = Occupant::Here(connection);
@@ -358,7 +368,8 @@ impl<S: Service> EventLoop<S> {
         fleet: &Fleet<S>,
         thread: &mut Thread<S>,
     ) -> io::Result<()> {
-        let timeout = if state.ready.is_empty() && self.inbox.may_sleep() {
+        let is_idle = state.ready.is_empty() && state.handshakes.is_empty();
+        let timeout = if is_idle && self.inbox.may_sleep() {
             state.sleep_time(thread.service.round_ms(&thread.worker))
         } else {
             Duration::ZERO
@@ -461,7 +472,11 @@ impl<S: Service> LoopState<S> {
                 connection.is_readable |= event.is_readable();
                 connection.is_writable |= event.is_writable();
                 connection.may_have_ended |= event.is_read_closed();
-                self.ready.push_back(slot);
+                if !connection.stream.is_handshaking() {
+                    self.ready.push_back(slot);
+                } else if !std::mem::replace(&mut connection.is_queued_for_handshake, true) {
+                    self.handshakes.push_back(slot);
+                }
             }
             Some(Occupant::Out(letters)) => letters.push_back(Letter::SocketReady),
             _ => {}
@@ -499,11 +514,15 @@ impl<S: Service> LoopState<S> {
         (0..self.listeners.len()).for_each(|at| self.accept(at, fleet));
     }
 
-    fn accept(&mut self, listener: usize, fleet: &Fleet<S>) {
-        for _ in 0..ACCEPTS_MAX {
-            let Some(listener) = self.listeners.get(listener) else { return };
+    fn accept(&mut self, index: usize, fleet: &Fleet<S>) {
+        let Some(listener) = self.listeners.get(index) else { return };
+        let accepts_max = match listener {
+            Listener::Tls(..) => fleet.tls_accepts_max(),
+            Listener::Tcp(_) | Listener::Unix(..) => ACCEPTS_MAX,
+        };
+        for _ in 0..accepts_max {
             match listener.accept(fleet.keepalive_seconds()) {
-                Ok((stream, peer)) => fleet.place(stream, peer),
+                Ok((stream, peer)) => fleet.assign(stream, peer),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // One broken connection says nothing about the next; out of descriptors does, and
                 // then trying again at once would spin.
@@ -514,6 +533,6 @@ impl<S: Service> LoopState<S> {
                 }
             }
         }
-        fleet.accept_again();
+        fleet.accept_again(index);
     }
 }

@@ -1,10 +1,13 @@
-//! Sockets of either kind behind one face.
+//! Sockets of every kind behind one interface.
 
+use super::tls::TlsStream;
 use mio::event::Source;
 use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use mio::{Interest, Registry, Token};
+use rustls::ServerConfig;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::os::fd::AsRawFd;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Who is at the other end, as CLIENT LIST shows it.
 #[derive(Clone, Debug)]
@@ -13,6 +16,7 @@ pub struct Peer {
     pub local_address: String,
     pub fd: i32,
     pub is_unix: bool,
+    pub is_tls: bool,
     /// From this machine itself.
     pub is_loopback: bool,
 }
@@ -20,6 +24,7 @@ pub struct Peer {
 pub enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    Tls(Box<TlsStream>),
 }
 
 impl Stream {
@@ -27,6 +32,35 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => stream,
             Stream::Unix(stream) => stream,
+            Stream::Tls(stream) => stream.socket(),
+        }
+    }
+
+    /// Whether nothing can be read or written before more was done for TLS.
+    #[inline]
+    pub fn is_handshaking(&self) -> bool {
+        matches!(self, Stream::Tls(stream) if stream.is_handshaking())
+    }
+
+    /// Whether a read would find something although the socket tells of nothing new.
+    #[inline]
+    pub fn has_more(&self) -> bool {
+        matches!(self, Stream::Tls(stream) if stream.has_more())
+    }
+
+    /// What was taken for writing and is not sent yet.
+    #[inline]
+    pub fn unsent_bytes(&self) -> usize {
+        match self {
+            Stream::Tls(stream) => stream.unsent_bytes(),
+            Stream::Tcp(_) | Stream::Unix(_) => 0,
+        }
+    }
+
+    /// Before the socket is closed: the last that is to be said.
+    pub fn close(&mut self) {
+        if let Stream::Tls(stream) = self {
+            stream.close();
         }
     }
 
@@ -34,6 +68,7 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => stream.read(into),
             Stream::Unix(stream) => stream.read(into),
+            Stream::Tls(stream) => stream.read(into),
         }
     }
 
@@ -41,6 +76,7 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => stream.read_vectored(into),
             Stream::Unix(stream) => stream.read_vectored(into),
+            Stream::Tls(stream) => stream.read_vectored(into),
         }
     }
 
@@ -48,6 +84,7 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => stream.write_vectored(runs),
             Stream::Unix(stream) => stream.write_vectored(runs),
+            Stream::Tls(stream) => stream.write_vectored(runs),
         }
     }
 
@@ -55,26 +92,53 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => stream.write(bytes),
             Stream::Unix(stream) => stream.write(bytes),
+            Stream::Tls(stream) => stream.write_vectored(&[IoSlice::new(bytes)]),
         }
+    }
+}
+
+/// What new connections are encrypted with. It is looked at when one is accepted, so that a change
+/// holds from its moment on.
+#[derive(Clone)]
+pub struct CurrentTls(Arc<Mutex<Arc<ServerConfig>>>);
+
+impl CurrentTls {
+    pub fn new(config: Arc<ServerConfig>) -> Self {
+        CurrentTls(Arc::new(Mutex::new(config)))
+    }
+
+    pub fn replace(&self, config: Arc<ServerConfig>) {
+        *self.lock() = config;
+    }
+
+    fn config(&self) -> Arc<ServerConfig> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Arc<ServerConfig>> {
+        self.0.lock().unwrap_or_else(|poison| poison.into_inner())
     }
 }
 
 pub enum Listener {
     Tcp(TcpListener),
+    Tls(TcpListener, CurrentTls),
     Unix(UnixListener, String),
 }
 
 impl Listener {
     pub fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         match self {
-            Listener::Tcp(listener) => registry.register(listener, token, Interest::READABLE),
+            Listener::Tcp(listener) | Listener::Tls(listener, _) => {
+                registry.register(listener, token, Interest::READABLE)
+            }
             Listener::Unix(listener, _) => registry.register(listener, token, Interest::READABLE),
         }
     }
 
     pub fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
         match self {
-            Listener::Tcp(listener) => registry.deregister(listener),
+            Listener::Tcp(listener) | Listener::Tls(listener, _) => registry.deregister(listener),
             Listener::Unix(listener, _) => registry.deregister(listener),
         }
     }
@@ -82,19 +146,13 @@ impl Listener {
     pub fn accept(&self, keepalive_seconds: u32) -> io::Result<(Stream, Peer)> {
         match self {
             Listener::Tcp(listener) => {
-                let (stream, from) = listener.accept()?;
-                let local = listener.local_addr()?;
-                // Replies are written whole, so there is nothing to wait for.
-                stream.set_nodelay(true)?;
-                set_keepalive(&stream, keepalive_seconds)?;
-                let peer = Peer {
-                    address: from.to_string(),
-                    local_address: local.to_string(),
-                    fd: stream.as_raw_fd(),
-                    is_unix: false,
-                    is_loopback: from.ip().is_loopback(),
-                };
-                Ok((Stream::Tcp(stream), peer))
+                let (socket, peer) = accept_tcp(listener, keepalive_seconds)?;
+                Ok((Stream::Tcp(socket), peer))
+            }
+            Listener::Tls(listener, current) => {
+                let (socket, peer) = accept_tcp(listener, keepalive_seconds)?;
+                let stream = TlsStream::new(socket, &current.config())?;
+                Ok((Stream::Tls(Box::new(stream)), Peer { is_tls: true, ..peer }))
             }
             Listener::Unix(listener, path) => {
                 let (stream, _) = listener.accept()?;
@@ -103,12 +161,31 @@ impl Listener {
                     local_address: format!("{path}:0"),
                     fd: stream.as_raw_fd(),
                     is_unix: true,
+                    is_tls: false,
                     is_loopback: true,
                 };
                 Ok((Stream::Unix(stream), peer))
             }
         }
     }
+}
+
+fn accept_tcp(listener: &TcpListener, keepalive_seconds: u32) -> io::Result<(TcpStream, Peer)> {
+    let (socket, from) = listener.accept()?;
+    // Not the listener's, which may be any address of this machine.
+    let local = socket.local_addr()?;
+    // Replies are written whole, so there is nothing to wait for.
+    socket.set_nodelay(true)?;
+    set_keepalive(&socket, keepalive_seconds)?;
+    let peer = Peer {
+        address: from.to_string(),
+        local_address: local.to_string(),
+        fd: socket.as_raw_fd(),
+        is_unix: false,
+        is_tls: false,
+        is_loopback: from.ip().is_loopback(),
+    };
+    Ok((socket, peer))
 }
 
 fn set_keepalive(stream: &TcpStream, seconds: u32) -> io::Result<()> {

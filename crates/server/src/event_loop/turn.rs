@@ -6,6 +6,7 @@ use super::connection::Connection;
 use super::input::LongInput;
 use super::output::flush;
 use super::owner::Ownership;
+use super::stream::Stream;
 use russet_base::shared::shrink_beyond;
 use russet_commands::call::batch::BATCH_MAX;
 use russet_commands::call::client::After;
@@ -110,9 +111,14 @@ impl<S: Service> Thread<S> {
             let Connection { client, output, .. } = connection;
             let after = self.service.letter(&mut self.worker, client, letter, output);
             if after == After::Close {
-                flush(connection);
+                self.flush(connection);
                 return Verdict::Close;
             }
+        }
+        if connection.stream.is_handshaking()
+            && let Some(verdict) = self.handshake(connection, ownership)
+        {
+            return verdict;
         }
         if connection.has_input_to_run() && self.service.may_run(&connection.client) {
             let mut input = std::mem::take(&mut connection.input);
@@ -136,6 +142,32 @@ impl<S: Service> Thread<S> {
             }
         }
         Verdict::Again
+    }
+
+    /// Goes on with a TLS handshake; None when it is complete.
+    fn handshake(&mut self, connection: &mut Connection<S>, own: &Ownership) -> Option<Verdict> {
+        connection.is_queued_for_handshake = false;
+        // A signature may take milliseconds; the loop need not wait for it.
+        if !own.beat() {
+            return Some(Verdict::Again);
+        }
+        let Connection { stream: Stream::Tls(stream), client, .. } = connection else {
+            return None;
+        };
+        match stream.handshake() {
+            Ok(true) => {
+                self.service.secured(client, stream.certificate());
+                // What came with the end of the handshake is reported by no poller.
+                connection.is_readable = true;
+                connection.is_writable = true;
+                None
+            }
+            Ok(false) => Some(Verdict::Keep),
+            Err(error) => {
+                self.service.handshake_failed(client, &error);
+                Some(Verdict::Close)
+            }
+        }
     }
 
     fn read_and_run(&mut self, connection: &mut Connection<S>, own: &Ownership) -> Verdict {
@@ -238,7 +270,8 @@ impl<S: Service> Thread<S> {
 
     /// `count` bytes came where there was room for `room`.
     pub(super) fn received(&mut self, connection: &mut Connection<S>, count: usize, room: usize) {
-        connection.is_readable = count == room || connection.may_have_ended;
+        connection.is_readable =
+            count == room || connection.may_have_ended || connection.stream.has_more();
         connection.last_read_bytes = count;
         self.service.received(&mut self.worker, &mut connection.client, count);
     }
@@ -247,8 +280,9 @@ impl<S: Service> Thread<S> {
     fn flush(&mut self, connection: &mut Connection<S>) -> bool {
         let before = connection.output_bytes();
         if before == 0 {
-            return true;
+            return connection.stream.unsent_bytes() == 0 || flush(connection);
         }
+        self.service.before_send(&mut connection.client, &mut connection.output);
         let is_sound = flush(connection);
         let sent = before - connection.output_bytes();
         self.service.sent(&mut self.worker, &mut connection.client, sent);
@@ -322,38 +356,36 @@ impl<S: Service> Thread<S> {
         bytes: &[u8],
         own: &Ownership,
     ) -> (Verdict, usize) {
-        let service = self.service.clone();
         let mut done = 0;
-        service.begin_turn(&mut self.worker, &mut connection.client);
-        let mut batch = std::mem::take(&mut connection.batch);
+        self.service.begin_turn(&mut self.worker, &mut connection.client);
         let mut is_parsed = std::mem::take(&mut connection.is_parsed);
         let verdict = loop {
             let rest = &bytes[done..];
             if !std::mem::take(&mut is_parsed) {
-                let limits = service.limits(&connection.client);
-                if let Err(error) = batch.parse_batch(rest, &limits, BATCH_COMMANDS_MAX) {
+                let limits = self.service.limits(&connection.client);
+                let parsed = connection.batch.parse_batch(rest, &limits, BATCH_COMMANDS_MAX);
+                if let Err(error) = parsed {
                     error.write_reply(&mut connection.output);
                     // Nothing behind it can be read; what was asked before is still answered.
                     connection.is_at_end = true;
                     done = bytes.len();
-                    batch.truncate(0);
+                    connection.batch.truncate(0);
                     break Verdict::Keep;
                 }
             }
-            if batch.is_empty() {
-                done += batch.consumed();
+            if connection.batch.is_empty() {
+                done += connection.batch.consumed();
                 break Verdict::Keep;
             }
-            let (ran, stop) = self.run_batch(connection, &batch, rest, own);
-            batch.truncate(ran);
-            done += batch.consumed();
+            let (ran, stop) = self.run_batch(connection, rest, own);
+            connection.batch.truncate(ran);
+            done += connection.batch.consumed();
             if let Some(verdict) = stop {
                 break verdict;
             }
         };
-        batch.shrink();
-        connection.batch = batch;
-        service.end_turn(&mut self.worker, &mut connection.client);
+        connection.batch.shrink();
+        self.service.end_turn(&mut self.worker, &mut connection.client);
         (verdict, done)
     }
 
@@ -361,16 +393,15 @@ impl<S: Service> Thread<S> {
     fn run_batch(
         &mut self,
         connection: &mut Connection<S>,
-        batch: &russet_protocol::Batch,
         bytes: &[u8],
         own: &Ownership,
     ) -> (usize, Option<Verdict>) {
         if !own.beat() {
             return (0, Some(Verdict::Again));
         }
+        let Connection { client, output, batch, .. } = connection;
         let mut at = 0;
         while at < batch.len() {
-            let Connection { client, output, .. } = connection;
             if at + 1 < batch.len() {
                 let commands = batch.commands(at, bytes);
                 let ran = self.service.run_batch(&mut self.worker, client, commands, output);
@@ -393,7 +424,7 @@ impl<S: Service> Thread<S> {
                 Progress::Blocked => return (at + 1, Some(Verdict::Keep)),
             }
             at += 1;
-            if self.service.is_closing(&connection.client) {
+            if self.service.is_closing(client) {
                 return (at, Some(Verdict::Keep));
             }
         }
@@ -402,6 +433,12 @@ impl<S: Service> Thread<S> {
 
     /// A second has passed, or the client's time is over.
     pub fn tick(&mut self, connection: &mut Connection<S>) -> Verdict {
+        if matches!(&connection.stream, Stream::Tls(stream) if stream.is_overdue()) {
+            let error = io::Error::from(ErrorKind::TimedOut);
+            self.service.handshake_failed(&connection.client, &error);
+            return Verdict::Close;
+        }
+        connection.output.recount_shared();
         let buffers = connection.buffers();
         let Connection { client, output, .. } = connection;
         match self.service.tick(&mut self.worker, client, buffers, output) {

@@ -1,20 +1,19 @@
-//! Which of the next commands run together: small ones, and transactions that are there in whole.
+//! Which of the next commands make a batch: small ones, and transactions that are there in whole.
 
-use crate::call::batch::BATCH_MAX;
-use crate::call::session::LookedUp;
-use crate::groups::once;
+use crate::call::session::{LookedUp, Session};
+use crate::groups::scripting::once;
 use crate::node::Node;
 use russet_base::Args;
-use russet_catalog::spec::{Arity, Batching, Flags};
-use russet_catalog::{Command, is_first_arg_only_key, keys as key_positions, resolve};
+use russet_base::shared::reuse;
+use russet_catalog::spec::{Arity, Batching, Flags, Spec};
+use russet_catalog::{Command, ONCE_ARGS, is_first_arg_only_key, keys as key_positions, resolve};
 use russet_engine::keys::KnownKey;
-use smallvec::SmallVec;
 use std::ops::Range;
 
 /// Longer calls run alone: their own work outweighs what this saves.
 const ARGS_MAX: usize = 32;
 pub(super) const ARGS_BYTES_MAX: usize = 4096;
-/// Keys of one call, and of all calls that run together.
+/// Keys of one call, and of all calls of the batch.
 const KEYS_MAX: usize = 16;
 const BATCH_KEYS_MAX: usize = 48;
 
@@ -43,7 +42,7 @@ pub(super) struct Planned<'a> {
     pub args: Args<'a>,
     pub command: Command,
     pub part: Part,
-    /// Which of all the keys' places are its own.
+    /// Which of all the keys' locations are its own.
     keys_start: u8,
     keys_end: u8,
 }
@@ -64,14 +63,36 @@ impl Planned<'_> {
 }
 
 /// The keys of all calls of a batch, in order.
-pub(super) type BatchKeys<'a> = SmallVec<[KnownKey<'a>; BATCH_KEYS_MAX]>;
+pub(super) type BatchKeys<'a> = Vec<KnownKey<'a>>;
 
-pub(super) type Calls<'a> = SmallVec<[Planned<'a>; BATCH_MAX]>;
+pub(super) type Calls<'a> = Vec<Planned<'a>>;
+
+/// Room for the lists of a batch, which serves one after the other. It is bounded as they are.
+#[derive(Default)]
+pub(crate) struct BatchLists {
+    known: BatchKeys<'static>,
+    calls: Calls<'static>,
+}
+
+impl BatchLists {
+    /// Both lists, empty.
+    #[inline]
+    pub(super) fn take<'a>(&mut self) -> (BatchKeys<'a>, Calls<'a>) {
+        (reuse(std::mem::take(&mut self.known)), reuse(std::mem::take(&mut self.calls)))
+    }
+
+    #[inline]
+    pub(super) fn put_back(&mut self, known: BatchKeys<'_>, calls: Calls<'_>) {
+        (self.known, self.calls) = (reuse(known), reuse(calls));
+    }
+}
 
 /// What is planned, and all its keys.
-pub(super) struct Plan<'n, 'p, 'a> {
+pub(super) struct Plan<'n, 'a> {
     pub node: &'n Node,
-    pub known: &'p mut BatchKeys<'a>,
+    /// Whose rights are to be looked at, if its user has restrictions.
+    pub rights: Option<&'n Session>,
+    pub known: BatchKeys<'a>,
     pub calls: Calls<'a>,
     /// A transaction's end was not among the commands.
     pub is_cut: bool,
@@ -79,8 +100,8 @@ pub(super) struct Plan<'n, 'p, 'a> {
     pub next: Option<LookedUp>,
 }
 
-impl<'a> Plan<'_, '_, 'a> {
-    /// Takes commands as long as they may run with others, and their keys' places, in order.
+impl<'a> Plan<'_, 'a> {
+    /// Takes commands as long as they may run with others, and their keys' locations, in order.
     pub fn take(
         &mut self,
         mut commands: impl Iterator<Item = Args<'a>> + Clone,
@@ -88,7 +109,13 @@ impl<'a> Plan<'_, '_, 'a> {
     ) {
         while let Some(args) = commands.next() {
             let Ok(command) = resolve(args) else { break };
+            // It runs alone, where it gets its own name.
+            if self.node.may_be_renamed(command) {
+                break;
+            }
             let is_taken = match command {
+                // What is refused runs alone, where it is answered.
+                _ if !self.is_allowed(command, args) => false,
                 Command::Multi => {
                     may_begin_transactions
                         && args.len() == 1
@@ -105,14 +132,45 @@ impl<'a> Plan<'_, '_, 'a> {
     }
 
     #[inline]
+    fn is_allowed(&self, command: Command, args: Args) -> bool {
+        let Some(session) = self.rights else { return true };
+        let rights = session.login.rights();
+        let is_allowed = |call| rights.check(&self.node.call_of(session, call)).is_ok();
+        is_allowed((command, args))
+            && once::wrapped(command, args)
+                .is_none_or(|inner| is_allowed((inner, args.from(ONCE_ARGS))))
+    }
+
+    #[inline(always)]
     fn take_one(&mut self, command: Command, args: Args<'a>, part: Part) -> bool {
+        if !is_plain(command, args) {
+            return false;
+        }
         let keys_start = self.known.len();
-        if !is_plain(command, args) || !add_keys(self.node, (command, args), self.known) {
+        if is_first_arg_only_key(command) {
+            self.add_key(args.at(1));
+        } else if !self.add_keys(command, args) {
             self.known.truncate(keys_start);
             return false;
         }
         self.push(command, args, (part, keys_start));
         true
+    }
+
+    #[inline(always)]
+    fn add_key(&mut self, key: &'a [u8]) {
+        let location = self.node.keyspace.locate(key);
+        self.node.keyspace.prefetch_lock(location);
+        self.known.push(KnownKey { key, location });
+    }
+
+    /// Adds one call's keys. False if it has none, or too many, or they can't be found.
+    #[inline(never)]
+    fn add_keys(&mut self, command: Command, args: Args<'a>) -> bool {
+        let before = self.known.len();
+        let found = key_positions(command, args, &mut |key| self.add_key(args.at(key.index)));
+        let added = self.known.len() - before;
+        found.is_ok() && (1..=KEYS_MAX).contains(&added) && self.known.len() <= BATCH_KEYS_MAX
     }
 
     fn take_once(&mut self, args: Args<'a>) -> bool {
@@ -143,6 +201,9 @@ impl<'a> Plan<'_, '_, 'a> {
                 break;
             };
             match resolve(args) {
+                // A refusal spoils a transaction: one that has any is queued, command by command.
+                Ok(command) if !self.is_allowed(command, args) => break,
+                Ok(command) if self.node.may_be_renamed(command) => break,
                 Ok(Command::Exec) if args.len() == 1 => {
                     self.push(Command::Exec, args, (Part::Exec, self.known.len()));
                     *commands = ahead;
@@ -166,68 +227,57 @@ impl<'a> Plan<'_, '_, 'a> {
 
 #[inline]
 fn is_plain(command: Command, args: Args) -> bool {
-    let (args_min, args_max) = BATCH_ARGS[command as usize];
-    (usize::from(args_min)..=usize::from(args_max)).contains(&args.len())
+    let rule = BATCH_RULES[command as usize];
+    (usize::from(rule.args_min)..=usize::from(rule.args_max)).contains(&args.len())
         && args.extent_bytes() <= ARGS_BYTES_MAX
-        && is_moderate(command, args)
+        && rule.digits_max.is_none_or(|digits_max| is_moderate(args, digits_max.into()))
 }
 
-/// Whether a command does not ask for much by a number.
+/// Whether a call does not ask for much by a number.
 #[inline]
-fn is_moderate(command: Command, args: Args) -> bool {
-    match command.spec().batching {
-        Batching::ByFlags => true,
-        Batching::NumberUpTo { digits } => {
-            args.get(2).is_none_or(|number| number.len() <= usize::from(digits))
+fn is_moderate(args: Args, digits_max: usize) -> bool {
+    args.get(2).is_none_or(|number| number.len() <= digits_max)
+}
+
+/// Which calls of a command may run with others.
+#[derive(Clone, Copy)]
+struct BatchRule {
+    args_min: u8,
+    args_max: u8,
+    /// Of the number behind the key, if the command takes one that says how much there is to do.
+    digits_max: Option<u8>,
+}
+
+impl BatchRule {
+    /// No number of arguments will do.
+    const NONE: BatchRule = BatchRule { args_min: 1, args_max: 0, digits_max: None };
+
+    const fn of(spec: &Spec) -> BatchRule {
+        let digits_max = match spec.batching {
+            Batching::ByFlags => None,
+            Batching::NumberUpTo { digits } => Some(digits),
+            Batching::Never => return BatchRule::NONE,
+        };
+        let (args_min, args_max) = match spec.arity {
+            Arity::Exactly(args_len) => (args_len as usize, args_len as usize),
+            Arity::AtLeast(args_len) => (args_len as usize, ARGS_MAX),
+        };
+        if spec.flags.has_any(ALONE) || args_min > ARGS_MAX {
+            return BatchRule::NONE;
         }
-        Batching::Never => false,
+        BatchRule { args_min: args_min as u8, args_max: args_max as u8, digits_max }
     }
 }
 
-/// By command: how many arguments a call may have to run with others. No number will do for a
-/// command that never does.
-static BATCH_ARGS: [(u8, u8); Command::COUNT] = {
-    let mut table = [(1, 0); Command::COUNT];
+static BATCH_RULES: [BatchRule; Command::COUNT] = {
+    let mut table = [BatchRule::NONE; Command::COUNT];
     let mut at = 0;
     while at < Command::COUNT {
-        let spec = Command::ALL[at].spec();
-        if !spec.flags.has_any(ALONE) {
-            table[at] = match spec.arity {
-                Arity::Exactly(args_len) if args_len as usize <= ARGS_MAX => {
-                    (args_len as u8, args_len as u8)
-                }
-                Arity::AtLeast(args_len) if args_len as usize <= ARGS_MAX => {
-                    (args_len as u8, ARGS_MAX as u8)
-                }
-                _ => (1, 0),
-            };
-        }
+        table[at] = BatchRule::of(Command::ALL[at].spec());
         at += 1;
     }
     table
 };
-
-/// Adds one call's keys. False if it has none, or too many, or they can't be found.
-#[inline]
-fn add_keys<'a>(
-    node: &Node,
-    (command, args): (Command, Args<'a>),
-    known: &mut BatchKeys<'a>,
-) -> bool {
-    let before = known.len();
-    let mut add = |key: &'a [u8]| {
-        let location = node.keyspace.locate(key);
-        node.keyspace.prefetch_lock(location);
-        known.push(KnownKey { key, location });
-    };
-    if is_first_arg_only_key(command) {
-        add(args.at(1));
-        return true;
-    }
-    let found = key_positions(command, args, &mut |key| add(args.at(key.index)));
-    let added = known.len() - before;
-    found.is_ok() && (1..=KEYS_MAX).contains(&added) && known.len() <= BATCH_KEYS_MAX
-}
 
 #[cfg(test)]
 mod tests {

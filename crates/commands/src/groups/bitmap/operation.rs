@@ -4,6 +4,7 @@ use crate::call::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_base::Args;
 use russet_engine::event::Event;
+use russet_engine::keys::Keys;
 use russet_engine::types::bits::{self, BitOperation};
 use russet_engine::types::string::{self, Text, TextBytes};
 use smallvec::SmallVec;
@@ -16,6 +17,7 @@ pub fn bitop(ctx: &mut Ctx, args: Args) -> Outcome {
     }
     let mut result = combine(ctx, operation, sources)?;
     let len = result.len();
+    record(ctx.keys, operation, (target, &result));
     if len > 0 {
         ctx.keys.put(target, string::adopt(&mut result), None);
         ctx.keys.wrote(target, Event::string("set"));
@@ -24,6 +26,20 @@ pub fn bitop(ctx: &mut Ctx, args: Args) -> Outcome {
     }
     ctx.reply.int(len as i64);
     DONE
+}
+
+/// Servers that don't know an operation would pass over the call without a word.
+fn record(keys: &mut Keys, operation: BitOperation, (target, result): (&[u8], &[u8])) {
+    let is_known = matches!(
+        operation,
+        BitOperation::And | BitOperation::Or | BitOperation::Xor | BitOperation::Not
+    );
+    match result {
+        _ if is_known || !keys.is_recording() => {}
+        [] if !keys.exists(target) => {}
+        [] => keys.record([b"DEL", target]),
+        bytes => keys.record([b"SET", target, bytes]),
+    }
 }
 
 /// The sources are read where they lie.

@@ -1,7 +1,6 @@
 //! Which clients CLIENT LIST shows and CLIENT KILL ends.
 
 use super::list::{flag_letters, seconds_since};
-use super::login::DEFAULT_USER;
 use crate::call::ctx::Ctx;
 use crate::error::Refusal;
 use crate::node::clients::{ClientCard, ClientFlags};
@@ -153,7 +152,7 @@ fn parse_test<'a>(
             kind_of_name(value)
                 .ok_or_else(|| Refusal::text(format!("ERR Unknown client type '{shown}'")))?,
         ),
-        "USER" if value != DEFAULT_USER => {
+        "USER" if ctx.node.acl.user(value).is_none() => {
             return Err(Refusal::text(format!("ERR No such user '{shown}'")));
         }
         "USER" => Test::User(value),
@@ -168,8 +167,8 @@ fn parse_test<'a>(
             Test::Flags(value)
         }
         "CAPA" => {
-            let place = if is_negated { "NOT-CAPA" } else { "" };
-            check_letters(value, KNOWN_CAPABILITIES, place, "capa")?;
+            let filter_name = if is_negated { "NOT-CAPA" } else { "" };
+            check_letters(value, KNOWN_CAPABILITIES, filter_name, "capa")?;
             Test::Capabilities(value)
         }
         "DB" => Test::Db(parse_db(ctx, if is_negated { "NOT-DB" } else { "DB" }, value)?),
@@ -182,15 +181,15 @@ fn parse_test<'a>(
 fn check_letters(
     value: &[u8],
     known: &[u8],
-    place: &'static str,
+    filter_name: &'static str,
     what: &'static str,
 ) -> Result<(), Refusal> {
     if value.iter().all(|letter| known.contains(letter)) {
         return Ok(());
     }
-    let place = if place.is_empty() { "provided" } else { place };
+    let filter_name = if filter_name.is_empty() { "provided" } else { filter_name };
     let shown = escape(value);
-    Err(Refusal::text(format!("ERR Unknown {what} found in the {place} filter: {shown}")))
+    Err(Refusal::text(format!("ERR Unknown {what} found in the {filter_name} filter: {shown}")))
 }
 
 fn parse_db(ctx: &Ctx, option: &'static str, value: &[u8]) -> Result<u32, Refusal> {

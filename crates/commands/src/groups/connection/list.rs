@@ -88,6 +88,16 @@ pub fn list(ctx: &mut Ctx, args: Args) -> Outcome {
     DONE
 }
 
+/// The line of a client whose call is refused, without its end.
+pub(crate) fn describe(session: &Session, args: Args, now: UnixMillis) -> Vec<u8> {
+    let mut line = Vec::new();
+    let argument_bytes = args.bytes_total() as u64;
+    let buffers = Buffers { argument_bytes, ..Buffers::of(&session.card) };
+    write_line(&mut line, &session.card, &buffers, now);
+    line.pop();
+    line
+}
+
 /// The line of the caller shows the command that shows it: EXEC for those that were queued.
 fn note_command(ctx: &Ctx) {
     let command = if ctx.may_block { ctx.command } else { Command::Exec };
@@ -117,8 +127,14 @@ pub(super) fn flag_letters(card: &ClientCard) -> String {
         (ClientFlags::NO_TOUCH, 'T'),
     ];
     let flags = card.shown_flags();
-    let letters: String =
-        LETTERS.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, letter)| letter).collect();
+    let mut letters = String::new();
+    for (bit, letter) in LETTERS.iter().filter(|(bit, _)| flags & bit != 0) {
+        letters.push(*letter);
+        if *bit == ClientFlags::TRACKING {
+            letters.push_str(if card.is_redirect_broken() { "R" } else { "" });
+            letters.push_str(if card.is_broadcast() { "B" } else { "" });
+        }
+    }
     if letters.is_empty() { "N".to_owned() } else { letters }
 }
 
@@ -127,8 +143,7 @@ fn write_line(out: &mut Vec<u8>, card: &ClientCard, buffers: &Buffers, now: Unix
     let names = card.names().clone();
     let command = usize::from(card.last_command.load(Relaxed)).checked_sub(1);
     let command = command.and_then(|at| Command::ALL.get(at)).map_or("NULL", |it| it.full_name());
-    let own_bytes = (size_of::<ClientCard>() + size_of::<Session>()) as u64;
-    let total = own_bytes + buffers.total_bytes();
+    let total = card.fixed_bytes() + buffers.total_bytes();
     let mut text = |part: std::fmt::Arguments| {
         out.write_fmt(part).expect("a vector takes every byte");
     };
@@ -156,7 +171,8 @@ fn write_line(out: &mut Vec<u8>, card: &ClientCard, buffers: &Buffers, now: Unix
     text(format_args!(" multi-mem={queued_bytes} rbs={buffer_bytes} rbp={first}"));
     text(format_args!(" obl={first} oll={nodes} omem={node_bytes}"));
     text(format_args!(" tot-mem={total} events=r cmd={command}"));
-    text(format_args!(" user={} redir=-1", names.user.escape_ascii()));
+    let redirect = card.shown_redirect();
+    text(format_args!(" user={} redir={redirect}", names.user.escape_ascii()));
     text(format_args!(
         " resp={} lib-name={}",
         card.resp.load(Relaxed),

@@ -1,17 +1,18 @@
 //! HELLO and AUTH: who the client is and which protocol it speaks.
 
 use super::client::check_name;
+use super::close_after_reply;
 use crate::call::ctx::{Ctx, DONE, Outcome};
-use crate::call::session::Gate;
+use crate::call::session::Session;
 use crate::error::Refusal;
+use crate::node::Node;
+use crate::node::acl::{DEFAULT_USER, Login as UserLogin, User};
 use crate::node::config::Directive;
 use russet_base::Args;
 use russet_base::escape::escape;
 use russet_base::num::parse_i64;
 use russet_protocol::Resp;
-
-/// The user that a connection begins as.
-pub(crate) const DEFAULT_USER: &[u8] = b"default";
+use std::sync::Arc;
 
 /// What HELLO was asked for.
 #[derive(Default)]
@@ -29,7 +30,7 @@ struct Login<'a> {
 pub fn hello(ctx: &mut Ctx, args: Args) -> Outcome {
     let greeting = parse_greeting(args)?;
     if let Some(login) = greeting.login {
-        log_in(ctx, &login)?;
+        log_in(ctx, &login, args)?;
     }
     if !ctx.session.is_authenticated() {
         return Err(Refusal::text(
@@ -116,49 +117,35 @@ pub fn auth(ctx: &mut Ctx, args: Args) -> Outcome {
         3 => Login { user: args.at(1), password: args.at(2) },
         _ => return Err(Refusal::Syntax),
     };
-    if args.len() == 2 && ctx.node.config.text(Directive::RequirePass).is_empty() {
+    if args.len() == 2 && ctx.node.acl.default_user().rights().is_passwordless {
         return Err(Refusal::text(
             "ERR AUTH <password> called without any password configured for the default user. \
              Are you sure your configuration is correct?",
         ));
     }
-    log_in(ctx, &login)?;
+    log_in(ctx, &login, args)?;
     ctx.reply.ok();
     DONE
 }
 
 /// A failed login leaves the connection as it was, logged in or not.
-fn log_in(ctx: &mut Ctx, login: &Login) -> Result<(), Refusal> {
-    let secret = ctx.node.config.text(Directive::RequirePass);
-    let is_right = secret.is_empty() || is_same_secret(&secret, login.password);
-    if login.user != DEFAULT_USER || !is_right {
+fn log_in(ctx: &mut Ctx, login: &Login, args: Args) -> Result<(), Refusal> {
+    let acl = &ctx.node.acl;
+    let Some(user) = acl.authenticate(login.user, login.password) else {
+        ctx.node.note_failed_login(ctx.session, login.user, args);
         return Err(Refusal::WrongPass);
-    }
-    ctx.session.gate.set(Gate::NEEDS_AUTH, false);
-    ctx.session.card.names().user = DEFAULT_USER.to_vec();
+    };
+    ctx.session.log_in(UserLogin::of_user(acl, user.clone()));
+    ends_with_user(ctx.node, ctx.session, &user);
     Ok(())
 }
 
-/// Takes as long for a wrong first byte as for a wrong last one; only the length of the guess,
-/// which whoever sent it knows, shows.
-fn is_same_secret(secret: &[u8], guess: &[u8]) -> bool {
-    let mut difference = u8::from(secret.len() != guess.len());
-    for (at, byte) in guess.iter().enumerate() {
-        difference |= byte ^ secret[at % secret.len()];
-        difference = std::hint::black_box(difference);
+/// Ends a connection that has just logged in as a user who is gone. Whoever deletes a user ends the
+/// connections that are logged in as it, of which this one may have been none yet.
+pub(crate) fn ends_with_user(node: &Node, session: &mut Session, user: &Arc<User>) -> bool {
+    let is_there = node.acl.user(&user.name).is_some_and(|known| Arc::ptr_eq(&known, user));
+    if !is_there {
+        close_after_reply(session);
     }
-    difference == 0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_same_secret;
-
-    #[test]
-    fn secrets_are_compared_whole() {
-        assert!(is_same_secret(b"abc", b"abc"));
-        for guess in [&b""[..], b"ab", b"abd", b"xbc", b"abcabc", b"ABC"] {
-            assert!(!is_same_secret(b"abc", guess));
-        }
-    }
+    !is_there
 }

@@ -35,7 +35,7 @@ fn set_expiry(ctx: &mut Ctx, args: Args, (base, unit): (Base, Unit)) -> Outcome 
     let conditions = conditions(args.from(3))?;
     let given = num::parse_i64(args.at(2)).ok_or(Refusal::NotInteger)?;
     let now = ctx.keys.now;
-    let start = if base == Base::Now { now } else { UnixMillis::EPOCH };
+    let start = if base == Base::Now { ctx.keys.real_now() } else { UnixMillis::EPOCH };
     let at_ms = match unit {
         Unit::Seconds => given.checked_mul(1000),
         Unit::Millis => Some(given),

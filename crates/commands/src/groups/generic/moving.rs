@@ -7,7 +7,7 @@ use russet_base::Args;
 use russet_engine::event::Event;
 use russet_engine::store::raw::table::Removed;
 
-fn same_place() -> Refusal {
+fn same_key() -> Refusal {
     Refusal::text("ERR source and destination objects are the same")
 }
 
@@ -72,7 +72,7 @@ pub fn copy(ctx: &mut Ctx, args: Args) -> Outcome {
     let (from, to) = (args.at(1), args.at(2));
     let options = CopyOptions::parse(ctx, args.from(3))?;
     if from == to && options.db == ctx.keys.db {
-        return Err(same_place());
+        return Err(same_key());
     }
     // Nothing is cloned before it is sure that there is a place for it.
     let is_there = ctx.keys.read(from).is_some();
@@ -97,7 +97,7 @@ pub fn move_(ctx: &mut Ctx, args: Args) -> Outcome {
     let key = args.at(1);
     let db = database(ctx.keys.keyspace(), args.at(2))?;
     if db == ctx.keys.db {
-        return Err(same_place());
+        return Err(same_key());
     }
     let is_free = ctx.keys.exists(key) && !ctx.keys.in_db(db, |keys| keys.exists(key));
     if is_free && let Some(value) = ctx.keys.take(key) {

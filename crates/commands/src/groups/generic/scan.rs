@@ -7,7 +7,7 @@
 
 use crate::call::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
-use crate::groups::scanning::{INVALID_CURSOR, ScanOptions, Scanned};
+use crate::groups::scanning::{Found, INVALID_CURSOR, ScanOptions, Scanned};
 use russet_base::glob::Glob;
 use russet_base::limits::SHARDS_MAX;
 use russet_base::{Args, num};
@@ -19,9 +19,6 @@ use russet_engine::value::{Object, type_of};
 /// Fruitless steps, for each key that was asked for, before a call gives up.
 const STEPS_PER_KEY_MAX: u64 = 10;
 const SHARD_BITS: u32 = SHARDS_MAX.ilog2();
-/// Room that a call asks for at once for the keys it will find.
-const FOUND_BYTES_MAX: u64 = 64 * 1024;
-const KEY_BYTES_USUAL: u64 = 24;
 
 // A client may keep a cursor in a double.
 const _: () = assert!(SHARD_BITS + Cursor::BITS <= 53);
@@ -105,26 +102,6 @@ pub(super) fn first_shard(keyspace: &Keyspace, args: Args) -> ShardSet {
     route.at.map_or(ShardSet::EMPTY, |at| ShardSet::one(at.shard))
 }
 
-/// Keys that were found: the reply needs the cursor, which is known last, before them.
-struct Found {
-    bytes: Vec<u8>,
-    lens: Vec<u32>,
-}
-
-impl Found {
-    fn with_room_for(count: u64) -> Self {
-        let bytes = count.saturating_mul(KEY_BYTES_USUAL).min(FOUND_BYTES_MAX);
-        let lens = (bytes / KEY_BYTES_USUAL) as usize;
-        Found { bytes: Vec::with_capacity(bytes as usize), lens: Vec::with_capacity(lens) }
-    }
-
-    #[inline]
-    fn add(&mut self, key: &[u8]) {
-        self.bytes.extend_from_slice(key);
-        self.lens.push(key.len() as u32);
-    }
-}
-
 pub fn scan(ctx: &mut Ctx, args: Args) -> Outcome {
     let query = Query::parse(args)?;
     let mut route = Route::new(ctx.keys.keyspace(), query.from, query.options.pattern);
@@ -141,13 +118,7 @@ pub fn scan(ctx: &mut Ctx, args: Args) -> Outcome {
     }
     ctx.reply.array(2);
     ctx.reply.bulk_int(route.at.map_or(0, Position::number) as i64);
-    ctx.reply.array(found.lens.len());
-    let mut rest = found.bytes.as_slice();
-    for len in found.lens {
-        let (key, after) = rest.split_at(len as usize);
-        ctx.reply.bulk(key);
-        rest = after;
-    }
+    found.write(ctx.reply);
     DONE
 }
 
@@ -162,8 +133,8 @@ fn walk(ctx: &mut Ctx, query: &Query, route: &mut Route, found: &mut Found) {
     while let Some(Position { shard, mut cursor }) = route.at {
         // In a transaction the locks are those of all its commands, and stay as they are.
         let is_held = ctx.keys.held().contains(shard);
-        let is_reached = is_held || (ctx.may_block && ctx.keys.move_on(shard));
-        if !is_reached {
+        let is_found = is_held || (ctx.may_block && ctx.keys.move_on(shard));
+        if !is_found {
             return;
         }
         loop {

@@ -44,26 +44,26 @@ fn parse(args: Args<'_>) -> Result<(Condition, Args<'_>), Refusal> {
         }
         at += 1;
     }
-    let places = args.from(at);
-    if !places.len().is_multiple_of(3) || (condition.only_new && condition.only_old) {
+    let points = args.from(at);
+    if !points.len().is_multiple_of(3) || (condition.only_new && condition.only_old) {
         return Err(Refusal::Syntax);
     }
-    Ok((condition, places))
+    Ok((condition, points))
 }
 
 pub fn geoadd(ctx: &mut Ctx, args: Args) -> Outcome {
     let (condition, rest) = parse(args)?;
-    let mut places: SmallVec<[(f64, &[u8]); 8]> = SmallVec::new();
+    let mut points: SmallVec<[(f64, &[u8]); 8]> = SmallVec::new();
     for at in (0..rest.len()).step_by(3) {
         let point = point([rest.at(at), rest.at(at + 1)])?;
-        places.push((score_of_point(point), rest.at(at + 2)));
+        points.push((score_of_point(point), rest.at(at + 2)));
     }
-    if places.is_empty() {
+    if points.is_empty() {
         // Nothing but options.
         return Err(Refusal::Syntax);
     }
     let (key, limits) = (args.at(1), limits(ctx));
-    let extent = Extent::of(places.iter().map(|(_, member)| *member));
+    let extent = Extent::of(points.iter().map(|(_, member)| *member));
     let (mut added, mut moved) = (0, 0);
     let mut count = |upsert| match upsert {
         Upsert::Left => {}
@@ -72,12 +72,12 @@ pub fn geoadd(ctx: &mut Ctx, args: Args) -> Outcome {
     };
     if let Some(mut entry) = ctx.keys.write(key) {
         stored::expect(&mut entry, extent, limits)?;
-        for (score, member) in places {
+        for (score, member) in points {
             count(stored::upsert(&mut entry, member, limits, |old| condition.decide(old, score))?);
         }
     } else if !condition.only_old {
         let mut draft = Draft::new(extent, limits);
-        for (score, member) in places {
+        for (score, member) in points {
             count(draft.upsert(member, limits, |old| condition.decide(old, score)));
         }
         draft.put(|value| ctx.keys.put(key, value, None));

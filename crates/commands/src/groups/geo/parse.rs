@@ -58,7 +58,7 @@ pub struct Query<'a> {
     pub takes_any: bool,
     pub with_distance: bool,
     pub with_hash: bool,
-    pub with_place: bool,
+    pub with_coordinates: bool,
     pub store: Option<Store<'a>>,
 }
 
@@ -81,10 +81,10 @@ enum Center {
 }
 
 impl Center {
-    fn place(self) -> Option<Point> {
+    fn point(self) -> Option<Point> {
         match self {
-            Center::GridPoint(place) => Some(place),
-            Center::Member(place) => place,
+            Center::GridPoint(point) => Some(point),
+            Center::Member(point) => point,
         }
     }
 }
@@ -101,7 +101,7 @@ pub fn parse<'a>(
         takes_any: false,
         with_distance: false,
         with_hash: false,
-        with_place: false,
+        with_coordinates: false,
         store: None,
     };
     let at = form.options_at();
@@ -138,7 +138,7 @@ impl<'a> Parser<'a, '_> {
 
     fn member(&self, member: &[u8]) -> Result<Center, Refusal> {
         let Some(zset) = self.source else { return Ok(Center::Member(None)) };
-        position_of(zset, member).map(|place| Center::Member(Some(place))).ok_or_else(|| {
+        position_of(zset, member).map(|point| Center::Member(Some(point))).ok_or_else(|| {
             let member = escape(member);
             Refusal::text(format!("ERR member {member} does not exist"))
         })
@@ -159,7 +159,7 @@ impl<'a> Parser<'a, '_> {
             self.query.with_hash = true;
             0
         } else if is("withcoord") {
-            self.query.with_place = true;
+            self.query.with_coordinates = true;
             0
         } else if is("any") {
             self.query.takes_any = true;
@@ -250,19 +250,19 @@ impl<'a> Parser<'a, '_> {
             return Err(Refusal::text("ERR GEOSEARCH BYPOLYGON must have at least 3 vertices"));
         }
         let first = self.at + 2;
-        let place = |index: usize| {
+        let corner = |index: usize| {
             let at = first + index * 2;
             point([self.args.at(at), self.args.at(at + 1)])
         };
-        let places: Result<Vec<Point>, Refusal> = (0..corners).map(place).collect();
-        self.extents = Some((Extents::Polygon(places?), Unit::Metre));
+        let points: Result<Vec<Point>, Refusal> = (0..corners).map(corner).collect();
+        self.extents = Some((Extents::Polygon(points?), Unit::Metre));
         Ok(1 + corners * 2)
     }
 
     /// Checks that need all the arguments.
     fn finish(mut self) -> Result<Query<'a>, Refusal> {
-        let Query { with_distance, with_hash, with_place, .. } = self.query;
-        if self.query.store.is_some() && (with_distance || with_hash || with_place) {
+        let Query { with_distance, with_hash, with_coordinates, .. } = self.query;
+        if self.query.store.is_some() && (with_distance || with_hash || with_coordinates) {
             let name = match self.form {
                 Form::SearchStore => "GEOSEARCHSTORE",
                 _ => "STORE option in GEORADIUS",
@@ -283,7 +283,7 @@ impl<'a> Parser<'a, '_> {
         {
             self.query.order = Order::NearestFirst;
         }
-        self.query.shape = match (self.center.and_then(Center::place), self.extents) {
+        self.query.shape = match (self.center.and_then(Center::point), self.extents) {
             (None, Some((Extents::Polygon(corners), _))) => Some(Shape::polygon(corners)),
             (Some(center), Some((extents, unit))) => Some(Shape { center, unit, extents }),
             _ => None,

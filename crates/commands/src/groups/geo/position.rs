@@ -20,8 +20,8 @@ pub fn geodist(ctx: &mut Ctx, args: Args) -> Outcome {
         _ => return Err(Refusal::Syntax),
     };
     let zset = read(ctx.keys, args.at(1))?;
-    let place = |index| zset.and_then(|zset| position_of(zset, args.at(index)));
-    match (place(2), place(3)) {
+    let point = |index| zset.and_then(|zset| position_of(zset, args.at(index)));
+    match (point(2), point(3)) {
         (Some(one), Some(other)) => {
             reply_distance(ctx.reply, distance_m(one, other) / unit.metres());
         }
@@ -35,7 +35,7 @@ pub fn geohash(ctx: &mut Ctx, args: Args) -> Outcome {
     ctx.reply.array(members.len());
     for member in members.iter() {
         match zset.and_then(|zset| position_of(zset, member)) {
-            Some(place) => ctx.reply.bulk(&geohash_text(place)),
+            Some(point) => ctx.reply.bulk(&geohash_text(point)),
             None => ctx.reply.null(),
         }
     }
@@ -47,7 +47,7 @@ pub fn geopos(ctx: &mut Ctx, args: Args) -> Outcome {
     ctx.reply.array(members.len());
     for member in members.iter() {
         match zset.and_then(|zset| position_of(zset, member)) {
-            Some(place) => reply_point(ctx.reply, place),
+            Some(point) => reply_point(ctx.reply, point),
             None => ctx.reply.null_array(),
         }
     }

@@ -91,7 +91,7 @@ fn distance(query: &Query, hit: &Hit<Element<'_>>) -> f64 {
 fn reply_hits(reply: &mut dyn Sink, query: &Query, hits: &[Hit<Element<'_>>]) {
     let facts = usize::from(query.with_distance)
         + usize::from(query.with_hash)
-        + usize::from(query.with_place);
+        + usize::from(query.with_coordinates);
     reply.array(hits.len());
     for hit in hits {
         if facts > 0 {
@@ -104,7 +104,7 @@ fn reply_hits(reply: &mut dyn Sink, query: &Query, hits: &[Hit<Element<'_>>]) {
         if query.with_hash {
             reply.int(hit.score as i64);
         }
-        if query.with_place {
+        if query.with_coordinates {
             reply_point(reply, hit.point);
         }
     }

@@ -7,9 +7,9 @@ use russet_base::Random;
 #[test]
 fn the_first_few_begin_the_full_answer() {
     let mut random = Random::from_seed(21);
-    for places in [50, 1000] {
+    for points in [50, 1000] {
         let mut server = TestServer::new();
-        for n in 0..places {
+        for n in 0..points {
             let (x, y) = (random.unit() * 20.0, random.unit() * 20.0 + 30.0);
             server.say(&format!("GEOADD k {x} {y} place:{n}"));
         }

@@ -40,7 +40,7 @@ fn set_deadlines(ctx: &mut Ctx, args: Args, (base, unit): (Base, Unit)) -> Outco
         conditions.check().map(|()| 1)
     })?;
     let moment = Moment { base, unit, number: args.at(2) };
-    let at_ms = moment.read(now, ctx.command.spec().full_name)?;
+    let at_ms = moment.read(ctx.keys.real_now(), ctx.command.spec().full_name)?;
     let (names, is_over) = (call.fields(), at_ms <= now.0);
 
     let Ctx { keys, reply, .. } = ctx;

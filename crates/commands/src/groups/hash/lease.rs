@@ -85,7 +85,7 @@ pub fn hsetex(ctx: &mut Ctx, args: Args) -> Outcome {
     }
     let lease = match options.lifetime {
         Lifetime::At(moment) => {
-            Lease::Until(moment.read(ctx.keys.now, ctx.command.spec().full_name)?)
+            Lease::Until(moment.read(ctx.keys.real_now(), ctx.command.spec().full_name)?)
         }
         Lifetime::Keep => Lease::Keep,
         Lifetime::Unsaid | Lifetime::Persist => Lease::None,
@@ -187,11 +187,11 @@ pub fn hgetex(ctx: &mut Ctx, args: Args) -> Outcome {
         let taken = lifetime.take((arg, next), (b"persist", Lifetime::Persist));
         taken.ok_or(Refusal::Syntax)
     })?;
-    let (names, now) = (call.fields(), ctx.keys.now);
+    let (names, now, real_now) = (call.fields(), ctx.keys.now, ctx.keys.real_now());
     let hash = read(ctx.keys, key)?;
     let command = ctx.command.spec().full_name;
     let change = match lifetime {
-        Lifetime::At(moment) => match moment.read(now, command)? {
+        Lifetime::At(moment) => match moment.read(real_now, command)? {
             at_ms if at_ms <= now.0 => Change::Drop,
             at_ms => Change::Expire(at_ms),
         },

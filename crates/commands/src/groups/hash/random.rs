@@ -67,13 +67,11 @@ fn several(ctx: &mut Ctx, key: &[u8], wish: &Wish) -> Outcome {
     let count = if is_unique { wanted.min(hash.len()) } else { wanted };
     let is_nested = wish.with_values && reply.resp() == Resp::V3;
     reply.array(if wish.with_values && !is_nested { 2 * count } else { count });
-    let mut show = |field: Field<'_>| show(reply, field, (wish.with_values, is_nested));
+    let show = |field: Field<'_>| show(reply, field, (wish.with_values, is_nested));
     if is_unique {
         hash.sample(count, &mut random, show);
     } else {
-        for _ in 0..count {
-            hash.random(&mut random).into_iter().for_each(&mut show);
-        }
+        hash.draw(count, &mut random, show);
     }
     DONE
 }

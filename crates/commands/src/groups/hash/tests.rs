@@ -195,6 +195,26 @@ fn as_many_random_fields_as_were_asked_for() {
     assert_eq!(server.say("HRANDFIELD h -9000000000"), "-ERR value is out of range");
 }
 
+/// Each draw went through all fields that were over and not removed yet: a hundred draws from a
+/// million such fields took seconds, and as many as here would never end.
+#[test]
+fn draws_pass_the_hidden_fields_once() {
+    const HIDDEN: usize = 100_000;
+    let mut server = server_with(&["HSET h a 1 b 2 c 3"]);
+    for first in (0..HIDDEN).step_by(1000) {
+        let fields = (first..first + 1000).flat_map(|at| [format!("f{at}"), "v".to_owned()]);
+        let call = ["HSETEX", "h", "PX", "10", "FIELDS", "1000"].map(str::to_owned);
+        server.run(&call.into_iter().chain(fields).collect::<Vec<_>>());
+    }
+    server.say("CLIENT PAUSE 100000 WRITE");
+    server.clock.advance_ms(10);
+    let picked = names(&server.run(&["HRANDFIELD", "h", &format!("-{HIDDEN}")]));
+    assert_eq!(picked.len(), HIDDEN);
+    let seen: BTreeSet<_> = picked.into_iter().collect();
+    assert_eq!(seen.len(), 3, "{seen:?}");
+    assert_eq!(server.say("HLEN h"), "3");
+}
+
 /// Fields that ended during a pause of writes were removed, with their events, by whoever read the
 /// hash. While it lasts they are hidden and stay.
 #[test]

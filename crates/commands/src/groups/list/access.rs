@@ -61,7 +61,7 @@ pub fn push<'e>(
     limits: ListLimits,
 ) -> Result<usize, WrongType> {
     let len = push_quietly(keys, onto, elements, growth, limits)?;
-    notify(keys, onto.key, onto.pushed(), growth.count);
+    keys.wrote_many(onto.key, onto.pushed(), growth.count as u64);
     Ok(len)
 }
 
@@ -90,12 +90,6 @@ pub fn push_quietly<'e>(
         }
     };
     Ok(len)
-}
-
-/// Publishes a change of `count` elements.
-#[inline]
-pub fn notify(keys: &mut Keys, key: &[u8], event: Event, count: usize) {
-    keys.wrote_many(key, event, count as u64);
 }
 
 /// What a shrinking edit did.
@@ -136,7 +130,7 @@ pub fn shrink_quietly(
 /// Publishes what [`shrink_quietly`] did.
 #[inline]
 pub fn notify_shrunk(keys: &mut Keys, key: &[u8], event: Event, shrunk: Shrunk) {
-    notify(keys, key, event, shrunk.removed);
+    keys.wrote_many(key, event, shrunk.removed as u64);
     if shrunk.left == 0 {
         keys.also(key, Event::DEL);
     }

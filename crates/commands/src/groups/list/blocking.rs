@@ -4,7 +4,7 @@ use super::access::{self, EndOf};
 use super::ends::pop_with_key;
 use super::moves::{Amount, Route, carry};
 use super::{end, limits};
-use crate::call::blocking::{BlockRequest, BlockedCall, deadline};
+use crate::call::blocking::{BlockRequest, BlockedCall, BlockedPop, deadline, pop_or_wait};
 use crate::call::ctx::{Ctx, DONE, Flow, Outcome};
 use crate::error::Refusal;
 use crate::groups::many_keys::ManyKeys;
@@ -23,8 +23,9 @@ struct WaitingPop {
     limits: ListLimits,
 }
 
-impl WaitingPop {
-    /// Pops from one list, answers and records it. False, and no answer, without a list.
+impl BlockedPop for WaitingPop {
+    const WANTS: Type = Type::List;
+
     fn pop(&self, keys: &mut Keys, reply: &mut dyn Sink, key: &[u8]) -> Result<bool, WrongType> {
         let from = EndOf { key, end: self.end };
         let is_popped = pop_with_key(keys, reply, from, self.count, self.limits)?;
@@ -34,17 +35,6 @@ impl WaitingPop {
             keys.record([from.pop_name(), key].into_iter().chain(count));
         }
         Ok(is_popped)
-    }
-}
-
-impl BlockedCall for WaitingPop {
-    fn serve(&self, keys: &mut Keys, reply: &mut dyn Sink, key: &[u8]) -> Result<(), Refusal> {
-        self.pop(keys, reply, key)?;
-        Ok(())
-    }
-
-    fn timed_out(&self, reply: &mut dyn Sink) {
-        reply.null_array();
     }
 }
 
@@ -69,26 +59,6 @@ pub fn blmpop(ctx: &mut Ctx, args: Args) -> Outcome {
     let deadline = deadline(args.at(1), ctx.keys.now)?;
     let call = WaitingPop { end: wanted.side, count: Some(wanted.count), limits: limits(ctx) };
     pop_or_wait(ctx, wanted.iter(), deadline, call)
-}
-
-fn pop_or_wait<'a>(
-    ctx: &mut Ctx,
-    keys: impl Iterator<Item = &'a [u8]> + Clone,
-    deadline: Option<UnixMillis>,
-    call: WaitingPop,
-) -> Outcome {
-    for key in keys.clone() {
-        if call.pop(ctx.keys, ctx.reply, key)? {
-            return DONE;
-        }
-    }
-    if !ctx.may_block {
-        call.timed_out(ctx.reply);
-        return DONE;
-    }
-    let keys = keys.map(Box::from).collect();
-    let request = BlockRequest { keys, wants: Type::List, deadline, call: Box::new(call) };
-    Ok(Flow::Block(Box::new(request)))
 }
 
 /// A move that waits.

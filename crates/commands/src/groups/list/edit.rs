@@ -32,7 +32,7 @@ pub fn lset(ctx: &mut Ctx, args: Args) -> Outcome {
 
 pub fn linsert(ctx: &mut Ctx, args: Args) -> Outcome {
     let (key, arg) = (args.at(1), args.at(2));
-    let place = if eq_ignore_case(arg, b"after") {
+    let side = if eq_ignore_case(arg, b"after") {
         InsertAt::After
     } else if eq_ignore_case(arg, b"before") {
         InsertAt::Before
@@ -46,7 +46,7 @@ pub fn linsert(ctx: &mut Ctx, args: Args) -> Outcome {
     };
     let (pivot, element) = (Element::parse(args.at(3)), Element::parse(args.at(4)));
     stored::make_room(&mut entry, extent_of(args.at(4)), limits)?;
-    match stored::edit(&mut entry, |list| list.insert(place, pivot, element))? {
+    match stored::edit(&mut entry, |list| list.insert(side, pivot, element))? {
         Some(len) => {
             ctx.keys.wrote(key, Event::list("linsert"));
             ctx.reply.int(len as i64);

@@ -197,7 +197,7 @@ fn carry_within(
         Amount::One => (to.pushed(), from.popped()),
         Amount::Many { .. } => (from.popped(), to.pushed()),
     };
-    access::notify(keys, from.key, first, count);
+    keys.wrote_many(from.key, first, count as u64);
     keys.also(from.key, second);
     record_move(keys, route, amount, &taken);
     answer(reply, route, amount, &taken);
@@ -237,10 +237,13 @@ fn put_back<B: Blob>(list: &mut ListMut<'_, B>, end: End, taken: &Taken, is_turn
     }
 }
 
-/// Whether what was popped must be pushed from the last to the first, to lie as it lay before.
+/// Whether what was popped must be pushed from the last to the first, to lie as it lay before. So
+/// must elements that go back one by one to the end that they came from: each such move changes
+/// nothing.
 fn is_turned(route: Route, amount: Amount) -> bool {
     let is_kept = matches!(amount, Amount::Many { order: Order::Kept, .. });
-    is_kept && route.from.end == route.to.end
+    let is_within = amount != Amount::One && route.from.key == route.to.key;
+    (is_kept || is_within) && route.from.end == route.to.end
 }
 
 /// Answers with what was moved, in the order of the destination.

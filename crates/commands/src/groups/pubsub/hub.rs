@@ -1,11 +1,12 @@
 //! Who listens to which channel, and the delivery of messages. It has locks of its own, never held
 //! while a shard's is taken.
 
-use crate::call::mail::{Letter, Mailbox};
+use crate::call::mail::{Mailbox, Posting};
 use crate::node::clients::ClientCard;
 use russet_base::SharedBytes;
 use russet_base::glob::Glob;
 use russet_base::shared::shrink_table_beyond;
+use russet_catalog::ChannelUse;
 use russet_protocol::{Resp, RespWriter, Sink};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -82,7 +83,13 @@ impl Hub {
     }
 
     /// Delivers a message; how many clients got it.
-    pub fn publish(&self, space: Space, channel: &[u8], message: &[u8]) -> usize {
+    pub fn publish(
+        &self,
+        space: Space,
+        channel: &[u8],
+        message: &[u8],
+        posting: &mut Posting,
+    ) -> usize {
         if self.is_silent() {
             return 0;
         }
@@ -95,17 +102,17 @@ impl Hub {
                 sink.push(3);
                 [kind.as_bytes(), channel, message].iter().for_each(|part| sink.bulk(part));
             });
-            subscriber.mailbox.post(Letter::Push(bytes));
+            posting.push_to((subscriber.card.id, &subscriber.mailbox), bytes);
             receivers += 1;
         }
         drop(listeners);
         if space == Space::Global {
-            receivers += self.publish_to_patterns(channel, message);
+            receivers += self.publish_to_patterns(channel, message, posting);
         }
         receivers
     }
 
-    fn publish_to_patterns(&self, channel: &[u8], message: &[u8]) -> usize {
+    fn publish_to_patterns(&self, channel: &[u8], message: &[u8], posting: &mut Posting) -> usize {
         let mut receivers = 0;
         let patterns = self.patterns.read().unwrap_or_else(|poison| poison.into_inner());
         for (pattern, subscribers) in patterns.iter() {
@@ -119,7 +126,7 @@ impl Hub {
                     let parts = [&b"pmessage"[..], pattern, channel, message];
                     parts.iter().for_each(|part| sink.bulk(part));
                 });
-                subscriber.mailbox.post(Letter::Push(bytes));
+                posting.push_to((subscriber.card.id, &subscriber.mailbox), bytes);
                 receivers += 1;
             }
         }
@@ -140,6 +147,28 @@ impl Hub {
     pub fn subscribers_len(&self, space: Space, channel: &[u8]) -> usize {
         let listeners = self.space(space).read().unwrap_or_else(|poison| poison.into_inner());
         listeners.get(channel).map_or(0, BTreeMap::len)
+    }
+
+    /// Those of the listeners to anything whose subscription is such: `is_such` is asked with a
+    /// name, and how it is meant.
+    pub fn listeners(
+        &self,
+        is_such: &dyn Fn(&ClientCard, ChannelUse, &[u8]) -> bool,
+    ) -> Vec<Arc<ClientCard>> {
+        let spaces = [
+            (&self.global, ChannelUse::Name),
+            (&self.shard, ChannelUse::Name),
+            (&self.patterns, ChannelUse::Pattern),
+        ];
+        let mut found = BTreeMap::new();
+        for (space, used_as) in spaces {
+            let listeners = space.read().unwrap_or_else(|poison| poison.into_inner());
+            for (name, subscribers) in listeners.iter() {
+                let such = subscribers.values().filter(|it| is_such(&it.card, used_as, name));
+                found.extend(such.map(|it| (it.card.id, it.card.clone())));
+            }
+        }
+        found.into_values().collect()
     }
 
     /// Different patterns that someone is subscribed to.

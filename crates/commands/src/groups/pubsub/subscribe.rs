@@ -2,10 +2,13 @@
 //! replies.
 
 use super::hub::{Space, Subscriber};
+use super::{Subscriptions, unsubscribe_all};
 use crate::call::ctx::{Ctx, DONE, Outcome};
 use crate::call::session::Session;
 use crate::error::Refusal;
+use crate::node::Node;
 use russet_base::Args;
+use russet_catalog::ChannelUse;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
@@ -90,7 +93,26 @@ fn begin(ctx: &mut Ctx, target: Target, args: Args) -> Outcome {
         confirm(ctx, target, target.subscribed(), Some(name));
     }
     ctx.session.subscriptions_changed();
+    end_if_revoked(ctx.node, ctx.session);
     DONE
+}
+
+/// A right that is taken away ends the connections that listen by it. One that was looked at before
+/// that, and begins to listen after it, is found by nobody but itself: it ends here.
+pub(super) fn end_if_revoked(node: &Node, session: &mut Session) {
+    if !session.login.is_outdated(&node.acl) {
+        return;
+    }
+    session.refresh_rights(&node.acl);
+    let rights = session.login.rights();
+    let Subscriptions { channels, patterns, shard_channels } = &session.subscriptions;
+    let may_hear = |name| rights.may_use_channel(ChannelUse::Name, name);
+    let is_allowed = channels.iter().chain(shard_channels).all(|name| may_hear(name))
+        && patterns.iter().all(|name| rights.may_use_channel(ChannelUse::Pattern, name));
+    if !is_allowed {
+        unsubscribe_all(node, session);
+        session.cut_off();
+    }
 }
 
 fn listen(ctx: &Ctx, target: Target, name: &[u8]) {

@@ -1,6 +1,7 @@
 //! Several clients that publish and listen.
 
 use super::hub::{Space, Subscriber};
+use super::subscribe::end_if_revoked;
 use crate::call::mail::{Letter, Mailbox};
 use crate::groups::connection::disconnect;
 use crate::node::Node;
@@ -144,4 +145,30 @@ fn what_expires_is_published_before_the_shard_is_free_again() {
         assert!(!server.worker.expire(shard, (now, 100)));
         assert_eq!(*probe.seen.lock().unwrap(), vec![true; events], "{key:?}");
     }
+}
+
+/// A right was taken away between the look at it and the subscription: whoever took it away found
+/// nobody who listens, and the client went on listening for good.
+#[test]
+fn who_begins_to_listen_when_the_right_is_gone_is_ended() {
+    let (mut server, mut client) = server_and_client();
+    let node = server.worker.node.clone();
+    let rules = |rules: &str| -> Vec<Vec<u8>> {
+        rules.split(' ').map(|rule| rule.as_bytes().to_vec()).collect()
+    };
+    let set = |these: &str| node.acl.set_user(b"u", &rules(these), false).map(|_| ()).unwrap();
+    set("on nopass +@all &a &b*");
+    client.says(&mut server, "AUTH u x");
+    client.says(&mut server, "HELLO 3");
+    client.says(&mut server, "SUBSCRIBE a");
+    client.says(&mut server, "PSUBSCRIBE b*");
+    // As if this had come after the look at the rights, with nobody among the listeners yet.
+    set("on nopass +@all &c");
+    end_if_revoked(&node, &mut client.session);
+    assert!(!client.session.is_closing, "it may still hear all of it");
+    set("resetchannels &a &c");
+    end_if_revoked(&node, &mut client.session);
+    assert!(client.session.is_cut_off);
+    assert_eq!(server.say("PUBLISH a m"), "0");
+    assert_eq!(server.say("PUBLISH b1 m"), "0");
 }

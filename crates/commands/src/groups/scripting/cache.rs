@@ -1,10 +1,11 @@
 //! The scripts that were compiled, by their digest and by their source.
 
 use super::compiling::Compiling;
-use super::key_use;
+use super::key_use::is_narrow_on;
 use super::shebang::{self, ScriptFlags};
 use crate::error::Refusal;
 use russet_base::hash::KeyHasher;
+use russet_engine::types::capacity::{allocated_bytes, allocated_for, table_bytes};
 use russet_scripting::{Chunk, Purpose};
 use sha1::{Digest, Sha1};
 use std::collections::{HashMap, VecDeque};
@@ -71,10 +72,16 @@ impl RunStats {
     pub fn count(&self, worker: usize, run: RunTotals) {
         let stripe = &self.stripes[worker % STRIPES];
         stripe.calls.fetch_add(run.calls, Ordering::Relaxed);
-        stripe.micros.fetch_add(run.micros, Ordering::Relaxed);
-        stripe.operations.fetch_add(run.operations, Ordering::Relaxed);
-        if run.errors > 0 {
-            stripe.errors.fetch_add(run.errors, Ordering::Relaxed);
+        // Most are short and few fail: what adds nothing is not added.
+        let sums = [
+            (&stripe.micros, run.micros),
+            (&stripe.operations, run.operations),
+            (&stripe.errors, run.errors),
+        ];
+        for (sum, more) in sums {
+            if more > 0 {
+                sum.fetch_add(more, Ordering::Relaxed);
+            }
         }
         if stripe.micros_max.load(Ordering::Relaxed) < run.micros_max {
             stripe.micros_max.fetch_max(run.micros_max, Ordering::Relaxed);
@@ -118,10 +125,19 @@ impl Script {
         let chunk = compiling.compile(Purpose::Script, (code, CHUNK_NAME), failed)?;
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let (sha, stats) = (sha1_hex(source), RunStats::default());
-        let is_wide = !chunk.keys_use().script_is_narrow(&key_use::is_narrow);
-        let source = source.into();
+        let is_wide =
+            !chunk.keys_use().script_is_narrow(&|call| is_narrow_on(compiling.node(), call));
+        let (source, chunk) = (source.into(), chunk.without_keys_use());
         let compile_micros = AtomicU64::new(compiling.elapsed_micros());
         Ok(Script { sha, source, chunk, flags, is_wide, number, stats, compile_micros })
+    }
+
+    /// What it takes up: its source, its code and itself.
+    fn memory_bytes(&self) -> usize {
+        // The counts of the `Arc` lie before it, as far as its alignment asks.
+        allocated_bytes(align_of::<Script>() + size_of::<Script>())
+            + allocated_bytes(self.source.len())
+            + chunk_bytes(&self.chunk)
     }
 
     /// What its compilation took, once.
@@ -133,6 +149,13 @@ impl Script {
     }
 }
 
+/// What compiled code takes up.
+pub(crate) fn chunk_bytes(chunk: &Chunk) -> usize {
+    let mut total = 0;
+    chunk.allocations(|bytes| total += allocated_bytes(bytes));
+    total
+}
+
 #[derive(Debug)]
 pub struct Cache {
     by_sha: HashMap<Sha, Arc<Script>>,
@@ -141,7 +164,8 @@ pub struct Cache {
     hasher: KeyHasher,
     /// Those that came by EVAL, oldest first.
     evictable: VecDeque<Sha>,
-    source_bytes: usize,
+    /// What the scripts take up.
+    script_bytes: usize,
     pub evicted: u64,
     /// Changes when scripts are forgotten: machines then let go of theirs.
     pub epoch: u64,
@@ -154,7 +178,7 @@ impl Default for Cache {
             by_source: HashMap::new(),
             hasher: KeyHasher::with_seed(russet_base::Random::from_entropy().next_u64()),
             evictable: VecDeque::new(),
-            source_bytes: 0,
+            script_bytes: 0,
             evicted: 0,
             epoch: 0,
         }
@@ -166,8 +190,12 @@ impl Cache {
         self.by_sha.len()
     }
 
-    pub fn source_bytes(&self) -> usize {
-        self.source_bytes
+    /// What the scripts and the ways to find them take up.
+    pub fn memory_bytes(&self) -> usize {
+        self.script_bytes
+            + table_bytes::<Sha, Arc<Script>>(self.by_sha.capacity())
+            + table_bytes::<u64, Arc<Script>>(self.by_source.capacity())
+            + allocated_for::<Sha>(self.evictable.capacity())
     }
 
     pub fn scripts(&self) -> impl Iterator<Item = &Arc<Script>> {
@@ -195,7 +223,7 @@ impl Cache {
             }
             return known;
         }
-        self.source_bytes += script.source.len();
+        self.script_bytes += script.memory_bytes();
         self.by_sha.insert(script.sha, script.clone());
         self.by_source.insert(self.hasher.hash(&script.source), script.clone());
         if is_evictable {
@@ -211,7 +239,7 @@ impl Cache {
         let Some(oldest) = self.evictable.pop_front() else { return };
         if let Some(script) = self.by_sha.remove(&oldest) {
             self.by_source.remove(&self.hasher.hash(&script.source));
-            self.source_bytes -= script.source.len();
+            self.script_bytes -= script.memory_bytes();
             self.evicted += 1;
             self.epoch += 1;
         }

@@ -80,21 +80,21 @@ fn no_script() -> Refusal {
     Refusal::text("NOSCRIPT No matching script.")
 }
 
-fn parsed<'a>(ctx: &Ctx, args: Args<'a>) -> Result<ScriptArgs<'a>, Refusal> {
+fn parsed<'a>(ctx: &mut Ctx, args: Args<'a>) -> Result<ScriptArgs<'a>, Refusal> {
     ScriptArgs::parse(args).map_err(|refusal| refused(ctx, args, refusal))
 }
 
 /// A call that does not run is shown to those who monitor, too.
-pub fn refused(ctx: &Ctx, args: Args, refusal: Refusal) -> Refusal {
+pub fn refused(ctx: &mut Ctx, args: Args, refusal: Refusal) -> Refusal {
     show(ctx, args);
     refusal
 }
 
 /// COMPAT: the call is shown before the commands that its code calls, not when it is over; test
 /// tests/wire/server/monitor.wire, "scripts".
-pub fn show(ctx: &Ctx, args: Args) {
+pub fn show(ctx: &mut Ctx, args: Args) {
     if ctx.node.monitors.is_on() {
-        ctx.node.monitors.show(ctx.node, ctx.session, args);
+        ctx.node.monitors.show(ctx, args);
     }
 }
 
@@ -133,11 +133,16 @@ fn run_script(ctx: &mut Ctx, code: &Code, (args, is_read_only): (ScriptArgs, boo
     if is_read_only && script.flags.has_shebang && !script.flags.no_writes {
         return Err(refused(ctx, args.all, Refusal::text(MAY_WRITE)));
     }
+    // One without flags is asked for each of its commands.
+    if script.flags.has_shebang && script.flags.is_refused_without_memory(ctx.session) {
+        return Err(refused(ctx, args.all, Refusal::OutOfMemory));
+    }
     let request = Request {
         code,
         name: &script.sha,
         args,
         is_read_only: is_read_only || script.flags.no_writes,
+        allows_oom: script.flags.allow_oom,
         is_wide: script.is_wide,
         compile_micros: script.take_compile_micros(),
         stats: &script.stats,

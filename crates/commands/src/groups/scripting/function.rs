@@ -12,7 +12,7 @@ pub mod load;
 
 pub use call::{fcall, fcall_ro};
 pub use dump::{dump, restore};
-pub use edit::{delete, flush, kill, load as load_command};
+pub use edit::{check_saved, delete, flush, kill, load as load_command, load_saved};
 pub use list::{list, stats};
 
 use super::cache::RunStats;
@@ -42,6 +42,8 @@ pub struct Library {
     pub source: Vec<u8>,
     pub chunk: Chunk,
     pub functions: Vec<Function>,
+    /// What its source and its code take up.
+    pub memory_bytes: usize,
     /// Names the library in every machine that has loaded it.
     pub number: u64,
     /// Where all its calls run, if they may change its variables.

@@ -6,6 +6,7 @@
 //! checks each key once more, so a mistake here would be an error and never a look at an unlocked
 //! key.
 
+use crate::node::Node;
 use russet_base::OwnedArgs;
 use russet_catalog::spec::{Begin, Flags, KeySpec};
 use russet_catalog::{
@@ -15,6 +16,13 @@ use russet_scripting::keys::{Argument, CommandCall, Rest};
 
 /// Arguments that a call whose end is open is tried with.
 const OPEN_ARGS: usize = 6;
+
+/// Whether every key of a call is one of KEYS, for a server that may have other names for commands.
+/// What has another name is not looked into.
+pub fn is_narrow_on(node: &Node, call: &CommandCall) -> bool {
+    let is_other = |name: &[u8]| node.renames.as_ref().is_some_and(|it| it.concerns(name));
+    !call.command().is_some_and(is_other) && is_narrow(call)
+}
 
 /// Whether every key of a call is one of KEYS.
 pub fn is_narrow(call: &CommandCall) -> bool {
@@ -35,8 +43,8 @@ pub fn is_narrow(call: &CommandCall) -> bool {
     if flags.has(Flags::NOSCRIPT) && command != Command::Debug {
         return true;
     }
-    let reaches_further = flags.has_any(Flags::ALL_SHARDS.or(Flags::FURTHER_SHARDS));
-    if reaches_further || (command.is_container() && call.rest != Rest::Nothing) {
+    let uses_further_keys = flags.has_any(Flags::ALL_SHARDS.or(Flags::FURTHER_SHARDS));
+    if uses_further_keys || (command.is_container() && call.rest != Rest::Nothing) {
         return false;
     }
     if !has_keys(command) {

@@ -94,9 +94,9 @@ impl Writer<'_> {
 
     fn map(&self, table: TableRef, reply: &mut dyn Sink, level: usize) {
         let mark = reply.begin_map();
-        let (mut place, mut pairs) = (0, 0);
-        while let Some((next, key, value)) = self.heap.entry_from(table, place) {
-            place = next;
+        let (mut cursor, mut pairs) = (0, 0);
+        while let Some((next, key, value)) = self.heap.entry_from(table, cursor) {
+            cursor = next;
             self.value(key, reply, level);
             self.value(value, reply, level);
             pairs += 1;
@@ -106,9 +106,9 @@ impl Writer<'_> {
 
     fn set(&self, table: TableRef, reply: &mut dyn Sink, level: usize) {
         let members = |visit: &mut dyn FnMut(Value)| {
-            let mut place = 0;
-            while let Some((next, key, _)) = self.heap.entry_from(table, place) {
-                place = next;
+            let mut cursor = 0;
+            while let Some((next, key, _)) = self.heap.entry_from(table, cursor) {
+                cursor = next;
                 visit(key);
             }
         };

@@ -30,6 +30,8 @@ pub struct Request<'a> {
     pub name: &'a [u8],
     pub args: ScriptArgs<'a>,
     pub is_read_only: bool,
+    /// It may take memory though there is none left.
+    pub allows_oom: bool,
     pub is_wide: bool,
     /// What its compilation took, if this is its first run: that is part of its time.
     pub compile_micros: u64,
@@ -82,11 +84,15 @@ pub fn run(ctx: &mut Ctx, lua: &mut Lua, request: &Request) -> Outcome {
     let runs = if request.is_wide { &stats.wide_runs } else { &stats.narrow_runs };
     runs.add(1);
     let db = ctx.session.db;
-    let started_micros = node.clock.monotonic_micros();
+    let timing = ctx.timing;
+    let started = ctx.tally.script_start(node, timing);
+    // The time that TIME gives it from beginning to end.
+    if request.compile_micros == 0 {
+        ctx.keys.fixed_micros.get_or_insert(started.cast_signed());
+    }
     ctx.session.is_in_script = true;
     let destination = ctx.keys.effects.records.destination;
-    let counts_from = started_micros.saturating_sub(request.compile_micros);
-    let mut host = RunHost::new(ctx, request, (counts_from, std::mem::take(&mut lua.command_args)));
+    let mut host = RunHost::new(ctx, request, (started, std::mem::take(&mut lua.command_args)));
     let result = call(lua, request, &mut host);
     let (resp, operations) = (host.resp, host.operations);
     lua.command_args = host.end();
@@ -96,7 +102,7 @@ pub fn run(ctx: &mut Ctx, lua: &mut Lua, request: &Request) -> Outcome {
     // What the script has asked for with `redis.set_repl` ends with it.
     ctx.keys.effects.records.destination = destination;
     restore_db(ctx, db);
-    let micros = node.clock.monotonic_micros().saturating_sub(started_micros);
+    let micros = ctx.tally.end_script(node, timing, started);
     let errors = u64::from(result.is_err());
     let totals = RunTotals { calls: 1, errors, micros, micros_max: micros, operations };
     request.stats.count(stats.number, totals);

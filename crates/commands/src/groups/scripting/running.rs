@@ -66,7 +66,7 @@ impl Running {
     }
 
     /// The slow script that holds one of these shards.
-    pub fn in_the_way(&self, wanted: &ShardSet) -> Option<Arc<Run>> {
+    pub fn blocking(&self, wanted: &ShardSet) -> Option<Arc<Run>> {
         if self.count.load(Ordering::Acquire) == 0 {
             return None;
         }
@@ -132,8 +132,8 @@ mod tests {
     fn what_has_written_is_not_ended() {
         let running = Running::default();
         let run = running.begin(slow());
-        assert!(running.in_the_way(&ShardSet::one(3)).is_some());
-        assert!(running.in_the_way(&ShardSet::one(4)).is_none());
+        assert!(running.blocking(&ShardSet::one(3)).is_some());
+        assert!(running.blocking(&ShardSet::one(4)).is_none());
         assert!(running.may_write(&run));
         assert_eq!(running.end_slow(false), Ending::HaveWritten);
     }

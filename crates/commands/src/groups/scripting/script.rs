@@ -163,6 +163,6 @@ fn write_row(reply: &mut dyn Sink, name: &Name, totals: RunTotals, is_wide: bool
         reply.bulk(name.as_bytes());
         reply.int(count as i64);
     }
-    reply.bulk(b"reach");
+    reply.bulk(b"locks");
     reply.bulk(if is_wide { b"wide" } else { b"narrow" });
 }

@@ -1,5 +1,6 @@
 //! The line `#!lua flags=...` that a script may begin with.
 
+use crate::call::session::{Gate, Session};
 use crate::error::Refusal;
 use russet_base::escape::escape;
 use russet_base::text::split_args;
@@ -31,6 +32,11 @@ impl ScriptFlags {
         };
         *flag = true;
         true
+    }
+
+    /// Whether it is not begun while there is no memory left, as it may write.
+    pub fn is_refused_without_memory(self, session: &Session) -> bool {
+        session.gate.has(Gate::OUT_OF_MEMORY) && !self.no_writes && !self.allow_oom
     }
 
     /// The names of the flags that are set.

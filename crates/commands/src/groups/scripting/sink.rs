@@ -41,6 +41,8 @@ struct Open {
 pub struct LuaSink<'h> {
     heap: &'h mut Heap,
     resp: Resp,
+    /// The script does something with the reply, unless it is an error.
+    is_wanted: bool,
     open: SmallVec<[Open; 4]>,
     result: Value,
     error: Option<String>,
@@ -48,14 +50,21 @@ pub struct LuaSink<'h> {
 }
 
 impl<'h> LuaSink<'h> {
-    pub fn new(heap: &'h mut Heap, resp: Resp) -> Self {
-        let open = SmallVec::new();
-        LuaSink { heap, resp, open, result: Value::Bool(false), error: None, fault: None }
+    /// A reply that is not wanted is not made, as far as it is one value.
+    pub fn new(heap: &'h mut Heap, resp: Resp, is_wanted: bool) -> Self {
+        let (open, result) = (SmallVec::new(), Value::Bool(false));
+        LuaSink { heap, resp, is_wanted, open, result, error: None, fault: None }
+    }
+
+    /// Whether the value that comes next is the whole of a reply that nobody wants.
+    #[inline]
+    fn is_dropped(&self) -> bool {
+        !self.is_wanted && self.open.is_empty()
     }
 
     /// The reply, or the text of the error that it is.
-    pub fn finish(self) -> Result<Result<Value, String>, Fault> {
-        match (self.fault, self.error) {
+    pub fn finish(&mut self) -> Result<Result<Value, String>, Fault> {
+        match (self.fault.take(), self.error.take()) {
             (Some(fault), _) => Err(fault),
             (None, Some(error)) => Ok(Err(error)),
             (None, None) => Ok(Ok(self.result)),
@@ -76,6 +85,13 @@ impl<'h> LuaSink<'h> {
             return;
         };
         let (table, at) = (top.table, top.next);
+        if top.kind == Kind::Array
+            && let Some(slot) = self.heap.run_array_mut(table).and_then(|it| it.get_mut(at - 1))
+        {
+            *slot = value;
+            top.next += 1;
+            return self.count_element();
+        }
         let entry = match (top.kind, top.key.take()) {
             (Kind::Array, _) => {
                 top.next += 1;
@@ -88,14 +104,19 @@ impl<'h> LuaSink<'h> {
                 None
             }
         };
-        if let Some(left) = &mut top.left {
-            *left -= 1;
-        }
         if let Some((key, value)) = entry {
             // What can't be a key (nil in a set) is left out.
             if !key.is_nil() {
                 self.attempt(|heap| heap.set(table, key, value));
             }
+        }
+        self.count_element();
+    }
+
+    /// One more element of the innermost collection is there.
+    fn count_element(&mut self) {
+        if let Some(left) = self.open.last_mut().and_then(|top| top.left.as_mut()) {
+            *left -= 1;
         }
         self.close();
     }
@@ -108,6 +129,9 @@ impl<'h> LuaSink<'h> {
     }
 
     fn put_text(&mut self, text: &[u8]) {
+        if self.is_dropped() {
+            return;
+        }
         if let Some(string) = self.attempt(|heap| heap.string(text)) {
             self.put(Value::Str(string));
         }
@@ -169,6 +193,15 @@ impl Sink for LuaSink<'_> {
     }
 
     fn status(&mut self, text: &str) {
+        if self.is_dropped() {
+            return;
+        }
+        if text == "OK" {
+            if let Some(table) = self.attempt(Heap::ok_table) {
+                self.put(Value::Table(table));
+            }
+            return;
+        }
         self.put_text_field("ok", &unescape(text));
     }
 
@@ -191,8 +224,7 @@ impl Sink for LuaSink<'_> {
 
     fn bulk_int(&mut self, value: i64) {
         let mut digits = [0; num::I64_TEXT_BYTES_MAX];
-        let text = num::i64_bytes(value, &mut digits).to_vec();
-        self.put_text(&text);
+        self.put_text(num::i64_bytes(value, &mut digits));
     }
 
     fn null(&mut self) {

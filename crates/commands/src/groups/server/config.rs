@@ -1,10 +1,16 @@
 //! CONFIG: what clients may read and change of the settings.
 
 use super::is_local;
+use super::save::wait;
 use crate::call::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
-use crate::node::config::{Directive, Origin};
+use crate::node::config::{Directive, Requester};
+use crate::node::snapshot::AwaitedSave;
+use crate::node::tracking;
 use russet_base::Args;
+use russet_engine::keyspace::Keyspace;
+use russet_engine::store::shard_set::ShardSet;
+use std::sync::Arc;
 
 pub(crate) fn config_get(ctx: &mut Ctx, args: Args) -> Outcome {
     let patterns: Vec<&[u8]> = args.from(2).iter().collect();
@@ -20,17 +26,84 @@ pub(crate) fn config_get(ctx: &mut Ctx, args: Args) -> Outcome {
     DONE
 }
 
+/// Every shard, if what is set changes what becomes of writes: then no call may be half-way.
+pub(crate) fn config_shards(keyspace: &Keyspace, args: Args) -> ShardSet {
+    let is_of_log = |name: &[u8]| {
+        let directive = Directive::named(name);
+        matches!(directive, Some(Directive::AppendOnly | Directive::AppendFsync))
+    };
+    match args.from(2).iter().step_by(2).any(is_of_log) {
+        true => keyspace.all_shards(),
+        false => ShardSet::EMPTY,
+    }
+}
+
+fn switches_log_on((name, value): &(&[u8], &[u8])) -> bool {
+    Directive::named(name) == Some(Directive::AppendOnly) && value.eq_ignore_ascii_case(b"yes")
+}
+
+/// What there is of a log that is to be switched on.
+enum Begun {
+    /// It has begun, or there was one.
+    Log,
+    Waits(Arc<AwaitedSave>),
+    /// A snapshot is in its way: the data that it is to begin with is at hand.
+    Prepared,
+}
+
+/// Sees to it that there is a log. The call is given again until it has begun.
+fn begin_log(ctx: &mut Ctx) -> Result<Begun, String> {
+    let node = ctx.node;
+    let begun = match ctx.session.save.take() {
+        Some(begun) => Some(begun),
+        None => node.begin_log()?,
+    };
+    let Some(begun) = begun else {
+        node.prepare_log(ctx.keys)?;
+        return Ok(Begun::Prepared);
+    };
+    node.look_at_beginning();
+    let Some(outcome) = begun.outcome_or_wait(&ctx.session.mailbox) else {
+        return Ok(Begun::Waits(begun));
+    };
+    node.end_beginning();
+    outcome.inspect_err(|_| node.give_up_log())?;
+    Ok(Begun::Log)
+}
+
 pub(crate) fn config_set(ctx: &mut Ctx, args: Args) -> Outcome {
     if args.len() % 2 == 1 {
         return Err(Refusal::Syntax);
     }
     let values: Vec<&[u8]> = args.from(2).iter().collect();
     let pairs: Vec<(&[u8], &[u8])> = values.chunks(2).map(|pair| (pair[0], pair[1])).collect();
-    let origin = if is_local(ctx.session) { Origin::Local } else { Origin::Remote };
+    let requester = if is_local(ctx.session) { Requester::Local } else { Requester::Remote };
     let node = ctx.node;
-    node.config
-        .set(&pairs, origin, &mut |directive| node.directive_changed(directive))
-        .map_err(Refusal::text)?;
+    let is_inner = ctx.is_inner();
+    let mut has_begun = false;
+    if !is_inner && ctx.keys.holds_all() && pairs.iter().any(switches_log_on) {
+        match begin_log(ctx).map_err(|why| Refusal::text(format!("ERR {why}")))? {
+            Begun::Waits(begun) => return wait(ctx, begun),
+            Begun::Log => has_begun = true,
+            Begun::Prepared => {}
+        }
+    }
+    let set = node.config.set(&pairs, requester, &mut |directive| {
+        if is_inner && directive == Directive::AppendOnly {
+            node.schedule_log_switch();
+            return Ok(());
+        }
+        node.directive_changed(directive)
+    });
+    node.forget_base();
+    if set.is_err() && has_begun {
+        node.give_up_log();
+    }
+    set.map_err(Refusal::text)?;
+    if ctx.keys.held().is_empty() {
+        tracking::trim(node, ctx.keys.effects, ctx.keys.now);
+    }
+    node.limit_client_memory_for(ctx.session);
     let directives = pairs.iter().filter_map(|(name, _)| Directive::named(name));
     for warning in directives.filter_map(|directive| node.config.set_warning(directive)) {
         node.host.log(&warning);
@@ -46,7 +119,11 @@ pub(crate) fn config_resetstat(ctx: &mut Ctx, _args: Args) -> Outcome {
 }
 
 pub(crate) fn config_rewrite(ctx: &mut Ctx, _args: Args) -> Outcome {
-    ctx.node.config.rewrite().map_err(Refusal::text)?;
+    let node = ctx.node;
+    // A file of users is written by ACL SAVE.
+    let lines = || node.acl.users().iter().map(|user| user.line()).collect::<Vec<_>>();
+    let users = node.acl_file().is_none().then(lines);
+    node.config.rewrite(users.as_deref()).map_err(Refusal::text)?;
     ctx.reply.ok();
     DONE
 }

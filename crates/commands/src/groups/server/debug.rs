@@ -12,6 +12,7 @@ use super::is_local;
 use crate::call::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use crate::node::config::Directive;
+use crate::node::snapshot::Meeting;
 use russet_base::escape::escape;
 use russet_base::glob::Glob;
 use russet_base::{Args, Random, num};
@@ -51,6 +52,8 @@ const HELP: &[&str] = &[
     "RECORD START|TAKE|COMMANDS|STOP",
     "    Gather records of what is changed; answer with those since the last time; with the",
     "    commands that were recorded; end it.",
+    "RELOAD [MERGE] [NOFLUSH] [NOSAVE]",
+    "    Save, empty all databases, and load again; MERGE lets keys of the file replace others.",
     "REPLAY <db> <command> [<arg> ...]",
     "    Run a record again: nothing expires meanwhile.",
     "SDSLEN <key>",
@@ -100,14 +103,24 @@ pub(crate) fn debug(ctx: &mut Ctx, args: Args) -> Outcome {
             ctx.node.scripts.may_debug.store(may_debug, Ordering::Relaxed);
             ok(ctx)
         }
+        (b"set-skip-checksum-validation", 3) => {
+            let skips = leading_int(args.at(2)) != 0;
+            ctx.node.saves.skips_sums.store(skips, Ordering::Relaxed);
+            ok(ctx)
+        }
         (b"quicklist-packed-threshold", 3) => packed_threshold(ctx, args.at(2)),
         (b"record", 3) => replay::record(ctx, args),
         (b"replay", 4..) => replay::replay(ctx, args),
         (b"replybuffer", 4) => reply_buffer(ctx, args),
         (b"stringmatch-test", 2) => match_at_random(ctx),
-        (b"reload", _) => reload(args),
-        (b"loadaof", 2) => Err(Refusal::text("ERR DEBUG LOADAOF: there is no append-only log yet")),
-        (b"client-eviction", 2) => Err(Refusal::text("ERR maxmemory-clients is disabled.")),
+        (b"reload", _) => reload(ctx, args),
+        (b"loadaof", 2) => load_log(ctx),
+        (b"client-eviction", 2) => {
+            let disabled = Refusal::text("ERR maxmemory-clients is disabled.");
+            let text = ctx.node.client_buckets().ok_or(disabled)?;
+            ctx.reply.verbatim(b"txt", text.as_bytes());
+            DONE
+        }
         (b"config-rewrite-force-all", 2) => super::config_rewrite(ctx, args),
         (name, args_len) if is_accepted(name, args_len) => ok(ctx),
         (name, _) => keys::run(ctx, name, args),
@@ -121,7 +134,6 @@ fn is_accepted(name: &[u8], args_len: usize) -> bool {
         b"dict-resizing"
         | b"hashtable-can-abort-shrink"
         | b"client-enforce-reply-list"
-        | b"set-skip-checksum-validation"
         | b"pause-after-fork"
         | b"delay-rdb-client-free-second"
         | b"aof-flush-sleep"
@@ -194,15 +206,52 @@ fn reply_buffer(ctx: &mut Ctx, args: Args) -> Outcome {
     Err(unknown(args))
 }
 
-fn reload(args: Args) -> Outcome {
+/// `DEBUG RELOAD [MERGE] [NOFLUSH] [NOSAVE]`: saves, empties all databases and loads again.
+fn reload(ctx: &mut Ctx, args: Args) -> Outcome {
+    let (mut meeting, mut flushes, mut saves) = (Meeting::Refuse, true, true);
     for arg in args.from(2).iter() {
-        if ![&b"merge"[..], b"noflush", b"nosave"].iter().any(|w| w.eq_ignore_ascii_case(arg)) {
-            return Err(Refusal::text(
-                "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.",
-            ));
+        match arg.to_ascii_lowercase().as_slice() {
+            b"merge" => meeting = Meeting::Replace,
+            b"noflush" => flushes = false,
+            b"nosave" => saves = false,
+            _ => {
+                return Err(Refusal::text(
+                    "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.",
+                ));
+            }
         }
     }
-    Err(Refusal::text("ERR DEBUG RELOAD: there is no persistence yet, so nothing to reload"))
+    let failed =
+        |reason: String| Refusal::text(format!("ERR Error trying to load the RDB dump: {reason}"));
+    if saves {
+        ctx.node.save(ctx.keys).map_err(failed)?;
+    }
+    let found = ctx.node.check_snapshot(ctx.keys, (!flushes).then_some(meeting));
+    found.and_then(|found| found.ok_or_else(|| "there is no file".to_owned())).map_err(failed)?;
+    if flushes {
+        let databases = ctx.keys.keyspace().databases();
+        ctx.keys.flush(0..databases);
+        ctx.node.scripts.remove_libraries();
+    }
+    let loaded = ctx.node.load(ctx.keys, meeting).map_err(failed)?;
+    // What was emptied and loaded is in no record: unless it is what was there, the log has to
+    // begin with it.
+    if !(saves && flushes && loaded.is_some()) {
+        ctx.node.schedule_new_base();
+    }
+    ok(ctx)
+}
+
+/// What a transaction has written so far is not in the log: there it is refused.
+fn load_log(ctx: &mut Ctx) -> Outcome {
+    let loaded = match ctx.is_inner() {
+        true => Err("not inside a transaction".to_owned()),
+        false => ctx.node.reload_log(ctx.keys),
+    };
+    loaded.map_err(|why| {
+        Refusal::text(format!("ERR Error trying to load the AOF files, check server logs: {why}"))
+    })?;
+    ok(ctx)
 }
 
 fn match_at_random(ctx: &mut Ctx) -> Outcome {
@@ -232,6 +281,7 @@ fn unknown(args: Args) -> Refusal {
 
 #[cfg(test)]
 mod tests {
+    use crate::node::config::Directive;
     use crate::testing::TestServer;
 
     /// What is no record ended the process: its handler counts on the number of its arguments.
@@ -294,11 +344,15 @@ mod tests {
         assert_eq!(server.say("GET x:2"), "\"value:2\\x00\\x00\\x00\"");
     }
 
+    /// Where `enable-debug-command` lets those of this machine: the third of its names.
+    const DEBUG_FOR_LOCAL: i64 = 2;
+
     #[test]
     fn a_refusal_says_how_to_allow_it() {
         let mut server = TestServer::new();
         assert!(server.say("DEBUG OBJECT nosuch").contains("no such key"));
         assert!(server.say("DEBUG nosuch").contains("Try DEBUG HELP."));
+        server.worker.node.config.replace_int(Directive::EnableDebugCommand, DEBUG_FOR_LOCAL);
         server.session.card = std::sync::Arc::new(crate::node::clients::ClientCard::new(
             2,
             "10.0.0.1:5".to_owned(),

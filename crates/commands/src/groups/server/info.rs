@@ -1,14 +1,20 @@
-//! INFO: which sections are asked for, and the text that they make. It locks no shard.
+//! INFO: which sections are asked for, and the text that they make. It locks no shard, but for
+//! `keysizes`, which locks one after the other.
 
 mod activity;
 mod commands;
 mod process;
 mod storage;
 
-use crate::call::ctx::{Ctx, DONE, Outcome};
+use super::key_sizes::{self, SizesWalk};
+use crate::call::ctx::{Ctx, DONE, Flow, Outcome};
+use crate::call::invoke::Origin;
 use crate::node::{AllocatorReport, Node, ProcessReport};
 use russet_base::Args;
 use std::fmt::{Display, Write};
+
+/// About as much as all sections that are shown by default.
+const TEXT_BYTES: usize = 8 << 10;
 
 /// When a section is shown without being named.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,6 +45,7 @@ const fn section(
 /// In the order of printing.
 const SECTIONS: &[Section] = &[
     section("server", "Server", Shown::ByDefault, process::server),
+    section("tls", "TLS", Shown::ByDefault, process::tls),
     section("clients", "Clients", Shown::ByDefault, activity::clients),
     section("memory", "Memory", Shown::ByDefault, storage::memory),
     section("persistence", "Persistence", Shown::ByDefault, storage::persistence),
@@ -51,6 +58,7 @@ const SECTIONS: &[Section] = &[
     section("latencystats", "Latencystats", Shown::WithAll, commands::latencystats),
     section("cluster", "Cluster", Shown::ByDefault, |report| report.line("cluster_enabled", 0)),
     section("keyspace", "Keyspace", Shown::ByDefault, storage::keyspace),
+    section("keysizes", "Keysizes", Shown::Named, storage::key_sizes),
     section("debug", "Debug", Shown::Named, activity::debug),
 ];
 
@@ -60,6 +68,8 @@ struct Report<'n> {
     node: &'n Node,
     process: ProcessReport,
     allocator: AllocatorReport,
+    /// How large keys are, if that was asked.
+    sizes: Option<SizesWalk>,
     text: String,
 }
 
@@ -85,22 +95,43 @@ fn is_asked(section: &Section, args: Args) -> bool {
     })
 }
 
-pub(crate) fn info(ctx: &mut Ctx, args: Args) -> Outcome {
-    let node = ctx.node;
+/// The text of the sections that are asked for.
+fn text(node: &Node, sizes: Option<SizesWalk>, is_asked: impl Fn(&Section) -> bool) -> String {
     let mut report = Report {
         node,
         process: node.host.process(),
         allocator: node.host.allocator(),
-        text: String::new(),
+        sizes,
+        text: String::with_capacity(TEXT_BYTES),
     };
-    for section in SECTIONS.iter().filter(|section| is_asked(section, args.from(1))) {
+    for section in SECTIONS.iter().filter(|section| is_asked(section)) {
         if !report.text.is_empty() {
             report.text.push_str("\r\n");
         }
         let _ = write!(report.text, "# {}\r\n", section.title);
         (section.write)(&mut report);
     }
-    ctx.reply.verbatim(b"txt", report.text.as_bytes());
+    report.text
+}
+
+impl Node {
+    /// What INFO says without sections being named: for who shows the figures otherwise.
+    pub fn info_text(&self) -> String {
+        text(self, None, |section| section.shown == Shown::ByDefault)
+    }
+}
+
+pub(crate) fn info(ctx: &mut Ctx, args: Args) -> Outcome {
+    let mut sizes = None;
+    // DIFFERS: a transaction or a script can't give up its shards, and is shown no sizes.
+    if key_sizes::is_asked(args) && ctx.origin == Origin::Client {
+        sizes = key_sizes::count(ctx);
+        if sizes.is_none() {
+            return Ok(Flow::Again);
+        }
+    }
+    let text = text(ctx.node, sizes, |section| is_asked(section, args.from(1)));
+    ctx.reply.verbatim(b"txt", text.as_bytes());
     DONE
 }
 

@@ -4,6 +4,7 @@ use crate::call::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use crate::node::slowlog::LogKind;
 use russet_base::{Args, num};
+use russet_catalog::Command;
 
 /// Entries that SLOWLOG GET shows by default.
 const SHOWN: usize = 10;
@@ -61,7 +62,9 @@ fn write_entries(ctx: &mut Ctx, kind: LogKind, count: usize) -> Outcome {
     let entries = ctx.node.log_of(kind).newest(count);
     ctx.reply.array(entries.len());
     for entry in entries {
-        ctx.reply.array(6);
+        // DIFFERS: the log of waits has one more, the command that was waited for.
+        let has_holder = kind == LogKind::ShardWait;
+        ctx.reply.array(if has_holder { 7 } else { 6 });
         ctx.reply.int(i64::try_from(entry.id).unwrap_or(i64::MAX));
         ctx.reply.int(entry.unix_seconds);
         ctx.reply.int(i64::try_from(entry.cost).unwrap_or(i64::MAX));
@@ -69,6 +72,9 @@ fn write_entries(ctx: &mut Ctx, kind: LogKind, count: usize) -> Outcome {
         entry.args.iter().for_each(|arg| ctx.reply.bulk(arg));
         ctx.reply.bulk(entry.client_address.as_bytes());
         ctx.reply.bulk(&entry.client_name);
+        if has_holder {
+            ctx.reply.bulk(entry.holder.map_or("", Command::full_name).as_bytes());
+        }
     }
     DONE
 }

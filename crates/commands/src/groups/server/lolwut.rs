@@ -39,10 +39,10 @@ fn picture(random: &mut Random) -> String {
     let mut text = String::with_capacity((WIDTH + 1) * HEIGHT);
     for row in 0..HEIGHT {
         for column in 0..WIDTH {
-            let near = spots.iter().map(|(x, y, reach)| {
+            let near = spots.iter().map(|(x, y, radius)| {
                 // A character is about twice as high as it is wide.
                 let (across, down) = (column as f64 - x, (row as f64 - y) * 2.0);
-                1.0 - across.hypot(down) / (reach * 2.0)
+                1.0 - across.hypot(down) / (radius * 2.0)
             });
             let grain = (random.unit() - 0.5) * 0.2;
             let depth = (near.fold(0.0, f64::max) + grain).clamp(0.0, 0.999);

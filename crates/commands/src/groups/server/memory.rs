@@ -4,7 +4,8 @@ use crate::call::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use crate::node::{AllocatorReport, Node};
 use russet_base::{Args, num};
-use russet_engine::store::raw::table::{Measured, View};
+use russet_engine::store::raw::table::{EntryRef, Measured, View};
+use russet_engine::value::Object;
 use std::sync::atomic::Ordering;
 
 /// What a key takes in its table besides its entry, and an expiry in its entry.
@@ -15,6 +16,7 @@ const DOCTOR_BYTES_MIN: u64 = 5 * 1024 * 1024;
 /// Less than this between what is used and what is held is no trouble.
 const SLACK_BYTES: f64 = 10.0 * 1024.0 * 1024.0;
 const CLIENT_BYTES_HIGH: u64 = 200 * 1024;
+const SCRIPTS_HIGH: u64 = 1000;
 
 /// The figures that INFO and MEMORY STATS share.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +25,8 @@ pub(super) struct MemoryReport {
     pub peak_bytes: u64,
     pub startup_bytes: u64,
     pub clients_bytes: u64,
+    /// Of the tables of keys, without the entries.
+    slot_bytes: u64,
     /// Everything that is not the users' data.
     pub overhead_bytes: u64,
 }
@@ -34,9 +38,16 @@ impl MemoryReport {
         let startup_bytes = node.stats.memory_startup_bytes.load(Ordering::Relaxed).min(used_bytes);
         let clients_bytes: u64 = node.clients.all().iter().map(|card| card.memory_bytes()).sum();
         let slot_bytes = node.keyspace.slot_bytes();
-        let overhead = startup_bytes + clients_bytes + node.scripts.source_bytes() + slot_bytes;
+        let overhead = startup_bytes + clients_bytes + node.scripts.code_bytes() + slot_bytes;
         let overhead_bytes = overhead.min(used_bytes);
-        MemoryReport { used_bytes, peak_bytes, startup_bytes, clients_bytes, overhead_bytes }
+        MemoryReport {
+            used_bytes,
+            peak_bytes,
+            startup_bytes,
+            clients_bytes,
+            slot_bytes,
+            overhead_bytes,
+        }
     }
 
     pub fn dataset_bytes(&self) -> u64 {
@@ -70,13 +81,17 @@ pub(crate) fn memory_usage(ctx: &mut Ctx, args: Args) -> Outcome {
         ctx.reply.null();
         return DONE;
     };
+    ctx.reply.int(i64::try_from(entry_bytes(&entry)).unwrap_or(i64::MAX));
+    DONE
+}
+
+/// What a key and its value take up.
+pub(super) fn entry_bytes(entry: &EntryRef<'_, Object>) -> usize {
     let object_bytes = match entry.value() {
         View::Object(object) => object.memory_bytes(),
         _ => 0,
     };
-    let bytes = entry.block_bytes() + SLOT_BYTES as usize + object_bytes;
-    ctx.reply.int(i64::try_from(bytes).unwrap_or(i64::MAX));
-    DONE
+    entry.block_bytes() + SLOT_BYTES as usize + object_bytes
 }
 
 pub(crate) fn memory_stats(ctx: &mut Ctx, _args: Args) -> Outcome {
@@ -102,10 +117,7 @@ pub(crate) fn memory_stats(ctx: &mut Ctx, _args: Args) -> Outcome {
     ];
     let (active, resident) = (allocator.active_bytes, allocator.resident_bytes);
     let after: [(&str, Figure); 20] = [
-        (
-            "overhead.db.hashtable.lut",
-            bytes(if keys == 0 { 0 } else { node.keyspace.slot_bytes() }),
-        ),
+        ("overhead.db.hashtable.lut", bytes(if keys == 0 { 0 } else { memory.slot_bytes })),
         ("overhead.db.hashtable.rehashing", bytes(0)),
         ("overhead.total", bytes(memory.overhead_bytes)),
         ("db.dict.rehashing.count", bytes(0)),
@@ -170,10 +182,10 @@ struct DatabaseFigures {
 fn database_figures(node: &Node) -> Vec<DatabaseFigures> {
     let mut all = Vec::new();
     for db in 0..node.keyspace.databases() {
-        let gauges = node.keyspace.gauges();
-        let keys = gauges.iter().map(|shard| shard.keys[db].load(Ordering::Relaxed)).sum();
-        let expires = gauges.iter().map(|shard| shard.expires[db].load(Ordering::Relaxed)).sum();
+        let keys = node.keyspace.key_counts().total(db);
         if keys > 0 {
+            let gauges = node.keyspace.gauges().iter();
+            let expires = gauges.map(|shard| shard.expires[db].load(Ordering::Relaxed)).sum();
             all.push(DatabaseFigures { db, keys, expires });
         }
     }
@@ -190,12 +202,17 @@ fn write_database(ctx: &mut Ctx, figures: &DatabaseFigures) {
 pub(crate) fn memory_doctor(ctx: &mut Ctx, _args: Args) -> Outcome {
     let allocator = ctx.node.host.allocator();
     let memory = MemoryReport::of(ctx.node);
-    let text = diagnosis(&memory, allocator, ctx.node.clients.len() as u64);
+    let counts = (ctx.node.clients.len() as u64, ctx.node.scripts.cached() as u64);
+    let text = diagnosis(&memory, allocator, counts);
     ctx.reply.verbatim(b"txt", text.as_bytes());
     DONE
 }
 
-fn diagnosis(memory: &MemoryReport, allocator: AllocatorReport, clients: u64) -> String {
+fn diagnosis(
+    memory: &MemoryReport,
+    allocator: AllocatorReport,
+    (clients, scripts): (u64, u64),
+) -> String {
     if memory.used_bytes < DOCTOR_BYTES_MIN {
         return "This instance is empty or nearly so: there is too little memory in use to say \
                 anything about it.\n"
@@ -221,6 +238,13 @@ fn diagnosis(memory: &MemoryReport, allocator: AllocatorReport, clients: u64) ->
              read too slowly, or huge pipelines, do this: see CLIENT LIST.",
         );
     }
+    if scripts > SCRIPTS_HIGH {
+        findings.push(
+            "Many scripts: over 1,000 are kept, each with its compiled code. Scripts that are made \
+             for one call do this: give them what differs by KEYS and ARGV. SCRIPT FLUSH forgets \
+             them.",
+        );
+    }
     match findings.is_empty() {
         true => "No memory problem was found in this instance.\n".to_owned(),
         false => {
@@ -240,4 +264,41 @@ pub(crate) fn memory_malloc_stats(ctx: &mut Ctx, _args: Args) -> Outcome {
     let text = ctx.node.host.allocator_text();
     ctx.reply.verbatim(b"txt", text.as_bytes());
     DONE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_doctor_names_what_is_wrong_and_nothing_else() {
+        let mebibytes = |count: u64| count << 20;
+        let memory = MemoryReport {
+            used_bytes: mebibytes(100),
+            peak_bytes: mebibytes(110),
+            startup_bytes: mebibytes(1),
+            clients_bytes: mebibytes(1),
+            slot_bytes: mebibytes(1),
+            overhead_bytes: mebibytes(2),
+        };
+        let allocator =
+            AllocatorReport { process_rss_bytes: mebibytes(110), ..AllocatorReport::default() };
+        let well = "No memory problem was found in this instance.\n";
+        assert_eq!(diagnosis(&memory, allocator, (10, SCRIPTS_HIGH)), well);
+        let small = MemoryReport { used_bytes: mebibytes(1), ..memory };
+        assert!(diagnosis(&small, allocator, (10, 0)).contains("nearly so"));
+        let peak = MemoryReport { peak_bytes: mebibytes(151), ..memory };
+        let held = AllocatorReport { process_rss_bytes: mebibytes(141), ..allocator };
+        let buffers = MemoryReport { clients_bytes: mebibytes(3), ..memory };
+        for (text, found) in [
+            (diagnosis(&peak, allocator, (10, 0)), "Peak memory"),
+            (diagnosis(&memory, held, (10, 0)), "High fragmentation"),
+            (diagnosis(&buffers, allocator, (10, 0)), "Large client buffers"),
+            (diagnosis(&memory, allocator, (10, SCRIPTS_HIGH + 1)), "Many scripts"),
+        ] {
+            let findings: Vec<&str> =
+                text.lines().filter_map(|line| line.strip_prefix(" * ")).collect();
+            assert!(findings.len() == 1 && findings[0].starts_with(found), "{text}");
+        }
+    }
 }

@@ -13,12 +13,6 @@ pub fn read<'k>(keys: &'k mut Keys, key: &[u8]) -> Result<Option<SetRef<'k>>, Wr
     keys.read(key).map(|entry| stored::set(&entry)).transpose()
 }
 
-/// Publishes a change of `count` members.
-#[inline]
-pub fn notify(keys: &mut Keys, key: &[u8], event: Event, count: usize) {
-    keys.wrote_many(key, event, count as u64);
-}
-
 /// Adds members, to a new set if there is none; how many are new. No event is published.
 #[inline]
 pub fn add_quietly(
@@ -71,7 +65,7 @@ pub fn remove_quietly(
 /// Publishes a removal of members.
 #[inline]
 pub fn notify_removed(keys: &mut Keys, key: &[u8], event: Event, removed: Removed) {
-    notify(keys, key, event, removed.count);
+    keys.wrote_many(key, event, removed.count as u64);
     if removed.is_last {
         keys.also(key, Event::DEL);
     }

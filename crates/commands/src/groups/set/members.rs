@@ -18,7 +18,7 @@ pub fn sadd(ctx: &mut Ctx, args: Args) -> Outcome {
     let rules = rules(ctx);
     let added = access::add_quietly(ctx.keys, key, args.from(2), &rules)?;
     if added > 0 {
-        access::notify(ctx.keys, key, ADDED, added);
+        ctx.keys.wrote_many(key, ADDED, added as u64);
     }
     ctx.reply.int(added as i64);
     DONE
@@ -89,7 +89,7 @@ pub fn smove(ctx: &mut Ctx, args: Args) -> Outcome {
         }
         let added = access::add_quietly(ctx.keys, destination, args.from(3), &rules)?;
         if added > 0 {
-            access::notify(ctx.keys, destination, ADDED, added);
+            ctx.keys.wrote_many(destination, ADDED, added as u64);
         }
     }
     ctx.reply.int(i64::from(is_member));

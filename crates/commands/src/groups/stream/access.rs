@@ -30,5 +30,14 @@ pub fn open_group<'k>(
     if peek(keys, key)?.is_none_or(|stream| stream.group(group).is_none()) {
         return Ok(None);
     }
+    open_known_group(keys, key, group)
+}
+
+/// As [`open_group`], for a caller that has just seen the group.
+pub fn open_known_group<'k>(
+    keys: &'k mut Keys,
+    key: &[u8],
+    group: &[u8],
+) -> Result<Option<(&'k mut Group, &'k Log)>, Refusal> {
     Ok(edit(keys, key)?.and_then(|stream| stream.open_group(group)))
 }

@@ -34,8 +34,7 @@ pub fn xackdel(ctx: &mut Ctx, args: Args) -> Outcome {
     let is_there = stream.is_some_and(|stream| stream.group(name).is_some());
     let listed = ListedIds::parse(args.from(3))?;
     if !is_there {
-        ctx.reply.array(listed.len());
-        (0..listed.len()).for_each(|_| ctx.reply.int(NOT_FOUND));
+        listed.reply_not_found(ctx.reply);
         return DONE;
     }
     let ids = listed.parse_ids()?;

@@ -153,7 +153,7 @@ pub fn xadd(ctx: &mut Ctx, args: Args) -> Outcome {
     let limits = limits(ctx);
     let call = AddCall::parse(args, ctx.origin, limits.entries_max)?;
     let fields = args.from(call.fields_at).iter();
-    let (key, now_ms) = (args.at(1), u64::try_from(ctx.keys.now.0).unwrap_or(0));
+    let (key, now_ms) = (args.at(1), u64::try_from(ctx.keys.real_now().0).unwrap_or(0));
     if call.producer.is_some() {
         return add_once(ctx, args, &call);
     }
@@ -230,7 +230,7 @@ fn add_once(ctx: &mut Ctx, args: Args, call: &AddCall) -> Outcome {
     let Some(producer) = &call.producer else { return Err(Refusal::Syntax) };
     let limits = limits(ctx);
     let fields = args.from(call.fields_at).iter();
-    let (key, now_ms) = (args.at(1), u64::try_from(ctx.keys.now.0).unwrap_or(0));
+    let (key, now_ms) = (args.at(1), u64::try_from(ctx.keys.real_now().0).unwrap_or(0));
     let digest;
     let message = match producer.message {
         Some(message) => message,

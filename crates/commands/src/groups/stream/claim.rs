@@ -105,12 +105,12 @@ pub fn xclaim(ctx: &mut Ctx, args: Args) -> Outcome {
     if access::read(ctx.keys, key)?.is_none_or(|stream| stream.group(name).is_none()) {
         return Err(no_group(key, name));
     }
-    let now_ms = ctx.keys.now.0;
+    let now_ms = ctx.keys.real_now().0;
     // What is done again was delivered when it was delivered the first time.
     let latest_ms = if ctx.origin == Origin::Load { i64::MAX } else { now_ms };
     let call = ClaimCall::parse(args, now_ms, latest_ms)?;
     let is_recording = ctx.keys.is_recording();
-    let Some((group, log)) = access::open_group(ctx.keys, key, name)? else {
+    let Some((group, log)) = access::open_known_group(ctx.keys, key, name)? else {
         return Err(no_group(key, name));
     };
     let is_moved = call.last_id > group.last_id;
@@ -213,7 +213,7 @@ pub fn xautoclaim(ctx: &mut Ctx, args: Args) -> Outcome {
     let call = AutoclaimCall::parse(args)?;
     let (key, name) = (args.at(1), args.at(2));
     access::read(ctx.keys, key)?;
-    let (now_ms, is_recording) = (ctx.keys.now.0, ctx.keys.is_recording());
+    let (now_ms, is_recording) = (ctx.keys.real_now().0, ctx.keys.is_recording());
     let Some((group, log)) = access::open_group(ctx.keys, key, name)? else {
         return Err(no_group(key, name));
     };

@@ -9,6 +9,7 @@ use russet_base::{Args, num};
 use russet_engine::event::Event;
 use russet_engine::keys::Keys;
 use russet_engine::types::stream::{References, Stream, StreamId};
+use russet_protocol::Sink;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
@@ -62,8 +63,10 @@ impl<'a> ListedIds<'a> {
         Ok(ListedIds { references: kept.unwrap_or_default(), args: args.from(start), count })
     }
 
-    pub fn len(&self) -> usize {
-        self.count
+    /// The reply when there is nothing to look for them in.
+    pub fn reply_not_found(&self, reply: &mut dyn Sink) {
+        reply.array(self.count);
+        (0..self.count).for_each(|_| reply.int(NOT_FOUND));
     }
 
     pub fn parse_ids(&self) -> Result<Ids, Refusal> {
@@ -92,7 +95,7 @@ pub fn xdel(ctx: &mut Ctx, args: Args) -> Outcome {
     DONE
 }
 
-/// Publishes entries that were deleted, and of changes besides.
+/// Publishes the deletion of entries, and other changes that came with it.
 pub fn notify_deleted(ctx: &mut Ctx, key: &[u8], deleted: u64, changes: u64) {
     if deleted > 0 {
         ctx.keys.wrote_many(key, Event::stream("xdel"), changes);
@@ -106,8 +109,7 @@ pub fn xdelex(ctx: &mut Ctx, args: Args) -> Outcome {
     let is_there = access::peek(ctx.keys, key)?.is_some();
     let listed = ListedIds::parse(args.from(2))?;
     if !is_there {
-        ctx.reply.array(listed.len());
-        (0..listed.len()).for_each(|_| ctx.reply.int(NOT_FOUND));
+        listed.reply_not_found(ctx.reply);
         return DONE;
     }
     let ids = listed.parse_ids()?;

@@ -100,7 +100,7 @@ pub fn has_something(
     index: usize,
     start: Start,
 ) -> Result<bool, Refusal> {
-    let now_ms = keys.now.0;
+    let now_ms = keys.real_now().0;
     let key = call.key(index);
     let Some(stream) = access::peek(keys, key)? else { return Ok(false) };
     let last = stream.last_entry_id();
@@ -213,7 +213,7 @@ pub fn answer(
 
 /// Makes the consumer if there is none, and notes that it asked.
 fn greet(keys: &mut Keys, key: &[u8], reader: &Reader) -> Result<(), Refusal> {
-    let now_ms = keys.now.0;
+    let now_ms = keys.real_now().0;
     let is_new = match access::open_group(keys, key, reader.group)? {
         Some((group, _)) => consumer(group, reader.consumer, now_ms).1,
         None => false,
@@ -232,7 +232,7 @@ fn serve_stream(
     (call, key, start): (&ReadCall, &[u8], Start),
     budget: &mut Budget,
 ) -> Result<(), Refusal> {
-    let (now_ms, is_recording) = (keys.now.0, keys.is_recording());
+    let (now_ms, is_recording) = (keys.real_now().0, keys.is_recording());
     let Some(reader) = &call.reader else {
         if let (Some(stream), Start::After(id)) = (access::peek(keys, key)?, start) {
             plain(reply, stream, id, budget);

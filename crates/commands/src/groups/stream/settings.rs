@@ -82,7 +82,7 @@ fn setting(
 pub fn xcfgset(ctx: &mut Ctx, args: Args) -> Outcome {
     let key = args.at(1);
     let stream = access::peek(ctx.keys, key)?.ok_or(Refusal::NoSuchKey)?;
-    let standing = stream.idempotency().cloned().unwrap_or_default();
+    let current = stream.idempotency().cloned().unwrap_or_default();
     let (mut duration_s, mut messages_max) = (None, None);
     let mut rest = args.from(2).iter();
     while let Some(arg) = rest.next() {
@@ -100,8 +100,8 @@ pub fn xcfgset(ctx: &mut Ctx, args: Args) -> Outcome {
     if duration_s.is_none() && messages_max.is_none() {
         return Err(Refusal::text("ERR At least one parameter must be specified"));
     }
-    let changes = duration_s.is_some_and(|given| given != standing.duration_s)
-        || messages_max.is_some_and(|given| given != standing.messages_max);
+    let changes = duration_s.is_some_and(|given| given != current.duration_s)
+        || messages_max.is_some_and(|given| given != current.messages_max);
     if changes && let Some(stream) = access::edit(ctx.keys, key)? {
         let idempotency: &mut Idempotency = stream.idempotency_mut();
         idempotency.duration_s = duration_s.unwrap_or(idempotency.duration_s);

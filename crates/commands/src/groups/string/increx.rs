@@ -105,7 +105,7 @@ fn by_int(ctx: &mut Ctx, key: &[u8], options: &Options) -> Outcome {
     if lower > upper {
         return Err(CROSSED);
     }
-    let deadline = options.expiry.deadline(ctx.keys.now, ctx.command.spec().full_name)?;
+    let deadline = options.expiry.deadline(ctx.keys.real_now(), ctx.command.spec().full_name)?;
     let found = Found::of(ctx, key, |text| text.int().ok_or(Refusal::NotInteger))?;
     let old = found.value.unwrap_or(0);
     let wanted = i128::from(old) + i128::from(by);
@@ -136,7 +136,7 @@ fn by_float(ctx: &mut Ctx, key: &[u8], options: &Options) -> Outcome {
     if lower.exceeds(&upper) {
         return Err(CROSSED);
     }
-    let deadline = options.expiry.deadline(ctx.keys.now, ctx.command.spec().full_name)?;
+    let deadline = options.expiry.deadline(ctx.keys.real_now(), ctx.command.spec().full_name)?;
     let found = Found::of(ctx, key, |text| {
         let value = text.with_bytes(LongDouble::parse).ok_or(Refusal::NotFloat)?;
         let is_finite = value.is_finite().then_some(value);

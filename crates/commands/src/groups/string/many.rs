@@ -94,7 +94,7 @@ pub fn msetex(ctx: &mut Ctx, args: Args) -> Outcome {
             Some(_) => return Err(Refusal::Syntax),
         };
     }
-    let deadline = expiry.deadline(ctx.keys.now, ctx.command.spec().full_name)?;
+    let deadline = expiry.deadline(ctx.keys.real_now(), ctx.command.spec().full_name)?;
     let keys = (0..count).map(|index| args.at(2 + index * 2));
     let is_met = condition.is_none_or(|condition| {
         let should_exist = condition == Condition::Present;

@@ -72,7 +72,7 @@ impl<'a> SetOptions<'a> {
                 None => take_condition(&mut condition, arg, next).ok_or(Refusal::Syntax)?,
             };
         }
-        let deadline = expiry.deadline(ctx.keys.now, ctx.command.spec().full_name)?;
+        let deadline = expiry.deadline(ctx.keys.real_now(), ctx.command.spec().full_name)?;
         let condition = condition.unwrap_or(Condition::Always);
         if let Condition::Digest(digest) | Condition::NotDigest(digest) = condition {
             check_digest(digest)?;
@@ -197,14 +197,16 @@ pub fn setnx(ctx: &mut Ctx, args: Args) -> Outcome {
 }
 
 pub fn setex(ctx: &mut Ctx, args: Args) -> Outcome {
-    let deadline = expiry::seconds_from(ctx.keys.now, args.at(2), ctx.command.spec().full_name)?;
+    let deadline =
+        expiry::seconds_from(ctx.keys.real_now(), args.at(2), ctx.command.spec().full_name)?;
     store(ctx, args.at(1), (args, 3), deadline);
     ctx.reply.ok();
     DONE
 }
 
 pub fn psetex(ctx: &mut Ctx, args: Args) -> Outcome {
-    let deadline = expiry::millis_from(ctx.keys.now, args.at(2), ctx.command.spec().full_name)?;
+    let deadline =
+        expiry::millis_from(ctx.keys.real_now(), args.at(2), ctx.command.spec().full_name)?;
     store(ctx, args.at(1), (args, 3), deadline);
     ctx.reply.ok();
     DONE
@@ -242,7 +244,7 @@ pub fn getex(ctx: &mut Ctx, args: Args) -> Outcome {
     while at < args.len() {
         at += expiry.take(args.at(at), args.get(at + 1)).ok_or(Refusal::Syntax)?;
     }
-    let deadline = expiry.deadline(ctx.keys.now, ctx.command.spec().full_name)?;
+    let deadline = expiry.deadline(ctx.keys.real_now(), ctx.command.spec().full_name)?;
     match ctx.keys.read(key) {
         None => {
             ctx.reply.null();

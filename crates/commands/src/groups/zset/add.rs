@@ -1,6 +1,6 @@
 //! ZADD and ZINCRBY.
 
-use super::{access, float, limits, reply};
+use super::{float, limits, reply};
 use crate::call::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use russet_base::Args;
@@ -142,7 +142,7 @@ fn add(ctx: &mut Ctx, args: Args, mut options: Options) -> Outcome {
     let changes = tally.added + tally.moved;
     if changes > 0 {
         let event = Event::zset(if options.incr { "zincr" } else { "zadd" });
-        access::notify(ctx.keys, args.at(1), event, changes);
+        ctx.keys.wrote_many(args.at(1), event, changes as u64);
     }
     match verdict {
         Verdict::Set(score) if options.incr => reply::score(ctx.reply, score),

@@ -1,11 +1,10 @@
 //! The commands that wait for members: BZPOPMIN, BZPOPMAX, BZMPOP.
 
 use super::pop::{Extreme, Pop, Shape};
-use crate::call::blocking::{BlockRequest, BlockedCall, deadline};
-use crate::call::ctx::{Ctx, DONE, Flow, Outcome};
-use crate::error::Refusal;
+use crate::call::blocking::{BlockedPop, deadline, pop_or_wait};
+use crate::call::ctx::{Ctx, Outcome};
 use crate::groups::many_keys::ManyKeys;
-use russet_base::{Args, UnixMillis};
+use russet_base::Args;
 use russet_engine::keys::Keys;
 use russet_engine::types::element::IntText;
 use russet_engine::value::{Type, WrongType};
@@ -18,30 +17,17 @@ struct WaitingPop {
     shape: Shape,
 }
 
-impl WaitingPop {
-    fn on<'k>(&self, key: &'k [u8]) -> Pop<'k> {
-        Pop { key, extreme: self.extreme, count: self.count }
-    }
+impl BlockedPop for WaitingPop {
+    const WANTS: Type = Type::Zset;
 
-    /// Pops, answers and records it; false, and no answer, without a key.
     fn pop(&self, keys: &mut Keys, reply: &mut dyn Sink, key: &[u8]) -> Result<bool, WrongType> {
-        let is_popped = self.on(key).run(keys, reply, self.shape)?;
+        let pop = Pop { key, extreme: self.extreme, count: self.count };
+        let is_popped = pop.run(keys, reply, self.shape)?;
         if is_popped && keys.is_recording() {
             let count = IntText::new(self.count as i64);
             keys.record([self.extreme.pop_name(), key, count.as_bytes()]);
         }
         Ok(is_popped)
-    }
-}
-
-impl BlockedCall for WaitingPop {
-    fn serve(&self, keys: &mut Keys, reply: &mut dyn Sink, key: &[u8]) -> Result<(), Refusal> {
-        self.pop(keys, reply, key)?;
-        Ok(())
-    }
-
-    fn timed_out(&self, reply: &mut dyn Sink) {
-        reply.null_array();
     }
 }
 
@@ -66,24 +52,4 @@ pub fn bzmpop(ctx: &mut Ctx, args: Args) -> Outcome {
     let (extreme, count) = (wanted.side, wanted.count);
     let call = WaitingPop { extreme, count, shape: Shape::KeyAndPairs };
     pop_or_wait(ctx, wanted.iter(), deadline, call)
-}
-
-fn pop_or_wait<'a>(
-    ctx: &mut Ctx,
-    keys: impl Iterator<Item = &'a [u8]> + Clone,
-    deadline: Option<UnixMillis>,
-    call: WaitingPop,
-) -> Outcome {
-    for key in keys.clone() {
-        if call.pop(ctx.keys, ctx.reply, key)? {
-            return DONE;
-        }
-    }
-    if !ctx.may_block {
-        call.timed_out(ctx.reply);
-        return DONE;
-    }
-    let keys = keys.map(Box::from).collect();
-    let request = BlockRequest { keys, wants: Type::Zset, deadline, call: Box::new(call) };
-    Ok(Flow::Block(Box::new(request)))
 }

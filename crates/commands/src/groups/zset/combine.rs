@@ -178,11 +178,16 @@ fn store(ctx: &mut Ctx, args: Args, operation: Operation) -> Outcome {
     let query = Query::parse(ctx, args.from(2))?;
     let limits = limits(ctx);
     let parse = || Options::parse(&query, operation, Use::Store);
-    let (built, len) = with_inputs(ctx.keys, &query, parse, |inputs, options| {
+    let (built, len, aggregate) = with_inputs(ctx.keys, &query, parse, |inputs, options| {
         let found = operation.run(inputs, options.aggregate);
-        (access::build(&found, limits), found.len())
+        (access::build(&found, limits), found.len(), options.aggregate)
     })?;
+    let dirty = ctx.keys.effects.dirty;
     access::store(ctx.keys, args.at(1), built, operation.stored());
+    // Servers that don't know it would pass over the call without a word.
+    if aggregate == Aggregate::Count && ctx.keys.effects.dirty != dirty {
+        access::record_all(ctx.keys, args.at(1));
+    }
     ctx.reply.int(len as i64);
     DONE
 }

@@ -39,7 +39,7 @@ impl ClientClass {
         }
     }
 
-    fn named(name: &[u8]) -> Option<Self> {
+    pub(super) fn named(name: &[u8]) -> Option<Self> {
         let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
         match () {
             () if is("normal") => Some(ClientClass::Normal),

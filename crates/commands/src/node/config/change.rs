@@ -11,7 +11,7 @@ use super::value::Value;
 
 /// Where a request to change comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum Requester {
     /// Over loopback or a Unix socket, or from the server itself.
     Local,
     Remote,
@@ -33,15 +33,16 @@ impl Config {
     pub fn set(
         &self,
         pairs: &[(&[u8], &[u8])],
-        origin: Origin,
+        requester: Requester,
         apply: &mut dyn FnMut(Directive) -> Result<(), String>,
     ) -> Result<(), String> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let steps = self.check(pairs, origin)?;
+        let steps = self.check(pairs, requester)?;
         for step in &steps {
             self.store(step.directive, step.new.clone());
         }
-        let changed: Vec<&Step<'_>> = steps.iter().filter(|step| step.new != step.old).collect();
+        let is_change = |step: &&Step<'_>| step.new != step.old || step.directive.spec().is_reread;
+        let changed: Vec<&Step<'_>> = steps.iter().filter(is_change).collect();
         for (index, step) in changed.iter().enumerate() {
             let Err(reason) = apply(step.directive) else { continue };
             // Backwards, as an alias may have set the same directive twice.
@@ -60,7 +61,7 @@ impl Config {
     fn check<'a>(
         &self,
         pairs: &[(&'a [u8], &[u8])],
-        origin: Origin,
+        requester: Requester,
     ) -> Result<Vec<Step<'a>>, String> {
         let mut known: Vec<(Directive, &'static str)> = Vec::with_capacity(pairs.len());
         for (name, _) in pairs {
@@ -70,7 +71,7 @@ impl Config {
                     "ERR Unknown option or number of arguments for CONFIG SET - '{name}'"
                 ));
             };
-            self.may_change(directive, origin).map_err(|reason| failed(name, reason))?;
+            self.may_change(directive, requester).map_err(|reason| failed(name, reason))?;
             // COMPAT: a directive and its alias are two parameters; the last one holds.
             if known.iter().any(|(_, earlier)| *earlier == spelled) {
                 return Err(failed(name, "duplicate parameter"));
@@ -87,13 +88,13 @@ impl Config {
         Ok(steps)
     }
 
-    fn may_change(&self, directive: Directive, origin: Origin) -> Result<(), &'static str> {
+    fn may_change(&self, directive: Directive, requester: Requester) -> Result<(), &'static str> {
         match directive.spec().change {
             Change::Anytime => Ok(()),
             Change::AtStart => Err("can't set immutable config"),
             Change::Protected => match self.choice(Directive::EnableProtectedConfigs) {
                 "yes" => Ok(()),
-                "local" if origin == Origin::Local => Ok(()),
+                "local" if requester == Requester::Local => Ok(()),
                 _ => Err("can't set protected config"),
             },
         }

@@ -1,11 +1,13 @@
 //! `--check-config`: what each line of a file would do, without starting anything.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::directive::Directive;
 use super::error::{ConfigError, Position};
 use super::load::{Loader, read_all};
+use super::store::Config;
+use super::value::Value;
 
 /// What would become of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +40,8 @@ pub struct CheckReport {
     /// Defaults that the file leaves standing and that promise what does not happen: the directive
     /// with its value, and what is so instead.
     pub defaults: Vec<(String, &'static str)>,
+    /// The values that it comes to, in the order of `Directive::ALL`.
+    pub(super) values: Vec<Value>,
 }
 
 impl CheckReport {
@@ -52,6 +56,27 @@ impl CheckReport {
             loader.file(file, &Position::Option)?;
         }
         Ok(loader.into_report())
+    }
+
+    /// What a server would be started with, if nothing is refused.
+    pub fn config(&self) -> Option<Config> {
+        let start_dir = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+        self.is_accepted().then(|| Config::new(self.values.clone(), None, start_dir))
+    }
+
+    /// The line that sets this directive can't be obeyed on this machine.
+    pub fn refuse(&mut self, directive: Directive, reason: String) {
+        let lines = self.lines.iter_mut().rev();
+        for line in lines.filter(|line| line.directive == Some(directive)).take(1) {
+            line.verdict = Verdict::Refused(reason.clone());
+        }
+    }
+
+    /// The line that stands there can't be obeyed.
+    pub(super) fn refuse_at(&mut self, position: &Position, reason: String) {
+        if let Some(line) = self.lines.iter_mut().find(|line| line.position == *position) {
+            line.verdict = Verdict::Refused(reason);
+        }
     }
 
     /// Whether the server would start with it, as far as its lines say.

@@ -3,7 +3,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::amounts::{ClientClass, read_buffer_limits};
 use super::directive::Directive;
+use super::load::REPLICA_LIMIT;
 use super::spec::{Effect, Spec};
 use super::store::Config;
 use super::value::Value;
@@ -63,17 +65,31 @@ impl Config {
     /// What the log says after CONFIG SET of the directive, the first time that there is reason to.
     pub fn set_warning(&self, directive: Directive) -> Option<String> {
         let warning = match directive.spec().effect {
-            Effect::Full => None,
+            Effect::Full => self.replica_limit_warning(directive),
             Effect::None => Some(format!("{} {NO_EFFECT}", directive.name())),
             Effect::Promise { .. } => self.promise_warning(directive),
         };
         warning.filter(|_| self.reported.is_first(directive))
     }
 
+    /// Of the limits of output buffers, that of replicas is the limit of nobody.
+    fn replica_limit_warning(&self, directive: Directive) -> Option<String> {
+        if directive != Directive::ClientOutputBufferLimit {
+            return None;
+        }
+        let default = read_buffer_limits(directive.spec().default_value().bytes());
+        let limit = self.output_buffer_limit(ClientClass::Replica);
+        let is_set = limit != default[ClientClass::Replica as usize];
+        is_set.then(|| format!("{REPLICA_LIMIT} {NO_EFFECT}"))
+    }
+
     fn promise_warning(&self, directive: Directive) -> Option<String> {
         let (spec, value) = (directive.spec(), self.load(directive));
         let gap = spec.gap(&value)?;
-        let shown = spec.print(&value);
-        Some(format!("{} '{shown}' {NO_EFFECT}: {gap}", directive.name()))
+        let shown = match spec.is_secret {
+            true => String::new(),
+            false => format!("'{}' ", spec.print(&value)),
+        };
+        Some(format!("{} {shown}{NO_EFFECT}: {gap}", directive.name()))
     }
 }

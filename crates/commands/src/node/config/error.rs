@@ -50,6 +50,18 @@ pub enum Fault {
         allowed: String,
     },
     UnbalancedQuotes,
+    /// A `user` line can't be followed. Its rules are not shown: they may hold a password.
+    BadUser {
+        name: String,
+        reason: String,
+    },
+    /// A `rename-command` that can't be followed.
+    BadRename {
+        command: String,
+        reason: &'static str,
+    },
+    /// `user` lines and `aclfile` at once.
+    UsersTwice,
     /// `--check-config` with none, or with more than one.
     NotOneFile,
     StrayArgument {
@@ -152,6 +164,15 @@ impl Fault {
                 }
                 write!(f, ": {reason} (allowed: {allowed})")
             }
+            Fault::BadUser { name, reason } => {
+                write!(f, "bad user '{name}': {reason}")
+            }
+            Fault::BadRename { command, reason } => {
+                write!(f, "{dashes}rename-command: '{command}': {reason}")
+            }
+            Fault::UsersTwice => f.write_str(
+                "users are given by 'user' lines and by 'aclfile' at once: only one of them can be",
+            ),
             Fault::UnbalancedQuotes => f.write_str("unbalanced quotes"),
             Fault::NotOneFile => f.write_str("--check-config takes one file"),
             Fault::StrayArgument { argument } => {
@@ -169,7 +190,7 @@ impl Fault {
 }
 
 /// A system's error in its own words, without Rust's number behind.
-pub(super) fn os_text(fault: &std::io::Error) -> String {
+pub(crate) fn os_text(fault: &std::io::Error) -> String {
     let text = fault.to_string();
     match text.find(" (os error ") {
         Some(end) => text[..end].to_owned(),

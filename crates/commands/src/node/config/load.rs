@@ -5,14 +5,19 @@ use std::path::{Path, PathBuf};
 
 use russet_base::text::split_args;
 
+use super::amounts::ClientClass;
 use super::check::{CheckReport, CheckedLine, Verdict};
 use super::directive::Directive;
 use super::error::{ConfigError, Fault, Position, os_text};
 use super::include;
 use super::spec::{Effect, Kind};
 use super::table;
+use super::users::ConfiguredUsers;
 use super::value::{Value, os_str};
+use crate::node::renames::Renames;
 
+/// Where `acl-pubsub-default` stands for all channels: the first of its names.
+const ALL_CHANNELS: i64 = 0;
 /// Longest file that is read.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 /// Files that may include each other in a row.
@@ -30,6 +35,8 @@ pub(super) struct Loader {
     unsupported: Vec<(Directive, ConfigError)>,
     /// Directives that were given and do nothing, retired ones too, each once.
     without_effect: Vec<&'static str>,
+    users: ConfiguredUsers,
+    renames: Renames,
     /// Of a file that is only checked: an error is noted there, and the next line read.
     report: Option<CheckReport>,
     files: usize,
@@ -43,6 +50,8 @@ pub(super) struct Loaded {
     pub(super) values: Vec<Value>,
     /// Directives that were given and do nothing.
     pub(super) without_effect: Vec<&'static str>,
+    pub(super) users: ConfiguredUsers,
+    pub(super) renames: Renames,
 }
 
 impl Loader {
@@ -52,6 +61,8 @@ impl Loader {
             has_save: false,
             unsupported: Vec::new(),
             without_effect: Vec::new(),
+            users: ConfiguredUsers::default(),
+            renames: Renames::default(),
             report: None,
             files: 0,
             start_dir,
@@ -64,7 +75,11 @@ impl Loader {
     }
 
     pub(super) fn into_report(self) -> CheckReport {
+        let refused = self.check_users().err();
         let mut report = self.report.unwrap_or_default();
+        if let Some(error) = refused {
+            report.refuse_at(&error.position, error.reason());
+        }
         for (directive, value) in Directive::ALL.iter().zip(&self.values) {
             let is_given = report.lines.iter().any(|line| line.directive == Some(*directive));
             if let Some(gap) = directive.spec().gap(value).filter(|_| !is_given) {
@@ -72,13 +87,26 @@ impl Loader {
                 report.defaults.push((text, gap));
             }
         }
+        report.values = self.values;
         report
     }
 
+    fn check_users(&self) -> Result<(), ConfigError> {
+        let has_file = !self.values[Directive::AclFile as usize].bytes().is_empty();
+        if let Some(position) = self.users.position().filter(|_| has_file) {
+            return Err(ConfigError::new(position, Fault::UsersTwice));
+        }
+        let has_all_channels =
+            self.values[Directive::AclPubsubDefault as usize] == Value::Number(ALL_CHANNELS);
+        self.users.check(has_all_channels)
+    }
+
     pub(super) fn finish(self) -> Result<Loaded, ConfigError> {
+        self.check_users()?;
+        let Loader { values, without_effect, users, renames, .. } = self;
         match self.unsupported.into_iter().next() {
             Some((_, error)) => Err(error),
-            None => Ok(Loaded { values: self.values, without_effect: self.without_effect }),
+            None => Ok(Loaded { values, without_effect, users, renames }),
         }
     }
 
@@ -147,7 +175,7 @@ impl Loader {
         let verdict = match (taken, unsupported) {
             (Err(error), _) => Verdict::Refused(error.reason()),
             (Ok(()), Some((_, error))) => Verdict::Refused(error.reason()),
-            (Ok(()), None) => self.verdict(directive, args.first()),
+            (Ok(()), None) => self.verdict(directive, &args),
         };
         let Some(report) = &mut self.report else { return };
         let is_taken = !matches!(verdict, Verdict::Refused(_));
@@ -160,9 +188,9 @@ impl Loader {
     }
 
     /// What an accepted line does.
-    fn verdict(&self, directive: Option<Directive>, name: Option<&Vec<u8>>) -> Verdict {
+    fn verdict(&self, directive: Option<Directive>, args: &[Vec<u8>]) -> Verdict {
         let Some(directive) = directive else {
-            let lower = name.map(|name| name.to_ascii_lowercase()).unwrap_or_default();
+            let lower = args.first().map(|name| name.to_ascii_lowercase()).unwrap_or_default();
             return match table::retired(&lower) {
                 Some(_) => Verdict::WithoutEffect(None),
                 None => Verdict::Effective,
@@ -172,6 +200,11 @@ impl Loader {
         match spec.gap(&self.values[directive as usize]) {
             Some(gap) => Verdict::WithoutEffect(Some(gap)),
             None if spec.effect == Effect::None => Verdict::WithoutEffect(None),
+            None if names_class(directive, args, |class| class == ClientClass::Replica)
+                && !names_class(directive, args, |class| class != ClientClass::Replica) =>
+            {
+                Verdict::WithoutEffect(Some(NO_REPLICAS))
+            }
             None => Verdict::Effective,
         }
     }
@@ -197,6 +230,13 @@ impl Loader {
             return self.set(directive, rest, position);
         }
         match rest {
+            _ if lower == b"user" => self.users.add(rest, position),
+            [from, to] if lower == b"rename-command" => {
+                self.renames.add(from, to).map_err(|reason| {
+                    let command = String::from_utf8_lossy(from).into_owned();
+                    ConfigError::new(position, Fault::BadRename { command, reason })
+                })
+            }
             [pattern] if lower == b"include" => self.include(pattern, position, depth),
             [_] => match table::retired(&lower) {
                 Some(retired) => {
@@ -207,6 +247,10 @@ impl Loader {
             },
             _ => Err(ConfigError::unknown(position, &lower)),
         }
+    }
+
+    pub(super) fn users(&self) -> &ConfiguredUsers {
+        &self.users
     }
 
     fn note_without_effect(&mut self, name: &'static str) {
@@ -241,6 +285,11 @@ impl Loader {
         // Several arguments may also be written as one, in quotes.
         let split;
         let given = match args {
+            // COMPAT: `save` alone is no save point at all (config/tests.rs).
+            [] if matches!(spec.kind, Kind::SavePoints) => {
+                split = vec![Vec::new()];
+                split.as_slice()
+            }
             [] => return Err(bad("wrong number of arguments".to_owned())),
             [arg] if spec.takes_many() && !arg.is_empty() => {
                 split = split_args(arg).map_err(|fault| bad(fault.to_string()))?;
@@ -270,9 +319,30 @@ impl Loader {
         if spec.effect == Effect::None {
             self.note_without_effect(directive.name());
         }
+        if names_class(directive, args, |class| class == ClientClass::Replica) {
+            self.note_without_effect(REPLICA_LIMIT);
+        }
         self.values[directive as usize] = value;
         Ok(())
     }
+}
+
+/// What the log calls the part of `client-output-buffer-limit` that nobody is subject to.
+pub(super) const REPLICA_LIMIT: &str = "client-output-buffer-limit replica";
+const NO_REPLICAS: &str = "there are no replicas";
+
+/// Whether these are limits of output buffers, and one is for such a class.
+fn names_class(
+    directive: Directive,
+    args: &[Vec<u8>],
+    is_asked: impl Fn(ClientClass) -> bool,
+) -> bool {
+    let args = args.join(&b' ');
+    directive == Directive::ClientOutputBufferLimit
+        && args
+            .split(|byte| byte.is_ascii_whitespace())
+            .filter_map(ClientClass::named)
+            .any(is_asked)
 }
 
 /// A line as a report shows it. What is no directive of ours, or is a secret, is only named.

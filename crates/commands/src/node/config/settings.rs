@@ -28,6 +28,11 @@ impl Settings {
         self.loader.take(&[name.as_bytes().to_vec(), value.to_vec()], &Position::Program)
     }
 
+    /// Sets what takes several arguments: its name, and these.
+    pub fn set_all(&mut self, args: &[Vec<u8>]) -> Result<(), ConfigError> {
+        self.loader.take(args, &Position::Program)
+    }
+
     /// Reads a file in the style of redis.conf.
     pub fn file(&mut self, path: &Path) -> Result<(), ConfigError> {
         self.loader.file(path, &Position::Program)
@@ -38,6 +43,8 @@ impl Settings {
         let loaded = self.loader.finish()?;
         let mut config = Config::new(loaded.values, None, self.start_dir);
         config.given_without_effect = loaded.without_effect;
+        config.users = loaded.users;
+        config.renames = loaded.renames;
         Ok(config)
     }
 }

@@ -104,6 +104,8 @@ pub struct Spec {
     pub is_secret: bool,
     /// Not listed by CONFIG GET unless named in full.
     pub is_hidden: bool,
+    /// It names a file that may have changed: CONFIG SET of the same name is a change.
+    pub is_reread: bool,
     /// If not empty: the values, as printed, that don't need a feature which is still missing.
     pub supported: &'static [&'static str],
     pub effect: Effect,
@@ -119,6 +121,7 @@ impl Spec {
             change: Change::Anytime,
             is_secret: false,
             is_hidden: false,
+            is_reread: false,
             supported: &[],
             effect: Effect::Full,
             doc,
@@ -147,6 +150,11 @@ impl Spec {
 
     pub(super) const fn hidden(mut self) -> Self {
         self.is_hidden = true;
+        self
+    }
+
+    pub(super) const fn reread(mut self) -> Self {
+        self.is_reread = true;
         self
     }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use russet_base::text::split_args;
 
 use super::check::CheckReport;
+use super::directive::Directive;
 use super::error::{ConfigError, Fault, Position};
 use super::load::{Loader, read_all};
 use super::store::Config;
@@ -23,6 +24,8 @@ pub enum Startup {
 
 /// The option that checks a file.
 const CHECK: &[u8] = b"--check-config";
+/// What stands for a secret among arguments that others see.
+const HIDDEN: &str = "(hidden)";
 
 /// The command line, taken apart.
 #[derive(Default)]
@@ -70,8 +73,44 @@ impl Startup {
         let loaded = loader.finish()?;
         let mut config = Config::new(loaded.values, file, start_dir);
         config.given_without_effect = loaded.without_effect;
+        config.users = loaded.users;
+        config.renames = loaded.renames;
         Ok(Startup::Run(Box::new(config)))
     }
+}
+
+/// The arguments as others may see them; None if no secret is among them.
+pub fn without_secrets(args: &[OsString]) -> Option<Vec<OsString>> {
+    let (mut is_secret, mut wants_value, mut has_secrets) = (false, false, false);
+    let mut shown = Vec::new();
+    for arg in args {
+        let option = arg.as_encoded_bytes().strip_prefix(b"--");
+        // What stands behind a bare name is its value, whatever it looks like.
+        let option = option.filter(|_| !(is_secret && wants_value));
+        // One that can't be read is refused when the arguments are.
+        let Some(option) = option.map(|option| split_args(option).unwrap_or_default()) else {
+            has_secrets |= is_secret;
+            shown.push(if is_secret { HIDDEN.into() } else { arg.clone() });
+            wants_value = false;
+            continue;
+        };
+        is_secret = option.first().is_some_and(|name| is_secret_name(name));
+        wants_value = option.len() == 1;
+        let name = option.first().filter(|_| is_secret && !wants_value);
+        has_secrets |= name.is_some();
+        shown.push(match name {
+            Some(name) => format!("--{} {HIDDEN}", String::from_utf8_lossy(name)).into(),
+            None => arg.clone(),
+        });
+    }
+    has_secrets.then_some(shown)
+}
+
+fn is_secret_name(name: &[u8]) -> bool {
+    let directive = Directive::named(&name.to_ascii_lowercase());
+    // Rules of a user may have its password.
+    name.eq_ignore_ascii_case(b"user")
+        || directive.is_some_and(|directive| directive.spec().is_secret)
 }
 
 fn check(args: &[OsString]) -> Result<Startup, ConfigError> {
@@ -122,4 +161,29 @@ fn take_apart(args: &[OsString]) -> Result<Asked, ConfigError> {
         }
     }
     Ok(Asked::Parts(parts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(line: &[&str]) -> Option<Vec<String>> {
+        let args: Vec<OsString> = line.iter().map(OsString::from).collect();
+        let shown = without_secrets(&args)?;
+        Some(shown.iter().map(|arg| arg.to_string_lossy().into_owned()).collect())
+    }
+
+    #[test]
+    fn secrets_among_arguments_are_found_as_they_are_read() {
+        assert_eq!(shown(&["file.conf", "--port", "7000", "--save", "--dir", "x"]), None);
+        assert_eq!(shown(&["--requirepass"]), None);
+        let line = ["f", "--RequirePass", "--secret", "--user", "u", "on", ">pw", "--port", "1"];
+        let hidden = "(hidden)";
+        let args = ["f", "--RequirePass", hidden, "--user", hidden, hidden, hidden, "--port", "1"];
+        assert_eq!(shown(&line).expect("there are secrets"), args);
+        // `--save` takes no value here.
+        let line = ["--save", "--primaryauth", "pw", "--hash-seed x"];
+        let args = ["--save", "--primaryauth", hidden, "--hash-seed (hidden)"];
+        assert_eq!(shown(&line).expect("there are secrets"), args);
+    }
 }

@@ -2,7 +2,7 @@
 //! behind one, and what CONFIG GET answers.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -15,8 +15,10 @@ use super::effect::Reported;
 use super::events::EventFlags;
 use super::load;
 use super::spec::Kind;
-use super::table;
+use super::table::KNOWN;
+use super::users::ConfiguredUsers;
 use super::value::Value;
+use crate::node::renames::Renames;
 
 /// Every directive's value.
 #[derive(Debug)]
@@ -32,6 +34,8 @@ pub struct Config {
     /// Directives that the start named and that do nothing.
     pub(super) given_without_effect: Vec<&'static str>,
     pub(super) reported: Reported,
+    pub(super) users: ConfiguredUsers,
+    pub(super) renames: Renames,
     /// Held by who changes values or rewrites the file.
     pub(super) changing: Mutex<()>,
 }
@@ -66,6 +70,8 @@ impl Config {
             start_dir,
             given_without_effect: Vec::new(),
             reported: Reported::default(),
+            users: ConfiguredUsers::default(),
+            renames: Renames::default(),
             changing: Mutex::new(()),
         };
         for (directive, value) in Directive::ALL.iter().zip(values) {
@@ -153,6 +159,16 @@ impl Config {
         amounts::parse_percentiles(&list.collect::<Vec<_>>()).unwrap_or_default()
     }
 
+    /// What `rename-command` lines say.
+    pub fn renames(&self) -> &Renames {
+        &self.renames
+    }
+
+    /// The names of the `user` lines that the start has read, and their rules.
+    pub fn users(&self) -> impl Iterator<Item = (&[u8], &[Vec<u8>])> {
+        self.users.iter()
+    }
+
     /// The file that the server was started from.
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
@@ -179,30 +195,24 @@ impl Config {
         patterns: &[&'p [u8]],
         mut compare: impl FnMut(&Glob, &[u8]) -> bool,
     ) -> Vec<(Cow<'p, str>, Vec<u8>)> {
-        let names: Vec<_> = table::names().collect();
-        let numbers: HashMap<&[u8], usize> =
-            names.iter().enumerate().map(|(at, (_, name))| (name.as_bytes(), at)).collect();
-        let longest = names.iter().map(|(_, name)| name.len()).max().unwrap_or(0);
-        let mut shown: Vec<Option<Cow<'p, str>>> = vec![None; names.len()];
+        let names = &KNOWN.names;
+        let mut shown: BTreeMap<usize, Cow<'p, str>> = BTreeMap::new();
         for pattern in patterns {
             let glob = Glob::ignoring_case(pattern);
             if glob.is_literal() {
-                let is_short = pattern.len() <= longest;
-                let at = is_short.then(|| pattern.to_ascii_lowercase());
-                if let Some(at) = at.and_then(|name| numbers.get(name.as_slice()).copied()) {
-                    shown[at].get_or_insert_with(|| String::from_utf8_lossy(pattern));
+                if let Some(at) = KNOWN.find(pattern) {
+                    shown.entry(at).or_insert_with(|| String::from_utf8_lossy(pattern));
                 }
                 continue;
             }
-            for ((directive, name), shown) in names.iter().zip(&mut shown) {
-                let may_match = shown.is_none() && !directive.spec().is_hidden;
+            for (at, (directive, name)) in names.iter().enumerate() {
+                let may_match = !directive.spec().is_hidden && !shown.contains_key(&at);
                 if may_match && compare(&glob, name.as_bytes()) {
-                    *shown = Some(Cow::Borrowed(name));
+                    shown.insert(at, Cow::Borrowed(name));
                 }
             }
         }
-        let found = names.iter().zip(shown);
-        found.filter_map(|((directive, _), name)| Some((name?, self.shown(*directive)))).collect()
+        shown.into_iter().map(|(at, name)| (name, self.shown(names[at].0))).collect()
     }
 
     pub(super) fn load(&self, directive: Directive) -> Value {

@@ -3,6 +3,8 @@
 
 use super::directive::Directive;
 use super::spec::Spec;
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 mod clients;
 mod cluster;
@@ -16,18 +18,30 @@ mod replication;
 mod security;
 mod tls;
 
-const AREAS: &[&[Spec]] = &[
-    network::SPECS,
-    clients::SPECS,
-    memory::SPECS,
-    encodings::SPECS,
-    observability::SPECS,
-    security::SPECS,
-    process::SPECS,
-    persistence::SPECS,
-    replication::SPECS,
-    cluster::SPECS,
-    tls::SPECS,
+/// Directives that belong together.
+#[derive(Clone, Copy, Debug)]
+pub struct Area {
+    pub title: &'static str,
+    pub specs: &'static [Spec],
+}
+
+const fn area(title: &'static str, specs: &'static [Spec]) -> Area {
+    Area { title, specs }
+}
+
+/// All areas, in the order of `Directive::ALL`.
+pub const AREAS: &[Area] = &[
+    area("Network", network::SPECS),
+    area("Clients", clients::SPECS),
+    area("Memory", memory::SPECS),
+    area("Encodings", encodings::SPECS),
+    area("Logs and observation", observability::SPECS),
+    area("Security", security::SPECS),
+    area("Process, threads and scripts", process::SPECS),
+    area("Persistence", persistence::SPECS),
+    area("Replication", replication::SPECS),
+    area("Cluster", cluster::SPECS),
+    area("TLS", tls::SPECS),
 ];
 
 /// Directives of older versions that Redis accepts in files and forgets.
@@ -41,7 +55,7 @@ pub(super) const RETIRED: &[&str] = &[
 
 /// Arguments of files that are no directives with a value, and need a feature that is still
 /// missing.
-pub(super) const MISSING: &[&str] = &["loadmodule", "rename-command", "user", "sentinel"];
+pub(super) const MISSING: &[&str] = &["loadmodule", "sentinel"];
 
 /// How the settings of the modules that come with Redis 8 start.
 pub(super) const MODULE_PREFIXES: &[&str] = &["search-", "ts-", "bf-", "cf-"];
@@ -49,13 +63,13 @@ pub(super) const MODULE_PREFIXES: &[&str] = &["search-", "ts-", "bf-", "cf-"];
 static TABLE: [Spec; Directive::COUNT] = build();
 
 const fn build() -> [Spec; Directive::COUNT] {
-    let mut table = [AREAS[0][0]; Directive::COUNT];
+    let mut table = [AREAS[0].specs[0]; Directive::COUNT];
     let mut is_filled = [false; Directive::COUNT];
     let mut area = 0;
     while area < AREAS.len() {
         let mut line = 0;
-        while line < AREAS[area].len() {
-            let spec = AREAS[area][line];
+        while line < AREAS[area].specs.len() {
+            let spec = AREAS[area].specs[line];
             let index = spec.directive as usize;
             assert!(!is_filled[index], "a directive has two lines in the table");
             is_filled[index] = true;
@@ -91,7 +105,29 @@ pub(super) fn retired(lower: &[u8]) -> Option<&'static str> {
 
 /// The directive that `name` means, and the name in the table's spelling.
 pub(super) fn exact(name: &[u8]) -> Option<(Directive, &'static str)> {
-    names().find(|(_, known)| known.as_bytes().eq_ignore_ascii_case(name))
+    KNOWN.find(name).map(|at| KNOWN.names[at])
+}
+
+/// The names of all directives, in the order of the table.
+pub(super) struct Known {
+    pub(super) names: Vec<(Directive, &'static str)>,
+    numbers: HashMap<&'static [u8], usize>,
+    longest: usize,
+}
+
+pub(super) static KNOWN: LazyLock<Known> = LazyLock::new(|| {
+    let names: Vec<_> = names().collect();
+    let numbers = names.iter().enumerate().map(|(at, (_, name))| (name.as_bytes(), at)).collect();
+    let longest = names.iter().map(|(_, name)| name.len()).max().unwrap_or(0);
+    Known { names, numbers, longest }
+});
+
+impl Known {
+    /// The number of a name, in whatever letters.
+    pub(super) fn find(&self, name: &[u8]) -> Option<usize> {
+        let is_short = name.len() <= self.longest;
+        is_short.then(|| self.numbers.get(name.to_ascii_lowercase().as_slice()).copied())?
+    }
 }
 
 /// Every name of every directive, aliases included.

@@ -219,6 +219,16 @@ impl Spec {
         }
     }
 
+    /// The lines of a file that say what holds anyway.
+    pub fn default_lines(&self) -> Vec<String> {
+        let value = match self.kind {
+            Kind::Text { check: TextCheck::Directory, .. } => Value::text("./"),
+            _ => self.default_value(),
+        };
+        let lines = self.lines(&value);
+        lines.iter().map(|line| String::from_utf8_lossy(line).into_owned()).collect()
+    }
+
     /// The lines of a file that set this value.
     pub(super) fn lines(&self, value: &Value) -> Vec<Vec<u8>> {
         let name = self.directive.name();

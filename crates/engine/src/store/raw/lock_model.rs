@@ -5,8 +5,9 @@
 //! Each test also counts the situations that it is about, and fails if no schedule met them.
 
 mod sync {
+    use super::threads::Slots;
     use shuttle::rand::Rng;
-    pub(super) use shuttle::sync::atomic::{AtomicU8, Ordering};
+    pub(super) use shuttle::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
     pub(super) use shuttle::sync::{Mutex, MutexGuard};
 
     pub(super) fn spin_hint() {
@@ -24,15 +25,52 @@ mod sync {
     }
 
     /// Any time may have passed: a waiter may have grown old at each look.
-    pub(super) fn micros_since(_moment: Moment) -> u64 {
+    pub(super) fn micros_between(_earlier: Moment, _later: Moment) -> u64 {
         if shuttle::rand::thread_rng().gen_bool(0.5) { u64::MAX } else { 0 }
     }
+
+    /// Two threads have lines of their own at a time, the others share one.
+    pub(super) const SHARED_SLOT: usize = 2;
+
+    shuttle::lazy_static! {
+        static ref SLOTS: Slots = Slots::new();
+    }
+
+    shuttle::thread_local! {
+        static LEASE: Lease = Lease(SLOTS.take());
+    }
+
+    struct Lease(usize);
+
+    impl Drop for Lease {
+        fn drop(&mut self) {
+            SLOTS.give_back(self.0);
+        }
+    }
+
+    pub(super) fn thread_slot() -> usize {
+        LEASE.with(|lease| lease.0)
+    }
+
+    pub(super) fn known_slot() -> usize {
+        thread_slot()
+    }
+
+    pub(super) fn slots_end() -> usize {
+        SLOTS.end()
+    }
+
+    /// Schedules are sequentially consistent.
+    pub(super) fn full_fence_after_rmw() {}
 }
 
 // Compiled a second time on purpose: against other primitives.
 #[path = "lock.rs"]
 #[allow(dead_code, clippy::duplicate_mod)]
 mod lock;
+#[path = "threads.rs"]
+#[allow(clippy::duplicate_mod)]
+mod threads;
 
 use crate::store::shard_set::ShardSet;
 use lock::{Locks, Wait, Wake};
@@ -56,6 +94,12 @@ struct Met {
     side_by_side: AtomicUsize,
     /// Who had reserved left without having had its turn.
     given_up: AtomicUsize,
+    /// Who unlocked a shard reserved it for a waiter that had not looked again.
+    reserved_for: AtomicUsize,
+    /// All shards were taken at once.
+    wide: AtomicUsize,
+    /// A shard was left locked for the wide holder.
+    left: AtomicUsize,
 }
 
 impl Met {
@@ -75,6 +119,7 @@ impl Met {
         assert!(may_reserve || !wait.has_reserved(), "reserved though it may not");
         let (has_reserved, is_locked) = (wait.has_reserved(), locked.is_some());
         Met::count(&self.queued, !is_locked && !has_reserved);
+        Met::count(&self.left, !is_locked && locks.has_left());
         Met::count(&self.reserved, has_reserved && !had_reserved);
         Met::count(&self.handed_over, is_locked && had_reserved && may_reserve);
         Met::count(&self.side_by_side, has_reserved && wait.reservations() > 1);
@@ -129,8 +174,12 @@ fn with_locked(
     met: &Met,
     locks: &Arc<Locks<u64>>,
     wanted: ShardSet,
-    action: impl FnOnce(&mut lock::Locked<u64>),
+    mut action: impl FnMut(&mut lock::Locked<u64>),
 ) {
+    let mut action = |locked: &mut lock::Locked<u64>| {
+        Met::count(&met.wide, locked.is_wide());
+        action(locked);
+    };
     if let Ok(mut locked) = locks.try_lock(&wanted) {
         return action(&mut locked);
     }
@@ -140,7 +189,9 @@ fn with_locked(
         if let Some(mut locked) = met.poll(&mut wait, locks, (&wanted, true)) {
             return action(&mut locked);
         }
+        let has_reserved = wait.has_reserved();
         bell.await_ring();
+        Met::count(&met.reserved_for, !has_reserved && wait.has_reserved());
     }
 }
 
@@ -186,6 +237,99 @@ fn moves_between_shards_are_atomic_and_end() {
         ("a hand-over", &met.handed_over),
         ("several reservations", &met.side_by_side),
     ]);
+}
+
+/// Changes a value for a while and back. Whoever is in the same shard meanwhile makes one of the
+/// two fail.
+fn change_alone(value: &mut u64) {
+    let before = *value;
+    *value = before + 1;
+    shuttle::thread::yield_now();
+    assert_eq!(*value, before + 1, "somebody else was in the shard");
+    *value = before;
+}
+
+/// Calls that need all shards and take them at once beside those that need one or two, and beside
+/// housekeeping, which takes one if that is free: nothing is lost or seen half done, and all end.
+#[test]
+fn all_shards_are_taken_at_once_and_alone() {
+    let met = check(SCHEDULES, |met| {
+        let locks = Arc::new(Locks::new([10u64, 10, 10]));
+        let threads: Vec<_> = (0..4)
+            .map(|at| {
+                let (met, locks) = (met.clone(), locks.clone());
+                let wanted = [set(&[0, 1, 2]), set(&[0, 1, 2]), set(&[1]), set(&[1, 2])];
+                let wanted = wanted[at].clone();
+                shuttle::thread::spawn(move || {
+                    for _ in 0..2 {
+                        with_locked(&met, &locks, wanted.clone(), |locked| {
+                            let shards: Vec<usize> = locked.held().iter().collect();
+                            shards.iter().for_each(|&index| change_alone(locked.shard(index)));
+                            let (first, last) = (shards[0], shards[shards.len() - 1]);
+                            *locked.shard(first) -= 1;
+                            *locked.shard(last) += 1;
+                        });
+                    }
+                })
+            })
+            .collect();
+        for index in [0, 1, 2] {
+            if let Some(mut locked) = locks.try_lock_now(index) {
+                change_alone(locked.shard());
+            }
+            let mut added = locks.lock_none();
+            if added.try_add(index) && added.try_add_now((index + 1) % 3).is_some() {
+                change_alone(added.shard(index));
+                change_alone(added.shard((index + 1) % 3));
+            }
+        }
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        with_locked(met, &locks, set(&[0, 1, 2]), |locked| {
+            assert_eq!((0..3).map(|index| *locked.shard(index)).sum::<u64>(), 30);
+            assert!(locked.is_wide(), "nobody else is there");
+        });
+        assert!(!locks.has_left());
+    });
+    met.require(&[
+        ("all shards at once", &met.wide),
+        ("a shard left to the wide holder", &met.left),
+        ("a wait in a queue", &met.queued),
+        ("a hand-over", &met.handed_over),
+        ("a reservation by who unlocks", &met.reserved_for),
+    ]);
+}
+
+/// A program may embed the engine in threads that live for one call each. The line of one that has
+/// ended becomes another's, and who takes all shards sees the holders of both.
+#[test]
+fn threads_that_come_and_go_are_seen() {
+    let met = check(SCHEDULES, |met| {
+        let locks = Arc::new(Locks::new([0u64, 0]));
+        let add_one = |locked: &mut lock::Locked<u64>| {
+            for index in locked.held().clone().iter() {
+                change_alone(locked.shard(index));
+                *locked.shard(index) += 1;
+            }
+        };
+        let threads: Vec<_> = [set(&[0]), set(&[0, 1]), set(&[1])]
+            .into_iter()
+            .map(|wanted| {
+                let (met, locks) = (met.clone(), locks.clone());
+                shuttle::thread::spawn(move || {
+                    for _ in 0..2 {
+                        let (met, locks, wanted) = (met.clone(), locks.clone(), wanted.clone());
+                        let call = move || with_locked(&met, &locks, wanted.clone(), add_one);
+                        shuttle::thread::spawn(call).join().unwrap();
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        with_locked(met, &locks, set(&[0, 1]), |locked| {
+            assert_eq!([*locked.shard(0), *locked.shard(1)], [4, 4]);
+        });
+    });
+    met.require(&[("all shards at once", &met.wide), ("a wait in a queue", &met.queued)]);
 }
 
 /// A waiter that gives up (its client hung up) leaves nothing locked and nobody asleep.

@@ -30,5 +30,5 @@ pub use entry::{INLINE_VALUE_MAX, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use face::Table;
 pub use handle::{BlobMut, EntryMut, EntryRef, NewValue, Slot, VacantEntry, View};
 pub use pages::PagePool;
-pub use removed::{Deleted, Gone, Removed};
+pub use removed::{Deleted, Gone, Inline, Removed};
 pub use walk::Cursor;

@@ -39,9 +39,9 @@ fn ranges_agree_with_bit_by_bit() {
         let bytes = dice.bytes(len);
         let bits = naive_bits(&bytes);
         let unit = if dice.roll(2) == 0 { Unit::Bit } else { Unit::Byte };
-        let reach = if unit == Unit::Bit { len * 8 } else { len };
-        let start = dice.roll(2 * reach + 5) as i64 - reach as i64 - 2;
-        let end = dice.roll(2 * reach + 5) as i64 - reach as i64 - 2;
+        let bound = if unit == Unit::Bit { len * 8 } else { len };
+        let start = dice.roll(2 * bound + 5) as i64 - bound as i64 - 2;
+        let end = dice.roll(2 * bound + 5) as i64 - bound as i64 - 2;
         let span = BitSpan { start, end: Some(end), unit };
         let range = naive_range(bits.len(), span);
         let ones = bits[range.clone()].iter().filter(|bit| **bit).count() as u64;
@@ -164,7 +164,7 @@ fn fields_agree_with_bit_by_bit() {
 }
 
 #[test]
-fn set_and_increment_overflow_as_told() {
+fn set_and_increment_overflow_as_asked() {
     use Overflow::*;
     let field = |name: &str| Field::parse(name.as_bytes()).unwrap();
     let (u8_, i8_, i64_, u63, i1) =

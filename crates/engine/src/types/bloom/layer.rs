@@ -29,10 +29,36 @@ pub(super) struct Layer {
     error_rate: f64,
 }
 
+/// What a layer is, for files.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LayerParts<'a> {
+    pub capacity: u64,
+    pub error_rate: f64,
+    /// Positions of each item.
+    pub hashes: u32,
+    /// Items that were new to it.
+    pub items: u64,
+    pub bits: &'a [u8],
+}
+
+impl LayerParts<'_> {
+    pub fn bits_per_item(&self) -> f64 {
+        bits_per_item(self.error_rate)
+    }
+}
+
+fn bits_per_item(error_rate: f64) -> f64 {
+    -error_rate.ln() / (LN_2 * LN_2)
+}
+
+fn hashes_for(error_rate: f64) -> u32 {
+    (LN_2 * bits_per_item(error_rate)).ceil() as u32
+}
+
 impl Layer {
     /// The size is known, and refused, before anything is allocated.
     pub fn new(capacity: u64, error_rate: f64, bytes_max: u64) -> Result<Layer, Refused> {
-        let bits_per_item = -error_rate.ln() / (LN_2 * LN_2);
+        let bits_per_item = bits_per_item(error_rate);
         // Casts saturate; what is too large is too large all the same.
         let bits = (capacity as f64 * bits_per_item) as u64;
         let bytes = bits.max(1).div_ceil(64).saturating_mul(8);
@@ -42,11 +68,28 @@ impl Layer {
         Ok(Layer {
             // Zeroed memory comes from the system as it is, without being written.
             bytes: vec![0; bytes as usize].into_boxed_slice(),
-            hashes: (LN_2 * bits_per_item).ceil() as u32,
+            hashes: hashes_for(error_rate),
             capacity,
             items: 0,
             error_rate,
         })
+    }
+
+    /// A layer that was saved; `None` if its parts don't belong together.
+    pub fn of_parts(parts: LayerParts<'_>) -> Option<Layer> {
+        let LayerParts { capacity, error_rate, hashes, items, bits } = parts;
+        let is_sound = capacity > 0
+            && error_rate > 0.0
+            && error_rate < 1.0
+            && hashes == hashes_for(error_rate)
+            && !bits.is_empty()
+            && bits.len().is_multiple_of(8);
+        is_sound.then(|| Layer { bytes: bits.into(), hashes, capacity, items, error_rate })
+    }
+
+    pub fn parts(&self) -> LayerParts<'_> {
+        let Layer { hashes, capacity, items, error_rate, .. } = *self;
+        LayerParts { capacity, error_rate, hashes, items, bits: &self.bytes }
     }
 
     pub fn capacity(&self) -> u64 {

@@ -34,7 +34,7 @@ fn a_full_single_layer_errs_less_than_asked() {
 }
 
 #[test]
-fn many_layers_together_err_less_than_asked() {
+fn many_layers_err_less_than_asked() {
     for (error_rate, expansion) in [(0.1, 1), (0.1, 2), (0.01, 2), (0.01, 1), (0.001, 4)] {
         let mut bloom = Bloom::new(wish(error_rate, 1_000, Some(expansion))).unwrap();
         let measured = measured_error(&mut bloom, 10_000);

@@ -4,7 +4,7 @@ use super::cell::{Cell, Copied};
 use super::pool::Pool;
 use super::span::Span;
 use super::{CELL_RECORDS_MAX, Cells, DEPTH_MAX, HashElement, Payload};
-use super::{fit_together, is_overfull, joined};
+use super::{fit_in_one, is_overfull, joined};
 use crate::types::element::{self, Element};
 use smallvec::SmallVec;
 use std::marker::PhantomData;
@@ -48,7 +48,7 @@ impl<P: Payload, H: HashElement> Builder<P, H> {
     fn join_last(&mut self) {
         while let [.., lower, upper] = self.cells.as_slice() {
             let (true, Some(parent)) = (upper.span.is_upper(), upper.span.parent()) else { return };
-            if upper.span.buddy() != Some(lower.span) || !fit_together(lower, upper) {
+            if upper.span.buddy() != Some(lower.span) || !fit_in_one(lower, upper) {
                 return;
             }
             let cell = joined::<P>(parent, lower, upper);

@@ -12,6 +12,7 @@
 use super::{Payload, Span};
 use crate::store::raw::prefetch::prefetch_bytes;
 use crate::types::capacity::allocated_bytes;
+use crate::types::cow_vec::Part;
 use crate::types::element::{Stored, is_same, stored_bytes};
 use std::marker::PhantomData;
 
@@ -58,11 +59,33 @@ impl Wanted for &[u8] {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Cell {
     data: Vec<u8>,
     count: u32,
     pub span: Span,
+}
+
+impl Clone for Cell {
+    /// With the same room, so that what was counted of the one is right for the other.
+    fn clone(&self) -> Self {
+        let mut data = Vec::with_capacity(self.data.capacity());
+        data.extend_from_slice(&self.data);
+        Cell { data, ..*self }
+    }
+}
+
+/// Stands where a cell was taken away.
+impl Default for Cell {
+    fn default() -> Self {
+        Cell::new(Span::ALL)
+    }
+}
+
+impl Part for Cell {
+    fn elements(&self) -> usize {
+        self.len()
+    }
 }
 
 impl Cell {
@@ -197,7 +220,7 @@ impl Cell {
         (0..index % GROUP).fold(first, |at, _| at + record_bytes::<P>(&records[at..]))
     }
 
-    /// The record at a place that was found.
+    /// The record at a position that was found.
     #[inline]
     pub fn record<P: Payload>(&self, at: usize) -> &[u8] {
         let run = &self.records()[at..];
@@ -250,6 +273,18 @@ impl Cell {
         let key = stored_bytes(run);
         let old = P::bytes(&run[key..]);
         let new: usize = payload.iter().map(|piece| piece.len()).sum();
+        if new != old {
+            self.resize_payload::<P>(found, key, (old, new));
+        }
+        let mut to = self.records_at() + found.at + key;
+        for piece in payload {
+            self.data[to..to + piece.len()].copy_from_slice(piece);
+            to += piece.len();
+        }
+    }
+
+    /// Moves what stands behind a record's payload, which begins `key` bytes into it.
+    fn resize_payload<P: Payload>(&mut self, found: Found, key: usize, (old, new): (usize, usize)) {
         if new > old {
             self.make_room(new - old);
         }
@@ -265,11 +300,6 @@ impl Cell {
         }
         self.data.copy_within(at + old..total, at + new);
         self.data.truncate(total + new - old);
-        let mut to = at;
-        for piece in payload {
-            self.data[to..to + piece.len()].copy_from_slice(piece);
-            to += piece.len();
-        }
         self.give_back();
     }
 

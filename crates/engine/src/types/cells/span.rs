@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn halves_and_parents_fit_together() {
+    fn halves_make_up_their_parents() {
         let mut span = Span::ALL;
         assert_eq!((span.depth(), span.start(), span.end()), (0, 0, 1 << 32));
         assert!(span.parent().is_none() && span.buddy().is_none());

@@ -1,6 +1,7 @@
 //! Random operations against the standard map, with good hashes and with poor ones.
 
 use super::*;
+use crate::types::cow_vec::{COPIED_ELEMENTS_MAX, take_copied_elements};
 use crate::types::element::stored_bytes;
 use russet_base::random::Random;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -247,4 +248,33 @@ fn colliding_keys_do_not_grow_the_directory() {
     (0..3_000).for_each(|key| assert!(cells.add(Element::Int(key), &[])));
     assert!(cells.directory.len() <= 4_096, "{}", cells.directory.len());
     assert!(cells.contains(Element::Int(2_999)) && !cells.contains(Element::Int(3_000)));
+}
+
+/// A snapshot copied a large set or hash as a whole while it held the shard: 19 to 60 ms for a
+/// million members.
+#[test]
+fn a_clone_copies_nothing_and_a_change_no_more_than_chunks() {
+    const LEN: u64 = 100_000;
+    let mut random = Random::from_seed(8);
+    let (old, new) = (stored(b"old"), stored(b"new"));
+    let name = |at: u64| format!("member:{at}").into_bytes();
+    let mut cells = Cells::<Value>::new(KeyHasher::with_seed(3));
+    for at in 0..LEN {
+        cells.insert(Element::Bytes(&name(at)), &[&old]);
+    }
+    take_copied_elements();
+    let clone = cells.clone();
+    assert_eq!(take_copied_elements(), 0);
+    for _ in 0..5_000 {
+        let name = name(random.below(2 * LEN));
+        match random.below(3) {
+            0 => _ = cells.remove(Element::Bytes(&name)),
+            _ => _ = cells.insert(Element::Bytes(&name), &[&new]),
+        }
+        assert!(take_copied_elements() <= COPIED_ELEMENTS_MAX);
+    }
+    cells.check();
+    clone.check();
+    assert!((0..LEN).all(|at| clone.find(Element::Bytes(&name(at))) == Some(&old[..])));
+    assert_eq!(clone.len(), LEN as usize);
 }

@@ -72,8 +72,8 @@ impl<P: Payload, H: HashElement> Cells<P, H> {
                 left -= cell.len();
                 records.for_each(|(key, payload)| visit(key, payload));
             } else {
-                let placed = records.map(|record| (self.position_of(record.0), record));
-                let next = show_in_order(placed, (from, left), |(key, payload)| {
+                let by_position = records.map(|record| (self.position_of(record.0), record));
+                let next = show_in_order(by_position, (from, left), |(key, payload)| {
                     left = left.saturating_sub(1);
                     visit(key, payload);
                 });
@@ -95,10 +95,10 @@ impl<P: Payload, H: HashElement> Cells<P, H> {
         }
         // A cell is as likely as any other, so a place in it has to be one of as many places for
         // every cell; where there is no record, it is drawn again.
-        let places = (self.fullest as usize).min(self.len);
+        let slots = (self.fullest as usize).min(self.len);
         loop {
             let cell = random.index(self.pool.len()) as u32;
-            let index = random.index(places);
+            let index = random.index(slots);
             if index < self.pool[cell].len() {
                 return Some(Spot { cell, index: index as u32 });
             }

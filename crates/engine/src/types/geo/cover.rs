@@ -57,7 +57,7 @@ pub(super) fn cover(shape: &Shape) -> SmallVec<[Cell; 9]> {
         longitude: shape.center.longitude.clamp(-LONGITUDE_MAX, LONGITUDE_MAX),
         latitude: shape.center.latitude.clamp(-LATITUDE_MAX, LATITUDE_MAX),
     };
-    let mut cell = Cell::at(center, steps_for(shape.reach_m(&bounds), center.latitude));
+    let mut cell = Cell::at(center, steps_for(shape.radius_m(&bounds), center.latitude));
     // Near the edge of its cell a shape may reach beyond the neighbour.
     let is_short = cell.neighbour((0, 1)).area().high.latitude < bounds.high.latitude
         || cell.neighbour((0, -1)).area().low.latitude > bounds.low.latitude
@@ -76,13 +76,13 @@ pub(super) fn cover(shape: &Shape) -> SmallVec<[Cell; 9]> {
     cells.push(cell);
     let mut last = None;
     for (east, north) in NEIGHBOURS {
-        let is_out_of_reach = (north < 0 && no_south)
+        let is_too_far = (north < 0 && no_south)
             || (north > 0 && no_north)
             || (east < 0 && no_west)
             || (east > 0 && no_east);
         let neighbour = cell.neighbour((east, north));
         // On a coarse map neighbours on both sides may be the same.
-        if (is_fine && is_out_of_reach) || last == Some(neighbour) {
+        if (is_fine && is_too_far) || last == Some(neighbour) {
             continue;
         }
         last = Some(neighbour);

@@ -1,4 +1,4 @@
-//! Which of many places lie in a shape. Most are told by their bits alone, nearly all others by a
+//! Which of many places lie in a shape. Most are decided by bits alone, nearly all others by a
 //! short polynomial; the formula itself is left for those near the edge.
 
 use super::Point;
@@ -37,17 +37,17 @@ impl Span {
     /// All of the map.
     const ALL: Span = Span { start: 0, len: u32::MAX };
 
-    /// About `center` degrees, `reach` to each side, and a little more; `max` is where the map
+    /// About `center` degrees, `radius` to each side, and a little more; `max` is where the map
     /// ends on both sides.
-    fn about(center: f64, reach: f64, max: f64) -> Span {
+    fn about(center: f64, radius: f64, max: f64) -> Span {
         let parts_per_degree = f64::from(GRID_MASK + 1) / (max + max);
-        let reach = (reach * parts_per_degree).ceil() + 2.0;
-        if reach.is_nan() || reach * 2.0 >= f64::from(GRID_MASK) {
+        let radius = (radius * parts_per_degree).ceil() + 2.0;
+        if radius.is_nan() || radius * 2.0 >= f64::from(GRID_MASK) {
             return Span::ALL;
         }
         let middle = (center + max) * parts_per_degree;
-        let start = (middle - reach).floor() as i64 as u32 & GRID_MASK;
-        Span { start, len: reach as u32 * 2 + 1 }
+        let start = (middle - radius).floor() as i64 as u32 & GRID_MASK;
+        Span { start, len: radius as u32 * 2 + 1 }
     }
 
     #[inline]
@@ -64,11 +64,11 @@ impl Span {
 }
 
 /// A part of a cell is worth a look of its own if it holds about this many places,
-const PLACES_PER_PART: usize = 12;
+const POINTS_PER_PART: usize = 12;
 /// and if it is no smaller than a cell that was quartered this often.
 const DEPTH_MAX: u32 = 3;
 
-/// What can be told without the formula.
+/// What can be decided without the formula.
 #[derive(Clone, Copy)]
 enum Quick {
     Circle(Limit),
@@ -110,8 +110,8 @@ impl<'s> Filter<'s> {
                 let radius_m = radius * metres;
                 match filter.narrow(radius_m / EARTH_RADIUS_M) {
                     Nearness::Far => {}
-                    reach => {
-                        if reach == Nearness::NearInLatitude {
+                    nearness => {
+                        if nearness == Nearness::NearInLatitude {
                             filter.near.make_wide();
                         }
                         filter.quick = Quick::Circle(Limit::of_distance(radius_m));
@@ -155,12 +155,12 @@ impl<'s> Filter<'s> {
     /// The scores to look at in a map of so many places, in the order of [`cover`]. Its cells are
     /// much larger than the shape: where they hold many places, parts that are out of reach are
     /// left out.
-    pub fn spans(&self, places: usize) -> SmallVec<[ScoreSpan; 16]> {
+    pub fn spans(&self, points: usize) -> SmallVec<[ScoreSpan; 16]> {
         let mut spans = SmallVec::new();
         for cell in cover(self.shape) {
-            let mut expected = places >> (2 * cell.steps).min(63);
+            let mut expected = points >> (2 * cell.steps).min(63);
             let mut depth = 0;
-            while expected >= PLACES_PER_PART * 4 && cell.steps + depth < STEPS_MAX {
+            while expected >= POINTS_PER_PART * 4 && cell.steps + depth < STEPS_MAX {
                 expected /= 4;
                 depth += 1;
             }
@@ -188,11 +188,11 @@ impl<'s> Filter<'s> {
 
     /// The point, if the shape holds it.
     #[inline]
-    pub fn pass(&self, place: GridPoint) -> Option<Point> {
-        if !self.longitudes.has(place.0.longitude) || !self.latitudes.has(place.0.latitude) {
+    pub fn pass(&self, at: GridPoint) -> Option<Point> {
+        if !self.longitudes.has(at.0.longitude) || !self.latitudes.has(at.0.latitude) {
             return None;
         }
-        let point = place.point();
+        let point = at.point();
         self.contains(point).then_some(point)
     }
 

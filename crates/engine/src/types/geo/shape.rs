@@ -83,8 +83,8 @@ impl Shape {
     }
 
     /// How far its furthest place may be from its middle.
-    pub(super) fn reach_m(&self, bounds: &Bounds) -> f64 {
-        let reach = match self.extents {
+    pub(super) fn radius_m(&self, bounds: &Bounds) -> f64 {
+        let radius = match self.extents {
             Extents::Circle { radius } => radius,
             Extents::Box { width, height } => {
                 ((width / 2.0) * (width / 2.0) + (height / 2.0) * (height / 2.0)).sqrt()
@@ -103,7 +103,7 @@ impl Shape {
                     .fold(0.0, f64::max)
             }
         };
-        reach * self.unit.metres()
+        radius * self.unit.metres()
     }
 
     /// Of a box: whether a place is neither above nor below it.

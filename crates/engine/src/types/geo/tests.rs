@@ -1,4 +1,4 @@
-//! What is told quickly must be what the formula tells; what is cut short must be what a full sort
+//! What is found quickly must be what the formula gives; what is cut short must be what a full sort
 //! begins with.
 
 use super::cover::{ScoreSpan, cover};
@@ -42,7 +42,7 @@ fn random_shape(random: &mut Random) -> Shape {
 }
 
 /// A place that has a good chance to be near the edge of the shape.
-fn random_place_for(shape: &Shape, random: &mut Random) -> f64 {
+fn random_score_for(shape: &Shape, random: &mut Random) -> f64 {
     let near = match shape.extents {
         Extents::Circle { radius } => radius,
         Extents::Box { width, height } => width.max(height),
@@ -58,7 +58,7 @@ fn random_place_for(shape: &Shape, random: &mut Random) -> f64 {
 }
 
 #[test]
-fn places_survive_their_scores() {
+fn points_survive_their_scores() {
     // Proved by GEOADD and GEOPOS on a real server.
     let palermo = score_of_point(point(13.361389, 38.115556));
     assert_eq!(palermo, 3_479_099_956_230_698.0);
@@ -70,10 +70,10 @@ fn places_survive_their_scores() {
     assert_eq!(format!("{:.4}", distance_m(read, catania)), "166274.1516");
     let mut random = Random::from_seed(1);
     for _ in 0..10_000 {
-        let place = random_point(&mut random);
-        let read = point_of_score(score_of_point(place));
-        assert!(distance_m(place, read) < 0.5, "{place:?}");
-        assert_eq!(score_of_point(read), score_of_point(place));
+        let point = random_point(&mut random);
+        let read = point_of_score(score_of_point(point));
+        assert!(distance_m(point, read) < 0.5, "{point:?}");
+        assert_eq!(score_of_point(read), score_of_point(point));
     }
 }
 
@@ -108,7 +108,7 @@ fn the_filter_tells_what_the_formula_tells() {
         for turn in 0..100 {
             let score = match turn % 10 {
                 0 => score_of_point(random_point(&mut random)),
-                _ => random_place_for(&shape, &mut random),
+                _ => random_score_for(&shape, &mut random),
             };
             let exact = shape.contains(point_of_score(score));
             let quick = filter.pass(GridPoint::of_score(score));
@@ -125,7 +125,7 @@ fn the_first_few_are_those_of_the_full_order() {
     for _ in 0..300 {
         let shape = random_shape(&mut random);
         let filter = Filter::new(&shape);
-        let scores: Vec<f64> = (0..200).map(|_| random_place_for(&shape, &mut random)).collect();
+        let scores: Vec<f64> = (0..200).map(|_| random_score_for(&shape, &mut random)).collect();
         for order in [Order::NearestFirst, Order::FurthestFirst] {
             let mut all = Hits::new(&filter, order, None);
             let mut few = Hits::new(&filter, order, Some(7));
@@ -147,7 +147,7 @@ fn the_first_few_are_those_of_the_full_order() {
 }
 
 #[test]
-fn a_cover_has_every_place_of_a_shape_away_from_the_poles() {
+fn a_cover_has_every_point_of_a_shape_away_from_the_poles() {
     let mut random = Random::from_seed(5);
     for _ in 0..2000 {
         let center = point(random.unit() * 300.0 - 150.0, random.unit() * 120.0 - 60.0);
@@ -155,7 +155,7 @@ fn a_cover_has_every_place_of_a_shape_away_from_the_poles() {
         let shape = Shape { center, unit: Unit::Metre, extents: Extents::Circle { radius } };
         let spans: Vec<ScoreSpan> = cover(&shape).into_iter().map(ScoreSpan::of).collect();
         for _ in 0..20 {
-            let score = random_place_for(&shape, &mut random);
+            let score = random_score_for(&shape, &mut random);
             if shape.contains(point_of_score(score)) {
                 let times =
                     spans.iter().filter(|span| (span.start..span.end).contains(&score)).count();
@@ -188,13 +188,13 @@ fn any_length_is_covered_without_end() {
 #[test]
 fn narrower_spans_hold_all_that_passes_in_the_same_order() {
     let mut random = Random::from_seed(6);
-    for places in [0, 1_000, 1_000_000, usize::MAX] {
+    for points in [0, 1_000, 1_000_000, usize::MAX] {
         for _ in 0..400 {
             let shape = random_shape(&mut random);
             let filter = Filter::new(&shape);
             let cells: Vec<ScoreSpan> = cover(&shape).into_iter().map(ScoreSpan::of).collect();
             let mut scores: Vec<f64> =
-                (0..60).map(|_| random_place_for(&shape, &mut random)).collect();
+                (0..60).map(|_| random_score_for(&shape, &mut random)).collect();
             scores.retain(|score| filter.pass(GridPoint::of_score(*score)).is_some());
             scores.sort_by(f64::total_cmp);
             let walk = |spans: &[ScoreSpan]| -> Vec<f64> {
@@ -204,7 +204,7 @@ fn narrower_spans_hold_all_that_passes_in_the_same_order() {
                     .flat_map(|span| scores.iter().copied().filter(|it| inside(span).contains(it)))
                     .collect()
             };
-            assert_eq!(walk(&filter.spans(places)), walk(&cells), "{shape:?}");
+            assert_eq!(walk(&filter.spans(points)), walk(&cells), "{shape:?}");
         }
     }
 }

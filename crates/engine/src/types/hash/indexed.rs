@@ -100,9 +100,9 @@ fn field_bytes(run: &[u8]) -> usize {
 #[inline]
 pub(super) fn find(bytes: &[u8], name: &Stored<'_>) -> Option<Found> {
     let (fields, needle) = (len(bytes), name.needle());
-    let (words, _) = bytes[GROUPS_AT..start_at(fields, 0)].as_chunks::<GROUP>();
+    let (groups, _) = bytes[GROUPS_AT..start_at(fields, 0)].as_chunks::<GROUP>();
     let pattern = u64::from(fingerprint(name)) * LOW_BITS;
-    for (group, word) in words.iter().enumerate() {
+    for (group, word) in groups.iter().enumerate() {
         let differing = u64::from_le_bytes(*word) ^ pattern;
         // The high bit of each byte that is zero.
         let mut equal = !(((differing & !HIGH_BITS) + !HIGH_BITS) | differing) & HIGH_BITS;
@@ -172,7 +172,7 @@ pub(super) fn append(blob: &mut impl Blob, name: &Stored<'_>, pieces: &[&[u8]]) 
     blob.splice(total, 0, pieces);
 }
 
-/// To be told that the value of a field has another length, by how many bytes that it grew.
+/// To be called when the value of a field has another length, by how many bytes that it grew.
 pub(super) fn note_growth(blob: &mut impl Blob, index: usize, growth: isize) {
     let fields = len(blob.bytes());
     for group in index / GROUP + 1..fields.div_ceil(GROUP) {

@@ -4,6 +4,7 @@ use super::packed::{Deadline, Field, read_deadline};
 use super::{HashRef, Lease};
 use crate::types::capacity::{allocated_for, tree_bytes};
 use crate::types::cells::{Cells, Payload, Spot};
+use crate::types::cow_map::CowMap;
 use crate::types::element::{Element, Stored, decode, stored_bytes};
 use russet_base::hash::KeyHasher;
 use russet_base::random::Random;
@@ -48,7 +49,7 @@ const SHARED_DEADLINE_FIELDS_MIN: usize = 32;
 /// How many fields of each position are due when.
 #[derive(Clone, Default)]
 struct Deadlines {
-    fields: BTreeMap<Due, u32>,
+    fields: CowMap<Due, u32>,
     len: usize,
     /// The deadlines that many fields share, and how many those are: a million fields that end at
     /// once are passed over as one when those that are over are counted.
@@ -59,7 +60,8 @@ struct Deadlines {
 
 impl Deadlines {
     fn add(&mut self, due: Due) {
-        *self.fields.entry(due).or_insert(0) += 1;
+        let count = self.fields.get(&due).map_or(1, |count| count + 1);
+        self.fields.insert(due, count);
         self.len += 1;
         let at_ms = due.at_ms();
         if let Some(shared) = self.shared_deadlines.get_mut(&at_ms) {
@@ -73,7 +75,7 @@ impl Deadlines {
     }
 
     fn remove(&mut self, due: Due) {
-        let Some(count) = self.fields.get_mut(&due) else { return };
+        let Some(count) = self.fields.at_mut(&due) else { return };
         *count -= 1;
         if *count == 0 {
             self.fields.remove(&due);
@@ -115,7 +117,7 @@ impl Deadlines {
 
     fn memory_bytes(&self) -> usize {
         allocated_for::<Deadlines>(1)
-            + tree_bytes::<Due, u32>(self.fields.len())
+            + self.fields.memory_bytes()
             + tree_bytes::<i64, usize>(self.shared_deadlines.len())
     }
 }
@@ -255,13 +257,13 @@ impl LargeHash {
     #[inline]
     pub(super) fn bound(&self) -> Option<i64> {
         let deadlines = self.deadlines.as_ref()?;
-        deadlines.fields.first_key_value().map(|(due, _)| due.at_ms())
+        deadlines.fields.first().map(|(due, _)| due.at_ms())
     }
 
     /// Whether all of its fields are over at `now_ms`.
     pub(super) fn is_over(&self, now_ms: i64) -> bool {
         let Some(deadlines) = &self.deadlines else { return false };
-        let last = deadlines.fields.last_key_value();
+        let last = deadlines.fields.last();
         deadlines.len == self.len() && last.is_some_and(|(due, _)| due.at_ms() <= now_ms)
     }
 
@@ -270,7 +272,7 @@ impl LargeHash {
         self.deadlines.as_ref().map_or(0, |deadlines| deadlines.over_len(now_ms))
     }
 
-    /// Whether a field is over at `now_ms` that no one who watches the hash was told of.
+    /// Whether a field is over at `now_ms` of which the hash's watchers were not notified.
     pub(super) fn has_news(&mut self, now_ms: i64) -> bool {
         self.deadlines.as_mut().is_some_and(|deadlines| deadlines.has_news(now_ms))
     }
@@ -293,7 +295,7 @@ impl LargeHash {
         let mut purged = 0;
         while purged < budget
             && let Some(deadlines) = &mut self.deadlines
-            && let Some((&due, _)) = deadlines.fields.first_key_value()
+            && let Some((&due, _)) = deadlines.fields.first()
             && due.at_ms() <= now_ms
         {
             let at_ms = due.at_ms();

@@ -47,6 +47,8 @@ pub(crate) fn bound_of_packed(tag: u8, bytes: &[u8]) -> Option<i64> {
     (tag == Form::Expiring.tag()).then(|| packed::bound(bytes))
 }
 
+/// Apart from the path of short values.
+#[inline(never)]
 pub(crate) fn bound_of_object(object: &Object) -> Option<i64> {
     match object {
         Object::Hash(hash) => hash.bound(),
@@ -67,7 +69,7 @@ pub fn is_over(view: &View<'_, Object>, now_ms: i64) -> bool {
 pub struct Purged {
     pub fields: usize,
     pub is_empty: bool,
-    /// Some of what is over was not before: those who watch the hash are to be told.
+    /// Some of what is over was not before: the hash's watchers are to be notified.
     pub is_news: bool,
 }
 
@@ -146,13 +148,18 @@ impl<'e, 't> HashEntry<'e, 't> {
         self.stored().hiding(self.now_ms)
     }
 
+    /// The moment before which none of its fields expires.
+    #[inline]
+    pub(crate) fn bound(&self) -> Option<i64> {
+        bound_of(&self.entry.value())
+    }
+
     #[inline]
     fn stored(&self) -> HashRef<'_> {
         of_view(self.entry.value()).expect("it was a hash when this was made, and stays one")
     }
 
     /// What has become of hidden fields.
-    #[inline]
     pub(crate) fn reclaimed(self) -> Reclaimed {
         let view = self.view();
         let is_rest_hidden = view.hides_some() && view.is_empty();
@@ -163,6 +170,13 @@ impl<'e, 't> HashEntry<'e, 't> {
     /// Removes a field that is only hidden: what is done with its name begins anew.
     #[inline]
     fn remove_hidden(&mut self, name: Element<'_>) {
+        if self.bound().is_some_and(|bound| bound <= self.now_ms) {
+            self.remove_over(name);
+        }
+    }
+
+    #[cold]
+    fn remove_over(&mut self, name: Element<'_>) {
         let now_ms = self.now_ms;
         if let Some(Object::Hash(hash)) = self.entry.object_mut()
             && hash.remove_over(name, now_ms)
@@ -188,6 +202,7 @@ impl<'e, 't> HashEntry<'e, 't> {
         }
     }
 
+    #[inline]
     fn large(&mut self) -> &mut LargeHash {
         match self.entry.object_mut() {
             Some(Object::Hash(hash)) => hash,
@@ -276,12 +291,12 @@ impl<'e, 't> HashEntry<'e, 't> {
     #[inline]
     fn convert_to(&mut self, form: Form) {
         if form == Form::Expiring {
-            self.settle_expiring();
+            self.drop_empty_expiring();
         }
     }
 
     #[cold]
-    fn settle_expiring(&mut self) {
+    fn drop_empty_expiring(&mut self) {
         if let View::Packed(_, bytes) = self.entry.value()
             && packed::volatile_len(bytes) == 0
         {
@@ -369,7 +384,7 @@ pub fn build<'p>(
 }
 
 /// A packed hash on the stack.
-struct ScratchBlob(Scratch);
+pub(super) struct ScratchBlob(pub(super) Scratch);
 
 impl Blob for ScratchBlob {
     fn bytes(&self) -> &[u8] {

@@ -47,7 +47,7 @@ impl Pair {
         result
     }
 
-    fn word(&mut self, of: u64) -> Vec<u8> {
+    fn text(&mut self, of: u64) -> Vec<u8> {
         match self.random.below(4) {
             0 => self.random.below(of).to_string().into_bytes(),
             1 => format!("-{}", self.random.below(of) * 1_000_003).into_bytes(),
@@ -66,7 +66,7 @@ impl Pair {
     }
 
     fn set(&mut self, key: &[u8]) {
-        let (name, value) = (self.word(200), self.word(1 << 40));
+        let (name, value) = (self.text(200), self.text(1 << 40));
         let lease = match self.random.below(6) {
             0 => Lease::Until(self.now.0 + 1 + self.random.below(5000) as i64),
             1 => Lease::Keep,
@@ -94,7 +94,7 @@ impl Pair {
             Some(hash) if !self.random.below(8).is_multiple_of(8) => {
                 hash.keys().nth(self.random.index(hash.len())).unwrap().clone()
             }
-            _ => self.word(200),
+            _ => self.text(200),
         };
         let deadline =
             (self.random.below(3) > 0).then(|| self.now.0 + 1 + self.random.below(5000) as i64);
@@ -194,7 +194,7 @@ impl Pair {
     fn check_schedule(&mut self) {
         let now = self.now;
         let model = self.model.clone();
-        let keyspace_place = |keyspace: &Keyspace, key: &[u8]| keyspace.locate(key);
+        let location_of = |keyspace: &Keyspace, key: &[u8]| keyspace.locate(key);
         let volatile: BTreeSet<Vec<u8>> = model
             .iter()
             .filter(|(_, hash)| hash.values().any(|field| field.1.is_some()))
@@ -208,9 +208,9 @@ impl Pair {
                 scheduled += keys.shard(shard).fields[0].len();
             }
             for key in &volatile {
-                let place = keyspace_place(keys.keyspace(), key);
-                let shard = keys.shard(usize::from(place.shard));
-                let entry = shard.tables[0].find(key, place.hash).expect("it is there");
+                let location = location_of(keys.keyspace(), key);
+                let shard = keys.shard(usize::from(location.shard));
+                let entry = shard.tables[0].find(key, location.hash).expect("it is there");
                 let bound = stored::bound_of(&entry.value()).expect("it has deadlines");
                 assert!(shard.fields[0].has(key, bound), "scheduled at its bound");
                 bounds.push(bound);
@@ -294,7 +294,7 @@ fn ten_short_fields_take_twelve_bytes_each() {
 /// What the shard says of expired fields, and of keys.
 fn expired_and_keys(keyspace: &Keyspace) -> (u64, u64) {
     let gauges = &keyspace.gauges()[0];
-    (gauges.expired_fields.load(Ordering::Relaxed), gauges.keys[0].load(Ordering::Relaxed))
+    (gauges.expired_fields.load(Ordering::Relaxed), keyspace.key_counts().total(0))
 }
 
 #[test]

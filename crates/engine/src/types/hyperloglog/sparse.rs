@@ -303,10 +303,10 @@ pub(super) fn set(
         return Ok(Set::NeedsDense);
     }
     let behind = here + old_size;
-    let reach = bytes.len().min(behind + WINDOW_BYTES - window.len);
-    window.extend(&bytes[behind..reach]);
+    let end = bytes.len().min(behind + WINDOW_BYTES - window.len);
+    window.extend(&bytes[behind..end]);
     window.merge();
-    let old_len = reach - start;
+    let old_len = end - start;
     if window.len == old_len {
         blob.overwrite(start, window.as_slice());
     } else {

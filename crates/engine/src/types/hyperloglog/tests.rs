@@ -57,7 +57,7 @@ fn sparse_and_dense_hold_the_same_maxima() {
 }
 
 #[test]
-fn ascending_marks_find_their_place_from_the_last_one() {
+fn ascending_marks_are_found_from_the_last_one() {
     let mut random = Random::from_seed(6);
     for _ in 0..200 {
         let (mut one, mut other) = (empty(), empty());
@@ -144,7 +144,7 @@ fn any_bytes_are_read_or_refused() {
 }
 
 #[test]
-fn wrong_headers_are_told_from_wrong_registers() {
+fn wrong_headers_differ_from_wrong_registers() {
     let fault = |bytes: &[u8]| header::parse(bytes).and_then(estimate::of_parts).unwrap_err();
     assert_eq!(fault(b""), Fault::NotHyperLogLog);
     assert_eq!(fault(b"HYLL\x01\0\0\0\0\0\0\0\0\0\0"), Fault::NotHyperLogLog);

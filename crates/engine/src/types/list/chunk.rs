@@ -3,11 +3,15 @@
 
 use crate::types::blob::Blob;
 use crate::types::capacity::{allocated_bytes, fit_bytes};
+use crate::types::cow_vec::{self, ARC_COUNTS_BYTES};
+use std::iter::repeat_n;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Largest buffer of a chunk, unless one element alone needs more. The allocator keeps books of its
-/// own for each block of a whole page; of this size it cuts four from one stretch of pages.
-pub const CHUNK_BYTES: usize = 7168;
+/// own for each block of a whole page; of this size, with its counts, it cuts four from one stretch
+/// of pages.
+pub const CHUNK_BYTES: usize = 7168 - ARC_COUNTS_BYTES;
 /// Smallest buffer that is worth an allocation of its own.
 const BUFFER_BYTES_MIN: usize = 64;
 
@@ -18,17 +22,36 @@ pub enum Spare {
     Back,
 }
 
+/// Room for entries, shared with clones of a list until one changes it.
+pub type Buffer = Arc<[u8]>;
+
+/// A buffer of so many bytes, which mean nothing.
+pub fn new_buffer(bytes: usize) -> Buffer {
+    repeat_n(0, bytes).collect()
+}
+
+/// What a buffer of so many bytes takes.
+#[inline]
+pub fn buffer_memory_bytes(bytes: usize) -> usize {
+    allocated_bytes(ARC_COUNTS_BYTES + bytes)
+}
+
+/// The size of buffer, at least so large, that leaves nothing of its allocation unused.
+pub fn fit_buffer(bytes: usize) -> usize {
+    fit_bytes(ARC_COUNTS_BYTES + bytes) - ARC_COUNTS_BYTES
+}
+
 /// The entries are `buffer[start..end]`. Short numbers: a list of two chunks has little else.
 #[derive(Clone)]
 pub struct Chunk {
-    buffer: Box<[u8]>,
+    buffer: Buffer,
     start: u32,
     end: u32,
 }
 
 impl Chunk {
     /// An empty chunk over a buffer whose contents do not matter.
-    pub fn new(buffer: Box<[u8]>, spare: Spare) -> Self {
+    pub fn new(buffer: Buffer, spare: Spare) -> Self {
         let at = if spare == Spare::Front { buffer.len() } else { 0 };
         Chunk::of(buffer, at..at)
     }
@@ -38,7 +61,7 @@ impl Chunk {
         Chunk::of(run.into(), 0..run.len())
     }
 
-    fn of(buffer: Box<[u8]>, entries: Range<usize>) -> Self {
+    fn of(buffer: Buffer, entries: Range<usize>) -> Self {
         let is_addressed = u32::try_from(buffer.len()).is_ok();
         assert!(is_addressed, "an element comes from a request, which has a 32-bit length");
         Chunk { buffer, start: entries.start as u32, end: entries.end as u32 }
@@ -57,8 +80,16 @@ impl Chunk {
         (self.start, self.end) = (entries.start as u32, entries.end as u32);
     }
 
-    pub fn into_buffer(self) -> Box<[u8]> {
-        self.buffer
+    /// Its buffer, unless a clone has it, too.
+    pub fn into_buffer(mut self) -> Option<Buffer> {
+        Arc::get_mut(&mut self.buffer).is_some().then_some(self.buffer)
+    }
+
+    /// The buffer, to be changed: it is copied first if a clone has it, too.
+    #[inline]
+    fn buffer_mut(&mut self) -> &mut [u8] {
+        let (start, end) = (self.start as usize, self.end as usize);
+        cow_vec::bytes_to_change(&mut self.buffer, || end - start)
     }
 
     pub fn run(&self) -> &[u8] {
@@ -81,7 +112,7 @@ impl Chunk {
 
     #[inline]
     pub fn memory_bytes(&self) -> usize {
-        allocated_bytes(self.buffer.len())
+        buffer_memory_bytes(self.buffer.len())
     }
 
     /// Whether `added` more bytes keep it within a chunk's size.
@@ -113,7 +144,7 @@ impl Chunk {
         }
         let Range { start, end } = self.range();
         self.set_range(start..end + bytes);
-        Some(&mut self.buffer[end..end + bytes])
+        Some(&mut self.buffer_mut()[end..end + bytes])
     }
 
     /// The same at the front.
@@ -133,7 +164,7 @@ impl Chunk {
         }
         let Range { start, end } = self.range();
         self.set_range(start - bytes..end);
-        Some(&mut self.buffer[start - bytes..start])
+        Some(&mut self.buffer_mut()[start - bytes..start])
     }
 
     pub fn cut_front(&mut self, bytes: usize) {
@@ -159,13 +190,14 @@ impl Chunk {
         let Some(first) = gaps.first() else {
             return;
         };
-        let start = self.range().start;
+        let (start, len) = (self.range().start, self.len());
         let mut to = start + first.start;
+        let buffer = self.buffer_mut();
         for (index, gap) in gaps.iter().enumerate() {
-            let next = gaps.get(index + 1).map_or(self.len(), |next| next.start);
+            let next = gaps.get(index + 1).map_or(len, |next| next.start);
             let kept = start + gap.end..start + next;
             let kept_len = kept.len();
-            self.buffer.copy_within(kept, to);
+            buffer.copy_within(kept, to);
             to += kept_len;
         }
         self.set_range(start..to);
@@ -191,23 +223,24 @@ impl Chunk {
     fn grown_bytes(&self, added: usize) -> usize {
         let needed = self.len() + added;
         let roomy = (needed + needed / 8).clamp(BUFFER_BYTES_MIN, CHUNK_BYTES);
-        needed.max(fit_bytes(roomy))
+        needed.max(fit_buffer(roomy))
     }
 
     /// Puts the entries into a new buffer.
     fn move_to(&mut self, buffer_bytes: usize, spare: Spare) {
         let len = self.len();
-        let mut buffer = vec![0; buffer_bytes].into_boxed_slice();
         let start = if spare == Spare::Front { buffer_bytes - len } else { 0 };
-        buffer[start..start + len].copy_from_slice(self.run());
-        *self = Chunk::of(buffer, start..start + len);
+        let mut moved = Chunk::of(new_buffer(buffer_bytes), start..start + len);
+        moved.buffer_mut()[start..start + len].copy_from_slice(self.run());
+        *self = moved;
     }
 
     /// Moves the entries to one side of their buffer.
     fn slide(&mut self, spare: Spare) {
         let len = self.len();
         let start = if spare == Spare::Front { self.buffer.len() - len } else { 0 };
-        self.buffer.copy_within(self.range(), start);
+        let entries = self.range();
+        self.buffer_mut().copy_within(entries, start);
         self.set_range(start..start + len);
     }
 }
@@ -219,7 +252,7 @@ impl Blob for Chunk {
 
     fn overwrite(&mut self, at: usize, with: &[u8]) {
         let at = self.range().start + at;
-        self.buffer[at..at + with.len()].copy_from_slice(with);
+        self.buffer_mut()[at..at + with.len()].copy_from_slice(with);
     }
 
     fn splice(&mut self, at: usize, remove: usize, insert: &[&[u8]]) {
@@ -238,17 +271,18 @@ impl Blob for Chunk {
         let end_moved = end - remove + added;
         match (start + remove).checked_sub(added) {
             Some(start_moved) if at <= tail || end_moved > self.buffer.len() => {
-                self.buffer.copy_within(start..start + at, start_moved);
+                self.buffer_mut().copy_within(start..start + at, start_moved);
                 self.set_range(start_moved..end);
             }
             _ => {
-                self.buffer.copy_within(end - tail..end, end_moved - tail);
+                self.buffer_mut().copy_within(end - tail..end, end_moved - tail);
                 self.set_range(start..end_moved);
             }
         }
         let mut to = self.range().start + at;
+        let buffer = self.buffer_mut();
         for piece in insert {
-            self.buffer[to..to + piece.len()].copy_from_slice(piece);
+            buffer[to..to + piece.len()].copy_from_slice(piece);
             to += piece.len();
         }
     }

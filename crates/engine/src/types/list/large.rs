@@ -4,14 +4,17 @@
 
 use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
 
-use super::chunk::{CHUNK_BYTES, Chunk, Spare};
+use super::chunk::{
+    Buffer, CHUNK_BYTES, Chunk, Spare, buffer_memory_bytes, fit_buffer, new_buffer,
+};
 use super::entries::{Entries, Quota, Run};
 use super::entry::{self, Entry};
 use super::limits::{Extent, Form, ListLimits, ShrinkCause, form_after_shrinking};
 use super::{End, InsertAt, ListRef, medium, packed};
 use crate::types::blob::Blob;
-use crate::types::capacity::{allocated_bytes, allocated_for, fit_bytes};
+use crate::types::capacity::allocated_for;
 use crate::types::element::Element;
 
 /// Chunks that there is room for from the start.
@@ -32,7 +35,7 @@ pub struct LargeList {
     size: Extent,
     /// The buffer of the last whole chunk that emptied, for the next one: a list that breathes
     /// across the border of a chunk, or a queue, then allocates nothing.
-    spare: Option<Box<[u8; CHUNK_BYTES]>>,
+    spare: Option<Arc<[u8; CHUNK_BYTES]>>,
 }
 
 /// Bytes above, and below what OBJECT ENCODING says, which has a memory: see `limits.rs`.
@@ -65,14 +68,14 @@ impl Tally {
     }
 }
 
-/// An entry's place: the chunk, and the index inside it.
+/// An entry's position: the chunk, and the index inside it.
 #[derive(Clone, Copy)]
 struct Spot {
     chunk: usize,
     index: usize,
 }
 
-/// A place between entries: byte `at` of a chunk's run.
+/// A position between entries: byte `at` of a chunk's run.
 #[derive(Clone, Copy)]
 struct Seam {
     chunk: usize,
@@ -136,14 +139,14 @@ impl LargeList {
         self.tally.is_quicklist()
     }
 
-    /// To be told before texts of extent `growth` are added or put in another's place.
+    /// To be called before texts of extent `growth` are added or put in another's place.
     pub fn grow(&mut self, growth: Extent, limits: ListLimits) {
         if limits.is_outgrown(self.size.plus(growth)) {
             self.tally.set_quicklist(true);
         }
     }
 
-    /// To be told after elements were removed or replaced, or the list was loaded: the form that
+    /// To be called after elements were removed or replaced, or the list was loaded: the form that
     /// the list should now have.
     pub fn shrink_form(&mut self, limits: ListLimits, cause: ShrinkCause) -> Form {
         if self.is_quicklist() {
@@ -152,11 +155,16 @@ impl LargeList {
         if self.is_quicklist() { Form::Large } else { form_after_shrinking(self.size.bytes) }
     }
 
+    /// Names the encoding of a list that was loaded.
+    pub(super) fn note_loaded(&mut self, limits: ListLimits) {
+        self.tally.set_quicklist(!limits.is_listpack_again(self.size, ShrinkCause::Built));
+    }
+
     /// Bytes on the heap.
     pub fn memory_bytes(&self) -> usize {
         allocated_for::<Chunk>(self.chunks.capacity())
             + allocated_for::<u16>(self.counts.capacity())
-            + self.spare.as_ref().map_or(0, |_| allocated_bytes(CHUNK_BYTES))
+            + self.spare.as_ref().map_or(0, |_| buffer_memory_bytes(CHUNK_BYTES))
             + self.tally.chunk_bytes()
     }
 
@@ -182,7 +190,7 @@ impl LargeList {
         if chunk.capacity() != before {
             let bytes = chunk.memory_bytes();
             self.tally.add(bytes);
-            self.tally.remove(allocated_bytes(before));
+            self.tally.remove(buffer_memory_bytes(before));
         }
         result
     }
@@ -217,22 +225,22 @@ impl LargeList {
         if chunk.capacity() != before {
             let bytes = chunk.memory_bytes();
             self.tally.add(bytes);
-            self.tally.remove(allocated_bytes(before));
+            self.tally.remove(buffer_memory_bytes(before));
         }
     }
 
     /// Starts a new end chunk with `entry`.
     fn push_chunk(&mut self, end: End, entry: &Entry<'_>) {
         let bytes = entry.bytes();
-        let buffer: Box<[u8]> = if bytes > CHUNK_BYTES / 2 {
-            vec![0; bytes].into()
+        let buffer: Buffer = if bytes > CHUNK_BYTES / 2 {
+            new_buffer(bytes)
         } else {
             // A chunk of a long list is made whole at once; that of a short one grows.
             let first = self.size.bytes / NEW_CHUNK_SHARE;
-            let wanted = fit_bytes(first.clamp(bytes, CHUNK_BYTES));
+            let wanted = fit_buffer(first.clamp(bytes, CHUNK_BYTES));
             match self.spare.take() {
                 Some(spare) => spare,
-                None => vec![0; wanted].into(),
+                None => new_buffer(wanted),
             }
         };
         let spare = if end == End::Front { Spare::Front } else { Spare::Back };
@@ -291,7 +299,8 @@ impl LargeList {
         let Some(chunk) = self.chunks.remove(at) else { return };
         self.tally.remove(chunk.memory_bytes());
         if !self.chunks.is_empty()
-            && let Ok(buffer) = chunk.into_buffer().try_into()
+            && let Some(buffer) = chunk.into_buffer()
+            && let Ok(buffer) = buffer.try_into()
         {
             self.spare = Some(buffer);
         }
@@ -404,14 +413,14 @@ impl LargeList {
     /// Puts `element` beside the first one equal to `pivot`: the new length, or `None` without one.
     pub fn insert(
         &mut self,
-        place: InsertAt,
+        side: InsertAt,
         pivot: Element<'_>,
         element: Element<'_>,
     ) -> Option<usize> {
         let first = Quota { limit: 1, from_back: false };
         let (chunk, found) = (0..self.chunks.len())
             .find_map(|chunk| Some((chunk, self.run(chunk).matches(pivot, first).pop()?)))?;
-        let at = match place {
+        let at = match side {
             InsertAt::Before => found.start,
             InsertAt::After => found.end,
         };

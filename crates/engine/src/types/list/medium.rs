@@ -194,14 +194,14 @@ fn reframe(blob: &mut impl Blob, frame: Frame) {
 /// Puts `element` beside the first one equal to `pivot`: the new length, or `None` without a pivot.
 pub fn insert(
     blob: &mut impl Blob,
-    place: InsertAt,
+    side: InsertAt,
     pivot: Element<'_>,
     element: Element<'_>,
 ) -> Option<usize> {
     let first = Quota { limit: 1, from_back: false };
     let found = run(blob.bytes()).matches(pivot, first).pop()?;
     let mut frame = Frame::of(blob.bytes());
-    let at = match place {
+    let at = match side {
         InsertAt::Before => found.start,
         InsertAt::After => found.end,
     };

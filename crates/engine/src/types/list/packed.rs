@@ -185,13 +185,13 @@ fn matches(run: &[u8], wanted: Element<'_>, quota: Quota) -> Vec<Range<usize>> {
 /// Puts `element` beside the first one equal to `pivot`: the new length, or `None` without a pivot.
 pub fn insert(
     blob: &mut impl Blob,
-    place: InsertAt,
+    side: InsertAt,
     pivot: Element<'_>,
     element: Element<'_>,
 ) -> Option<usize> {
     let bytes = blob.bytes();
     let found = matches(run(bytes), pivot, Quota { limit: 1, from_back: false }).pop()?;
-    let at = match place {
+    let at = match side {
         InsertAt::Before => found.start,
         InsertAt::After => found.end,
     };

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use super::*;
 use crate::store::raw::table::NewValue;
+use crate::types::cow_vec::{COPIED_ELEMENTS_MAX, take_copied_elements};
 use crate::value::Object;
 
 /// A small generator: the tests need variety that repeats, not quality.
@@ -162,13 +163,13 @@ fn step_middle(held: &mut Held, model: &mut Model, dice: &mut Dice, huge: bool) 
         }
         1 if !model.is_empty() => {
             let pivot = model[dice.roll(model.len())].clone();
-            let place = if dice.roll(2) == 0 { InsertAt::Before } else { InsertAt::After };
+            let side = if dice.roll(2) == 0 { InsertAt::Before } else { InsertAt::After };
             held.prepare(Extent { bytes: text.len(), count: 1 });
-            let len = held.list().insert(place, Element::parse(&pivot), element);
+            let len = held.list().insert(side, Element::parse(&pivot), element);
             let at = model.iter().position(|other| *other == pivot).unwrap();
-            model.insert(at + usize::from(place == InsertAt::After), text.clone());
+            model.insert(at + usize::from(side == InsertAt::After), text.clone());
             assert_eq!(len, Some(model.len()));
-            assert_eq!(held.list().insert(place, Element::Bytes(b"absent"), element), None);
+            assert_eq!(held.list().insert(side, Element::Bytes(b"absent"), element), None);
         }
         2 => {
             let count = dice.roll(9) as i64 - 4;
@@ -447,4 +448,42 @@ fn broken_runs_are_refused() {
             }
         }
     }
+}
+
+/// A snapshot copied a large list as a whole while it held the shard.
+#[test]
+fn a_clone_copies_nothing_and_a_change_no_more_than_chunks() {
+    const LEN: usize = 100_000;
+    let mut dice = Dice(8);
+    let name = |at: usize| format!("element:{at}").into_bytes();
+    let mut list = LargeList::new();
+    for at in 0..LEN {
+        list.push(End::Back, std::iter::once(Element::Bytes(&name(at))));
+    }
+    take_copied_elements();
+    let clone = list.clone();
+    assert_eq!(take_copied_elements(), 0);
+    for at in 0..5_000 {
+        let text = name(LEN + at);
+        let element = Element::Bytes(&text);
+        let end = if dice.roll(2) == 0 { End::Front } else { End::Back };
+        match dice.roll(4) {
+            0 => list.push(end, std::iter::once(element)),
+            1 => list.pop(end, 1 + dice.roll(100), |_| {}),
+            2 => _ = list.set(dice.roll(list.len()), element),
+            _ => {
+                let pivot = name(LEN / 4 + dice.roll(LEN / 2));
+                list.insert(InsertAt::After, Element::Bytes(&pivot), element);
+            }
+        }
+        assert!(take_copied_elements() <= COPIED_ELEMENTS_MAX);
+    }
+    list.check_bytes();
+    clone.check_bytes();
+    let mut next = 0;
+    clone.for_each_in(0..LEN, |element| {
+        assert_eq!(element.to_vec(), name(next));
+        next += 1;
+    });
+    assert_eq!((next, clone.len()), (LEN, LEN));
 }

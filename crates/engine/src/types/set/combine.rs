@@ -29,6 +29,11 @@ const MANY_SETS: usize = 8;
 
 /// A set of fewer members looks them up in the others as those are.
 const LOOKUPS_MIN: usize = 16;
+/// Packed sets of so many members in all are combined member by member: no cells are made of them.
+const FEW_MEMBERS: usize = 32;
+
+/// The members of a small result.
+type FewMembers<'a> = SmallVec<[Element<'a>; FEW_MEMBERS]>;
 
 /// A set as cells that can be walked beside others.
 fn in_cells<'a>(set: SetRef<'a>, rules: &SetRules) -> Cow<'a, Table> {
@@ -189,31 +194,69 @@ impl<'a> Combination<'a> {
 
     /// The result as a set of its own, in the encoding that Redis gives it.
     pub fn build(&self, rules: &SetRules) -> NewSet {
+        if let Some(mut members) = self.few_members() {
+            let encoding = self.encoding(members.len(), || members.iter().copied(), rules);
+            return build_of(&mut members, encoding, rules);
+        }
         let cells = self.build_cells(rules);
+        let members = || cells.iter().map(|(member, _)| member);
+        let encoding = self.encoding(cells.len(), members, rules);
+        if encoding == Encoding::Hashtable {
+            return NewSet::Large(LargeSet { cells, encoding });
+        }
+        build_of(&mut members().collect::<Vec<_>>(), encoding, rules)
+    }
+
+    /// The encoding that Redis gives a result of these members.
+    fn encoding<'e, I: Iterator<Item = Element<'e>>>(
+        &self,
+        len: usize,
+        members: impl Fn() -> I,
+        rules: &SetRules,
+    ) -> Encoding {
         let is_wide = self.operation == Operation::Diff && self.copies_first;
-        let encoding = match self.sets.first() {
+        let encoding = rules.encoding_by(len, &members);
+        match self.sets.first() {
             // COMPAT: such a difference is first as large as the first set; test
             // `a_difference_keeps_the_encoding_of_a_copy`.
-            Some(first) if is_wide => {
-                rules.encoding_of(*first).widest(rules.encoding_of_cells(&cells))
-            }
-            _ if self.starts_as_listpack() => rules.encoding_from_listpack(&cells),
-            _ => rules.encoding_of_cells(&cells),
-        };
-        let all = LargeSet { cells, encoding };
-        if encoding == Encoding::Hashtable {
-            return NewSet::Large(all);
+            Some(first) if is_wide => rules.encoding_of(*first).widest(encoding),
+            _ if self.starts_as_listpack() => rules.encoding_from_listpack(encoding, len, members),
+            _ => encoding,
         }
-        let mut set = NewSet::new(encoding, 0, rules);
-        let mut members: Vec<Element<'_>> = all.cells.iter().map(|(member, _)| member).collect();
-        members.sort_by_key(|member| match member {
-            Element::Int(value) => *value,
-            Element::Bytes(_) => i64::MAX,
-        });
-        members.iter().for_each(|member| {
-            set.add(*member, rules);
-        });
-        set
+    }
+
+    /// The members of the result, if all sets are packed and short.
+    fn few_members(&self) -> Option<FewMembers<'a>> {
+        let is_packed = |set: &SetRef<'_>| !matches!(set, SetRef::Large(_));
+        let total: usize = self.sets.iter().map(|set| set.len()).sum();
+        if total > FEW_MEMBERS || !self.sets.iter().all(is_packed) {
+            return None;
+        }
+        let mut members = FewMembers::new();
+        let Some((first, others)) = self.sets.split_first().filter(|_| !self.is_empty) else {
+            return Some(members);
+        };
+        let mut add = |set: &SetRef<'a>, is_wanted: &dyn Fn(Element<'a>) -> bool| {
+            let _never_broken_off = set.each(|member| {
+                if is_wanted(member) {
+                    members.push(member);
+                }
+                ControlFlow::Continue(())
+            });
+        };
+        match self.operation {
+            Operation::Inter => {
+                add(first, &|member| others.iter().all(|other| other.contains(member)));
+            }
+            Operation::Diff => {
+                add(first, &|member| !others.iter().any(|other| other.contains(member)));
+            }
+            Operation::Union => self.sets.iter().enumerate().for_each(|(at, set)| {
+                let before = &self.sets[..at];
+                add(set, &|member| !before.iter().any(|other| other.contains(member)));
+            }),
+        }
+        Some(members)
     }
 
     /// COMPAT: an intersection starts as what its smallest set is, and only a start as an intset
@@ -244,6 +287,20 @@ impl<'a> Combination<'a> {
         });
         cells
     }
+}
+
+/// A set of these members, no two of which are equal.
+fn build_of(members: &mut [Element<'_>], encoding: Encoding, rules: &SetRules) -> NewSet {
+    if encoding == Encoding::Intset {
+        // In their order each is added at the end.
+        members.sort_unstable_by_key(|member| match member {
+            Element::Int(value) => *value,
+            Element::Bytes(_) => i64::MAX,
+        });
+    }
+    let mut set = NewSet::new(encoding, members.len(), rules);
+    members.iter().for_each(|member| set.push(*member, rules));
+    set
 }
 
 /// Redis makes a difference by taking all others out of a copy of the first set where that looks
@@ -284,17 +341,17 @@ fn union(sets: &[SetRef<'_>], rules: &SetRules) -> Table {
 }
 
 impl SetRules {
-    /// What Redis makes of these members, added one by one to a new intset.
-    fn encoding_of_cells(&self, cells: &Table) -> Encoding {
-        self.encoding_by(cells.len(), || cells.iter().map(|(member, _)| member))
-    }
-
-    /// The same for members added to a new listpack.
-    fn encoding_from_listpack(&self, cells: &Table) -> Encoding {
-        match self.encoding_of_cells(cells) {
-            Encoding::Hashtable if cells.len() <= self.listpack_entries_max => {
-                let longest = cells.iter().map(|(member, _)| member).fold((true, 0), grown).1;
-                self.listpack_with(cells.len().saturating_sub(1), longest)
+    /// What an encoding is if the members were added to a new listpack.
+    fn encoding_from_listpack<'e, I: Iterator<Item = Element<'e>>>(
+        &self,
+        encoding: Encoding,
+        len: usize,
+        members: impl FnOnce() -> I,
+    ) -> Encoding {
+        match encoding {
+            Encoding::Hashtable if len <= self.listpack_entries_max => {
+                let longest = members().fold((true, 0), grown).1;
+                self.listpack_with(len.saturating_sub(1), longest)
             }
             other => other,
         }
@@ -308,6 +365,7 @@ impl SetRules {
         self.encoding_for(set.len(), longest)
     }
 
+    /// What Redis makes of members that are added one by one to a new intset.
     fn encoding_by<'e, I: Iterator<Item = Element<'e>>>(
         &self,
         len: usize,

@@ -92,8 +92,8 @@ pub fn insert(blob: &mut impl Blob, at: usize, value: i64) {
     }
     let width = width(blob.bytes());
     if needed <= width {
-        let place = HEADER_BYTES + at * width;
-        return blob.splice(place, 0, &[&value.to_le_bytes()[..width]]);
+        let offset = HEADER_BYTES + at * width;
+        return blob.splice(offset, 0, &[&value.to_le_bytes()[..width]]);
     }
     let mut all = SmallVec::new();
     by_width!(width, append_all, run(blob.bytes()), &mut all);

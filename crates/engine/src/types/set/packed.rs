@@ -115,7 +115,7 @@ impl<'a> Iterator for Members<'a> {
 }
 
 /// Where the member at an index lies.
-pub fn place(bytes: &[u8], index: usize) -> Range<usize> {
+pub fn range(bytes: &[u8], index: usize) -> Range<usize> {
     if let Some(stride) = stride(bytes) {
         let start = HEADER_BYTES + index * stride;
         return start..start + stride;
@@ -135,11 +135,11 @@ pub fn member_at(bytes: &[u8], start: usize) -> Element<'_> {
     }
 }
 
-/// The member that lies at a place.
-pub fn member(bytes: &[u8], place: Range<usize>) -> Element<'_> {
+/// The member that lies in a range.
+pub fn member(bytes: &[u8], range: Range<usize>) -> Element<'_> {
     match stride(bytes) {
-        Some(_) => Element::Bytes(&bytes[place]),
-        None => element::decode(&bytes[place]).0,
+        Some(_) => Element::Bytes(&bytes[range]),
+        None => element::decode(&bytes[range]).0,
     }
 }
 
@@ -187,11 +187,11 @@ fn mixed(bytes: &[u8], count: u8) -> SmallVec<[u8; 256]> {
 }
 
 /// Removes the member that lies there.
-pub fn remove(blob: &mut impl Blob, place: Range<usize>) {
+pub fn remove(blob: &mut impl Blob, range: Range<usize>) {
     let (total, count) = (blob.bytes().len(), len(blob.bytes()) as u8);
     if count == 1 {
         return blob.splice(0, total, &[]);
     }
     blob.overwrite(0, &[count - 1]);
-    blob.splice(place.start, place.len(), &[]);
+    blob.splice(range.start, range.len(), &[]);
 }

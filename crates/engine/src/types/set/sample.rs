@@ -38,7 +38,7 @@ impl<'a> SetRef<'a> {
         match self {
             SetRef::Ints(bytes) => Some(Element::Int(ints::index(bytes, random.index(len)))),
             SetRef::Packed(bytes) => {
-                Some(packed::member(bytes, packed::place(bytes, random.index(len))))
+                Some(packed::member(bytes, packed::range(bytes, random.index(len))))
             }
             SetRef::Large(set) => set.cells.random(random).map(|spot| set.cells.at(spot).0),
         }
@@ -85,9 +85,9 @@ impl<B: Blob> SetMut<'_, B> {
                 ints::remove_at(*blob, at);
             }
             SetMut::Packed(blob) => {
-                let place = packed::place(blob.bytes(), random.index(len));
-                visit(packed::member(blob.bytes(), place.clone()));
-                packed::remove(*blob, place);
+                let range = packed::range(blob.bytes(), random.index(len));
+                visit(packed::member(blob.bytes(), range.clone()));
+                packed::remove(*blob, range);
             }
             SetMut::Large(set) => set.pop(random, visit),
         }

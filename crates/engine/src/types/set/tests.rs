@@ -305,9 +305,9 @@ fn an_intersection_of_integers_may_be_a_listpack() {
 #[test]
 fn small_sets_are_small() {
     let rules = usual();
-    let words = of((0..10).map(|number| format!("member:{number:03}").into_bytes()), &rules);
+    let texts = of((0..10).map(|number| format!("member:{number:03}").into_bytes()), &rules);
     let numbers = of((0..10).map(|number| (999_990 + number).to_string().into_bytes()), &rules);
-    for (set, bytes_max) in [(words, 102), (numbers, 31)] {
+    for (set, bytes_max) in [(texts, 102), (numbers, 31)] {
         let (SetRef::Ints(bytes) | SetRef::Packed(bytes)) = set.as_ref() else {
             panic!("a small set is packed")
         };

@@ -4,6 +4,7 @@ use super::id::StreamId;
 use super::run::{Entries, Run, Scratch, listpack_int, put_entry, put_names};
 use super::{BlockLimits, MEMBERS_BYTES_MAX};
 use crate::types::capacity::{allocated_bytes, fit_bytes};
+use crate::types::cow_vec::Part;
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -39,13 +40,13 @@ pub struct Measure {
 
 impl Measure {
     /// Whether an entry with so many bytes of names and values begins a new block.
-    pub fn is_full(self, words_bytes: usize, limits: BlockLimits) -> bool {
+    pub fn is_full(self, pairs_bytes: usize, limits: BlockLimits) -> bool {
         let bytes_max = match limits.bytes_max {
             0 => MEMBERS_BYTES_MAX,
             bytes => bytes.min(MEMBERS_BYTES_MAX),
         };
         let entries = u64::from(self.live) + u64::from(self.dead);
-        self.listpack_bytes as usize + words_bytes >= bytes_max
+        self.listpack_bytes as usize + pairs_bytes >= bytes_max
             || (limits.entries_max > 0 && entries >= limits.entries_max)
     }
 
@@ -89,15 +90,21 @@ impl Clone for Block {
     }
 }
 
+impl Part for Block {
+    fn elements(&self) -> usize {
+        self.measure.live as usize
+    }
+}
+
 impl Block {
     /// A block with its first entry.
-    pub fn begin<'w>(id: StreamId, words: impl ExactSizeIterator<Item = &'w [u8]> + Clone) -> Self {
+    pub fn begin<'w>(id: StreamId, pairs: impl ExactSizeIterator<Item = &'w [u8]> + Clone) -> Self {
         let mut scratch = Scratch::new();
-        let listpack = put_names(&mut scratch, words.clone());
+        let listpack = put_names(&mut scratch, pairs.clone());
         let bytes = scratch.to_vec();
         let measure = Measure { live: 0, dead: 0, listpack_bytes: listpack as u32 };
         let mut block = Block { last: id, measure, bytes, gone: 0 };
-        block.append(id, id, words);
+        block.append(id, id, pairs);
         block
     }
 
@@ -111,10 +118,10 @@ impl Block {
         &mut self,
         first: StreamId,
         id: StreamId,
-        words: impl ExactSizeIterator<Item = &'w [u8]> + Clone,
+        pairs: impl ExactSizeIterator<Item = &'w [u8]> + Clone,
     ) {
         let mut scratch = Scratch::new();
-        let listpack = put_entry(&mut scratch, self.run(first), id, words);
+        let listpack = put_entry(&mut scratch, self.run(first), id, pairs);
         self.make_room(scratch.len());
         self.bytes.extend_from_slice(&scratch);
         self.measure.add(listpack);

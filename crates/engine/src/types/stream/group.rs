@@ -3,12 +3,13 @@
 
 use super::id::{IdRange, StreamId};
 use crate::types::capacity::{allocated_bytes, allocated_for, tree_bytes};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::types::cow_map::CowMap;
+use std::collections::BTreeMap;
 
 /// What XINFO and XCLAIM know as the most deliveries; counting ends there.
 pub const DELIVERIES_MAX: u64 = i64::MAX as u64;
 
-/// A consumer's place in its group.
+/// A consumer's number in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConsumerKey(u32);
 
@@ -24,8 +25,8 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Its place in the order of claiming: given back ones first, then the longest idle.
-    fn place(&self) -> AgeKey {
+    /// Its key in the order of claiming: given back ones first, then the longest idle.
+    fn age_key(&self) -> AgeKey {
         (self.owner.is_some(), self.delivered_ms, self.turn)
     }
 }
@@ -39,7 +40,7 @@ pub struct Consumer {
     pub seen_ms: i64,
     /// When it last got something.
     pub active_ms: Option<i64>,
-    pending: BTreeSet<StreamId>,
+    pending: CowMap<StreamId, ()>,
 }
 
 impl Consumer {
@@ -48,12 +49,12 @@ impl Consumer {
     }
 }
 
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct Group {
     pub last_id: StreamId,
     /// How many entries were read up to `last_id`, where that is known.
     pub entries_read: Option<i64>,
-    pending: BTreeMap<StreamId, Pending>,
+    pending: CowMap<StreamId, Pending>,
     /// Slots are used again; the order that clients see is that of the names.
     consumers: Vec<Option<Consumer>>,
     free: Vec<ConsumerKey>,
@@ -64,6 +65,20 @@ pub struct Group {
     /// What the names of the consumers take, and their own lists of what is pending.
     names_bytes: usize,
     owned_bytes: usize,
+}
+
+impl Clone for Group {
+    /// Without the order by age, which who asks for it makes anew.
+    fn clone(&self) -> Self {
+        Group {
+            pending: self.pending.clone(),
+            consumers: self.consumers.clone(),
+            free: self.free.clone(),
+            names: self.names.clone(),
+            by_age: None,
+            ..*self
+        }
+    }
 }
 
 /// How a claim changes the count of deliveries.
@@ -105,7 +120,7 @@ impl Group {
     pub fn given_back_len(&self) -> usize {
         match &self.by_age {
             Some(by_age) => by_age.range(..(true, i64::MIN, 0)).count(),
-            None => self.pending.values().filter(|pending| pending.owner.is_none()).count(),
+            None => self.pending.iter().filter(|(_, pending)| pending.owner.is_none()).count(),
         }
     }
 
@@ -132,7 +147,7 @@ impl Group {
             name: name.into(),
             seen_ms: now_ms,
             active_ms: None,
-            pending: BTreeSet::new(),
+            pending: CowMap::default(),
         };
         let key = self.free.pop().unwrap_or_else(|| {
             self.consumers.push(None);
@@ -145,14 +160,14 @@ impl Group {
         key
     }
 
-    /// Forgets a consumer and what is pending for it, and tells how much that was.
+    /// Forgets a consumer and what is pending for it, and returns how much that was.
     pub fn remove_consumer(&mut self, name: &[u8]) -> Option<usize> {
         let key = self.names.remove(name)?;
         let consumer = self.consumers[key.0 as usize].take()?;
         self.free.push(key);
         self.names_bytes -= 2 * allocated_bytes(name.len());
-        self.owned_bytes -= owned_bytes(consumer.pending.len());
-        for id in &consumer.pending {
+        self.owned_bytes -= consumer.pending.memory_bytes();
+        for (id, ()) in consumer.pending.iter() {
             if let Some(pending) = self.pending.remove(id) {
                 self.unlist(&pending);
             }
@@ -161,11 +176,15 @@ impl Group {
     }
 
     /// Changes a consumer's own list of what is pending.
-    fn edit_owned(&mut self, key: ConsumerKey, edit: impl FnOnce(&mut BTreeSet<StreamId>) -> bool) {
+    fn edit_owned<R>(
+        &mut self,
+        key: ConsumerKey,
+        edit: impl FnOnce(&mut CowMap<StreamId, ()>) -> R,
+    ) {
         let owned = &mut self.consumer_mut(key).pending;
-        let before = owned_bytes(owned.len());
+        let before = owned.memory_bytes();
         edit(owned);
-        let after = owned_bytes(owned.len());
+        let after = owned.memory_bytes();
         self.owned_bytes = self.owned_bytes + after - before;
     }
 
@@ -177,6 +196,11 @@ impl Group {
     /// Notes that a consumer got something.
     pub fn mark_active(&mut self, key: ConsumerKey, now_ms: i64) {
         self.consumer_mut(key).active_ms = Some(now_ms);
+    }
+
+    /// Sets when a consumer last got something, as a file says.
+    pub fn set_active(&mut self, key: ConsumerKey, active_ms: Option<i64>) {
+        self.consumer_mut(key).active_ms = active_ms;
     }
 
     pub fn pending(&self, id: StreamId) -> Option<&Pending> {
@@ -199,19 +223,19 @@ impl Group {
         let bounds = range.first.min(range.last)..=range.last;
         let is_empty = range.first > range.last;
         let found = self.consumer(key).pending.range(bounds).filter(move |_| !is_empty);
-        found.filter_map(|id| self.pending.get(id).map(|pending| (*id, pending)))
+        found.filter_map(|(id, ())| self.pending.get(id).map(|pending| (*id, pending)))
     }
 
     /// The least and greatest pending ID.
     pub fn pending_ends(&self) -> Option<(StreamId, StreamId)> {
-        let (first, _) = self.pending.first_key_value()?;
-        let (last, _) = self.pending.last_key_value()?;
+        let (first, _) = self.pending.first()?;
+        let (last, _) = self.pending.last()?;
         Some((*first, *last))
     }
 
     fn unlist(&mut self, pending: &Pending) {
         if let Some(by_age) = &mut self.by_age {
-            by_age.remove(&pending.place());
+            by_age.remove(&pending.age_key());
         }
     }
 
@@ -220,7 +244,7 @@ impl Group {
         self.turns += 1;
         pending.turn = self.turns;
         if let Some(owner) = pending.owner {
-            self.edit_owned(owner, |owned| owned.insert(id));
+            self.edit_owned(owner, |owned| owned.insert(id, ()));
         }
         let before = self.pending.insert(id, pending);
         if let Some(before) = before {
@@ -230,7 +254,7 @@ impl Group {
             }
         }
         if let Some(by_age) = &mut self.by_age {
-            by_age.insert(pending.place(), id);
+            by_age.insert(pending.age_key(), id);
         }
     }
 
@@ -277,7 +301,7 @@ impl Group {
 
     /// The pending entries in the order of claiming, each with the moment of its delivery.
     pub fn by_age(&mut self) -> impl Iterator<Item = (StreamId, i64)> {
-        let list = || self.pending.iter().map(|(id, pending)| (pending.place(), *id)).collect();
+        let list = || self.pending.iter().map(|(id, pending)| (pending.age_key(), *id)).collect();
         let by_age = self.by_age.get_or_insert_with(list);
         by_age.iter().map(|((_, delivered_ms, _), id)| (*id, *delivered_ms))
     }
@@ -288,7 +312,7 @@ impl Group {
         allocated_for::<Option<Consumer>>(self.consumers.capacity())
             + allocated_for::<ConsumerKey>(self.free.capacity())
             + tree_bytes::<Box<[u8]>, ConsumerKey>(self.names.len())
-            + tree_bytes::<StreamId, Pending>(self.pending.len())
+            + self.pending.memory_bytes()
             + tree_bytes::<AgeKey, StreamId>(aged)
             + self.names_bytes
             + self.owned_bytes
@@ -297,13 +321,9 @@ impl Group {
     #[cfg(test)]
     pub fn check_bytes(&self) {
         let names: usize = self.names.keys().map(|name| 2 * allocated_bytes(name.len())).sum();
-        let owned = self.consumers.iter().flatten().map(|one| owned_bytes(one.pending.len()));
+        let owned = self.consumers.iter().flatten().map(|one| one.pending.memory_bytes());
         assert_eq!((self.names_bytes, self.owned_bytes), (names, owned.sum()));
     }
-}
-
-fn owned_bytes(len: usize) -> usize {
-    tree_bytes::<StreamId, ()>(len)
 }
 
 #[cfg(test)]

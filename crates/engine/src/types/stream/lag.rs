@@ -1,4 +1,4 @@
-//! How many entries a group has read, and how many it has still to read, where that can be told:
+//! How many entries a group has read, and how many it has still to read, where that is known:
 //! deletions within the stream may hide it.
 
 use super::group::Group;
@@ -30,7 +30,12 @@ impl Log {
         !self.is_empty() && self.max_deleted_id != StreamId::MIN && id <= self.max_deleted_id
     }
 
-    /// How many entries were ever added up to this one, if that can be told.
+    /// How many entries a group has read that has come to this one, if that is known.
+    pub fn entries_read_up_to(&self, id: StreamId) -> Option<i64> {
+        self.entries_up_to(id)
+    }
+
+    /// How many entries were ever added up to this one, if that is known.
     fn entries_up_to(&self, id: StreamId) -> Option<i64> {
         let (added, len) = (self.entries_added as i64, self.len() as i64);
         if added == 0 {

@@ -4,10 +4,12 @@ use super::block::Block;
 use super::id::{IdRange, StreamId};
 use super::run::{Entry, Run};
 use super::{BlockLimits, radix};
-use crate::types::capacity::tree_bytes;
+use crate::types::capacity::{allocated_bytes, tree_bytes};
+use crate::types::cow_vec::{self, ARC_COUNTS_BYTES};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// Which way entries are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +22,8 @@ pub enum Order {
 #[derive(Clone, Default)]
 pub struct Log {
     /// All blocks but the last, by the ID that each began with.
-    older: BTreeMap<StreamId, Block>,
+    /// Shared with clones until one changes them.
+    older: BTreeMap<StreamId, Arc<Block>>,
     /// What those take besides their places in the tree.
     older_bytes: usize,
     tail: Block,
@@ -32,6 +35,11 @@ pub struct Log {
     pub max_deleted_id: StreamId,
     /// How many were ever added.
     pub entries_added: u64,
+}
+
+/// What a block takes that is shared.
+fn shared_bytes(block: &Block) -> usize {
+    allocated_bytes(ARC_COUNTS_BYTES + size_of::<Block>()) + block.memory_bytes()
 }
 
 impl Log {
@@ -58,28 +66,54 @@ impl Log {
         self.len == 0
     }
 
-    /// Adds an entry. Its ID is greater than the last, and its words are names and values by turns.
+    /// Adds an entry. Its ID is greater than the last, and `pairs` are names and values by turns.
     pub fn append<'w>(
         &mut self,
         id: StreamId,
-        words: impl ExactSizeIterator<Item = &'w [u8]> + Clone,
+        pairs: impl ExactSizeIterator<Item = &'w [u8]> + Clone,
         limits: BlockLimits,
     ) {
         debug_assert!(id > self.last_id);
-        let words_bytes = words.clone().map(<[u8]>::len).sum();
+        let pairs_bytes = pairs.clone().map(<[u8]>::len).sum();
         if self.tail.measure.live == 0 {
-            (self.tail, self.tail_first) = (Block::begin(id, words), id);
-        } else if self.tail.measure.is_full(words_bytes, limits) {
-            let mut full = std::mem::replace(&mut self.tail, Block::begin(id, words));
+            (self.tail, self.tail_first) = (Block::begin(id, pairs), id);
+        } else if self.tail.measure.is_full(pairs_bytes, limits) {
+            let mut full = std::mem::replace(&mut self.tail, Block::begin(id, pairs));
             full.finish();
-            self.older_bytes += full.memory_bytes();
-            self.older.insert(std::mem::replace(&mut self.tail_first, id), full);
+            self.older_bytes += shared_bytes(&full);
+            self.older.insert(std::mem::replace(&mut self.tail_first, id), Arc::new(full));
         } else {
-            self.tail.append(self.tail_first, id, words);
+            self.tail.append(self.tail_first, id, pairs);
         }
         self.len += 1;
         self.entries_added += 1;
         self.last_id = id;
+    }
+
+    /// Adds an entry to the last block, or begins a block with it, as a file has it.
+    pub(super) fn append_loaded<'w>(
+        &mut self,
+        id: StreamId,
+        pairs: impl ExactSizeIterator<Item = &'w [u8]> + Clone,
+        begins_block: bool,
+    ) {
+        let entries_max = if begins_block { 1 } else { 0 };
+        self.append(id, pairs, BlockLimits { bytes_max: 0, entries_max });
+    }
+
+    /// So many entries of the last block are deleted ones.
+    pub(super) fn note_deleted(&mut self, count: u32) {
+        self.tail.measure.dead = self.tail.measure.dead.saturating_add(count);
+    }
+
+    fn older(&self) -> impl DoubleEndedIterator<Item = (&StreamId, &Block)> {
+        self.older.iter().map(|(first, block)| (first, &**block))
+    }
+
+    /// From the first to the last.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = Run<'_>> {
+        let tail = (self.tail.measure.live > 0).then_some((&self.tail_first, &self.tail));
+        self.older().chain(tail).map(|(first, block)| block.run(*first))
     }
 
     /// How many blocks there are.
@@ -105,7 +139,7 @@ impl Log {
         if self.tail.measure.live > 0 && self.tail_first == first {
             return Some(&self.tail);
         }
-        self.older.get(&first)
+        self.older.get(&first).map(|block| &**block)
     }
 
     /// Lets `edit` change the block with this key, if there is one.
@@ -117,7 +151,7 @@ impl Log {
         if self.tail.measure.live > 0 && self.tail_first == first {
             return Some(edit(&mut self.tail));
         }
-        let block = self.older.get_mut(&first)?;
+        let block = cow_vec::to_change(self.older.get_mut(&first)?);
         let before = block.memory_bytes();
         let result = edit(block);
         self.older_bytes = self.older_bytes + block.memory_bytes() - before;
@@ -135,10 +169,12 @@ impl Log {
     /// before the last, if it has room.
     pub(super) fn remove_block(&mut self, first: StreamId) {
         let removed = self.older.remove(&first);
-        self.older_bytes -= removed.as_ref().map_or(0, Block::memory_bytes);
+        self.older_bytes -= removed.as_ref().map_or(0, |block| shared_bytes(block));
         if removed.is_none() {
-            (self.tail_first, self.tail) = self.older.pop_last().unwrap_or_default();
-            self.older_bytes -= self.tail.memory_bytes();
+            let last = self.older.pop_last();
+            self.older_bytes -= last.as_ref().map_or(0, |(_, block)| shared_bytes(block));
+            let (first, block) = last.unwrap_or_default();
+            (self.tail_first, self.tail) = (first, Arc::unwrap_or_clone(block));
         }
     }
 
@@ -202,11 +238,11 @@ impl Log {
     /// The first entry that is there.
     pub(super) fn first_entry_id(&self) -> Option<StreamId> {
         let tail = (self.tail.measure.live > 0).then_some((&self.tail_first, &self.tail));
-        let (first, block) = self.older.first_key_value().or(tail)?;
+        let (first, block) = self.older().next().or(tail)?;
         block.entries(*first).next().map(|entry| entry.id)
     }
 
-    /// The last entry, if it can be told without looking for it.
+    /// The last entry, if it is known without a search.
     pub(super) fn last_untouched_id(&self) -> Option<StreamId> {
         let measure = self.tail.measure;
         (measure.live > 0 && measure.dead == 0).then_some(self.tail.last)
@@ -222,9 +258,10 @@ impl Log {
         if range.first > range.last || self.is_empty() {
             return;
         }
-        // The block before the range may reach into it.
+        // The block before the range may extend into it.
         let start = self.older.range(..=range.first).next_back().map(|(first, _)| *first);
         let older = self.older.range(start.unwrap_or_default()..=range.last);
+        let older = older.map(|(first, block)| (first, &**block));
         let has_tail = self.tail.measure.live > 0 && self.tail_first <= range.last;
         let tail = has_tail.then_some((&self.tail_first, &self.tail));
         let mut show = |(first, block): (&StreamId, &Block)| {
@@ -237,14 +274,17 @@ impl Log {
     }
 
     pub fn memory_bytes(&self) -> usize {
-        tree_bytes::<StreamId, Block>(self.older.len())
+        tree_bytes::<StreamId, Arc<Block>>(self.older.len())
             + self.older_bytes
             + self.tail.memory_bytes()
     }
 
     #[cfg(test)]
     pub(super) fn check_bytes(&self) {
-        assert_eq!(self.older_bytes, self.older.values().map(Block::memory_bytes).sum::<usize>());
+        assert_eq!(
+            self.older_bytes,
+            self.older.values().map(|block| shared_bytes(block)).sum::<usize>()
+        );
     }
 }
 

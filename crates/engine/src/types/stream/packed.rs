@@ -76,17 +76,17 @@ impl<'a> Packed<'a> {
 /// The bytes of a stream of one entry, if it is small enough to be packed.
 pub fn begin<'w>(
     id: StreamId,
-    words: impl ExactSizeIterator<Item = &'w [u8]> + Clone,
+    pairs: impl ExactSizeIterator<Item = &'w [u8]> + Clone,
 ) -> Option<Scratch> {
-    let words_bytes: usize = words.clone().map(<[u8]>::len).sum();
-    if words_bytes > PACKED_BYTES_MAX {
+    let pairs_bytes: usize = pairs.clone().map(<[u8]>::len).sum();
+    if pairs_bytes > PACKED_BYTES_MAX {
         return None;
     }
     let mut bytes = Scratch::new();
     bytes.extend_from_slice(&[0; PREFIX_BYTES]);
-    let listpack = put_names(&mut bytes, words.clone());
+    let listpack = put_names(&mut bytes, pairs.clone());
     let mut entry = Scratch::new();
-    let grown = put_entry(&mut entry, Run::new(id, &bytes[PREFIX_BYTES..]), id, words);
+    let grown = put_entry(&mut entry, Run::new(id, &bytes[PREFIX_BYTES..]), id, pairs);
     bytes.extend_from_slice(&entry);
     let mut measure = Measure { live: 0, dead: 0, listpack_bytes: listpack as u32 };
     measure.add(grown);
@@ -98,17 +98,17 @@ pub fn begin<'w>(
 pub fn append<'w>(
     blob: &mut impl Blob,
     id: StreamId,
-    words: impl ExactSizeIterator<Item = &'w [u8]> + Clone,
+    pairs: impl ExactSizeIterator<Item = &'w [u8]> + Clone,
     limits: BlockLimits,
 ) -> bool {
     let packed = Packed(blob.bytes());
-    let words_bytes: usize = words.clone().map(<[u8]>::len).sum();
+    let pairs_bytes: usize = pairs.clone().map(<[u8]>::len).sum();
     let mut measure = packed.measure();
-    if blob.bytes().len() + words_bytes > PACKED_BYTES_MAX || measure.is_full(words_bytes, limits) {
+    if blob.bytes().len() + pairs_bytes > PACKED_BYTES_MAX || measure.is_full(pairs_bytes, limits) {
         return false;
     }
     let mut entry = Scratch::new();
-    measure.add(put_entry(&mut entry, packed.run(), id, words));
+    measure.add(put_entry(&mut entry, packed.run(), id, pairs));
     let end = blob.bytes().len();
     if end + entry.len() > PACKED_BYTES_MAX {
         return false;

@@ -1,4 +1,4 @@
-//! How many nodes Redis's radix tree would need for the blocks' keys: XINFO tells it.
+//! How many nodes Redis's radix tree would need for the blocks' keys: XINFO shows it.
 
 use super::id::StreamId;
 

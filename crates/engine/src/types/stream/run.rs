@@ -1,5 +1,5 @@
 //! The bytes of a block: the field names of its first entry, then the entries. An entry with the
-//! same names holds its values alone, and its ID is told by its distance from the block's first.
+//! same names holds its values alone, and its ID is kept as its distance from the block's first.
 //!
 //! | part | form |
 //! |---|---|
@@ -83,16 +83,16 @@ fn put_text(out: &mut Scratch, text: &[u8]) -> usize {
     listpack_entry(stored.bytes())
 }
 
-/// Encodes the names of a new block; `words` are names and values by turns. Gives the size that an
+/// Encodes the names of a new block; `pairs` are names and values by turns. Gives the size that an
 /// empty listpack with these names would have.
 pub fn put_names<'w>(
     out: &mut Scratch,
-    words: impl ExactSizeIterator<Item = &'w [u8]> + Clone,
+    pairs: impl ExactSizeIterator<Item = &'w [u8]> + Clone,
 ) -> usize {
     let mut listpack = LISTPACK_FRAME_BYTES;
-    let count = words.len() / 2;
+    let count = pairs.len() / 2;
     let mut names = Scratch::new();
-    for name in words.step_by(2) {
+    for name in pairs.step_by(2) {
         listpack += put_text(&mut names, name);
     }
     put_varint(out, count as u64);
@@ -107,10 +107,10 @@ pub fn put_entry<'w>(
     out: &mut Scratch,
     run: Run<'_>,
     id: StreamId,
-    words: impl ExactSizeIterator<Item = &'w [u8]> + Clone,
+    pairs: impl ExactSizeIterator<Item = &'w [u8]> + Clone,
 ) -> usize {
-    let has_own_names = !run.has_names(words.clone());
-    let count = words.len() / 2;
+    let has_own_names = !run.has_names(pairs.clone());
+    let count = pairs.len() / 2;
     let (ms, seq) = distance(run.first, id);
     // The length is mostly one byte; it is put in front once it is known.
     let start = out.len();
@@ -123,9 +123,9 @@ pub fn put_entry<'w>(
     if has_own_names {
         put_varint(out, count as u64);
         listpack += listpack_int(count as i64);
-        words.for_each(|word| listpack += put_text(out, word));
+        pairs.for_each(|text| listpack += put_text(out, text));
     } else {
-        words.skip(1).step_by(2).for_each(|word| listpack += put_text(out, word));
+        pairs.skip(1).step_by(2).for_each(|text| listpack += put_text(out, text));
     }
     let head = ((out.len() - start - 1) as u64) << 1 | u64::from(has_own_names);
     let mut digits = Scratch::new();
@@ -172,18 +172,28 @@ impl<'a> Run<'a> {
         bytes.len() - rest.len() + names_bytes as usize
     }
 
-    fn has_names<'w>(self, words: impl ExactSizeIterator<Item = &'w [u8]>) -> bool {
-        if words.len() / 2 != self.names_len {
+    fn has_names<'w>(self, pairs: impl ExactSizeIterator<Item = &'w [u8]>) -> bool {
+        if pairs.len() / 2 != self.names_len {
             return false;
         }
         let mut names = self.names;
-        words.step_by(2).all(|word| {
+        pairs.step_by(2).all(|given| {
             let (name, bytes) = element::decode(names);
             names = &names[bytes..];
             match name {
-                Element::Bytes(text) => text == word,
-                Element::Int(value) => Element::parse(word) == Element::Int(value),
+                Element::Bytes(text) => text == given,
+                Element::Int(value) => Element::parse(given) == Element::Int(value),
             }
+        })
+    }
+
+    /// The names that most of its entries have.
+    pub fn names(self) -> impl Iterator<Item = Element<'a>> {
+        let mut names = self.names;
+        (0..self.names_len).map(move |_| {
+            let (name, bytes) = element::decode(names);
+            names = &names[bytes..];
+            name
         })
     }
 
@@ -203,6 +213,11 @@ pub struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
+    /// Whether its names are those of its block.
+    pub fn has_block_names(self) -> bool {
+        self.names.is_some()
+    }
+
     /// Shows each name and its value.
     #[inline]
     pub fn for_each_field(self, mut visit: impl FnMut(Element<'a>, Element<'a>)) {

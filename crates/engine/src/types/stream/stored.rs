@@ -37,17 +37,17 @@ pub fn edit<'a>(mut entry: EntryMut<'a, Object>) -> Result<&'a mut Stream, Wrong
 pub fn append<'a, 'w>(
     mut entry: EntryMut<'a, Object>,
     id: StreamId,
-    words: impl ExactSizeIterator<Item = &'w [u8]> + Clone,
+    pairs: impl ExactSizeIterator<Item = &'w [u8]> + Clone,
     limits: BlockLimits,
 ) -> Result<StreamRef<'a>, WrongType> {
     if matches!(entry.value(), View::Packed(tag, _) if tag == PackedTag::Stream as u8)
         && let Some(mut blob) = entry.blob()
-        && packed::append(&mut blob, id, words.clone(), limits)
+        && packed::append(&mut blob, id, pairs.clone(), limits)
     {
         return stream(&entry.into_ref());
     }
     let large = edit(entry)?;
-    large.log.append(id, words, limits);
+    large.log.append(id, pairs, limits);
     Ok(StreamRef::Large(large))
 }
 
@@ -55,15 +55,15 @@ pub fn append<'a, 'w>(
 #[inline]
 pub fn build<'w, R>(
     id: StreamId,
-    words: impl ExactSizeIterator<Item = &'w [u8]> + Clone,
+    pairs: impl ExactSizeIterator<Item = &'w [u8]> + Clone,
     limits: BlockLimits,
     put: impl FnOnce(NewValue<'_, Object>) -> R,
 ) -> R {
-    if let Some(bytes) = packed::begin(id, words.clone()) {
+    if let Some(bytes) = packed::begin(id, pairs.clone()) {
         return put(NewValue::Packed(PackedTag::Stream as u8, &bytes));
     }
     let mut stream = Stream::default();
-    stream.log.append(id, words, limits);
+    stream.log.append(id, pairs, limits);
     put(value(stream))
 }
 

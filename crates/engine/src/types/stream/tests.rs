@@ -2,38 +2,39 @@
 //! groups and their pending lists.
 
 use super::*;
+use crate::types::cow_vec::{COPIED_ELEMENTS_MAX, take_copied_elements};
 use russet_base::random::Random;
 use std::collections::{BTreeMap, BTreeSet};
 
-type Words = Vec<Vec<u8>>;
+type Pairs = Vec<Vec<u8>>;
 
 fn limits(entries_max: u64) -> BlockLimits {
     BlockLimits { bytes_max: 4096, entries_max }
 }
 
-fn draw_words(random: &mut Random) -> Words {
+fn draw_pairs(random: &mut Random) -> Pairs {
     let names = [b"f1".to_vec(), b"f2".to_vec(), b"12".to_vec(), b"".to_vec()];
     let count = 1 + random.index(3);
-    let mut words = Words::new();
+    let mut pairs = Pairs::new();
     for _ in 0..count {
-        words.push(names[random.index(names.len())].clone());
-        words.push(match random.index(4) {
+        pairs.push(names[random.index(names.len())].clone());
+        pairs.push(match random.index(4) {
             0 => random.index(1000).to_string().into_bytes(),
             1 => vec![b'x'; random.index(200)],
             2 => (-(random.index(1 << 40) as i64)).to_string().into_bytes(),
             _ => b"value".to_vec(),
         });
     }
-    words
+    pairs
 }
 
-fn seen(stream: StreamRef<'_>, range: IdRange, order: Order) -> Vec<(StreamId, Words)> {
+fn seen(stream: StreamRef<'_>, range: IdRange, order: Order) -> Vec<(StreamId, Pairs)> {
     let mut found = Vec::new();
     stream.visit(range, order, |entry| {
-        let mut words = Words::new();
-        entry.for_each_field(|name, value| words.extend([name.to_vec(), value.to_vec()]));
-        assert_eq!(words.len(), entry.fields_len * 2);
-        found.push((entry.id, words));
+        let mut pairs = Pairs::new();
+        entry.for_each_field(|name, value| pairs.extend([name.to_vec(), value.to_vec()]));
+        assert_eq!(pairs.len(), entry.fields_len * 2);
+        found.push((entry.id, pairs));
         ControlFlow::Continue(())
     });
     found
@@ -63,19 +64,19 @@ impl Subject {
         }
     }
 
-    fn append(&mut self, id: StreamId, words: &Words, limits: BlockLimits) {
-        let words = words.iter().map(Vec::as_slice);
+    fn append(&mut self, id: StreamId, pairs: &Pairs, limits: BlockLimits) {
+        let pairs = pairs.iter().map(Vec::as_slice);
         if let Subject::Packed(bytes) = self
-            && packed::append(bytes, id, words.clone(), limits)
+            && packed::append(bytes, id, pairs.clone(), limits)
         {
             return;
         }
-        self.large().log.append(id, words, limits);
+        self.large().log.append(id, pairs, limits);
     }
 }
 
 struct Model {
-    entries: BTreeMap<StreamId, Words>,
+    entries: BTreeMap<StreamId, Pairs>,
     last_id: StreamId,
     added: u64,
 }
@@ -96,7 +97,7 @@ fn check(subject: &Subject, model: &Model, random: &mut Random) {
         .entries
         .iter()
         .filter(|(id, _)| (range.first..=range.last).contains(*id))
-        .map(|(id, words)| (*id, words.clone()))
+        .map(|(id, pairs)| (*id, pairs.clone()))
         .collect();
     assert_eq!(seen(stream, range, Order::Forward), wanted);
     wanted.reverse();
@@ -135,11 +136,11 @@ fn entries_are_those_of_a_map() {
         // The last is no limit but that of bytes.
         let limits = limits([2, 5, 100, 0][random.index(4)]);
         let first = StreamId::new(0, 1);
-        let words = draw_words(&mut random);
-        let begun = packed::begin(first, words.iter().map(Vec::as_slice)).unwrap();
+        let pairs = draw_pairs(&mut random);
+        let begun = packed::begin(first, pairs.iter().map(Vec::as_slice)).unwrap();
         let mut subject = Subject::Packed(begun.to_vec());
         let mut model =
-            Model { entries: BTreeMap::from([(first, words)]), last_id: first, added: 1 };
+            Model { entries: BTreeMap::from([(first, pairs)]), last_id: first, added: 1 };
         for _ in 0..300 {
             match random.index(10) {
                 0..=5 => {
@@ -149,9 +150,9 @@ fn entries_are_those_of_a_map() {
                         0 => StreamId::new(last.ms, last.seq + 1),
                         step => StreamId::new(last.ms + step - 1, last.seq + step),
                     };
-                    let words = draw_words(&mut random);
-                    subject.append(id, &words, limits);
-                    model.entries.insert(id, words);
+                    let pairs = draw_pairs(&mut random);
+                    subject.append(id, &pairs, limits);
+                    model.entries.insert(id, pairs);
                     (model.last_id, model.added) = (id, model.added + 1);
                 }
                 6 => delete_many(&mut subject, &mut model, &mut random),
@@ -195,7 +196,7 @@ fn entries_are_those_of_a_map() {
 }
 
 #[test]
-fn extreme_ids_are_told_apart() {
+fn extreme_ids_stay_distinct() {
     let ids = [
         StreamId::new(0, 1),
         StreamId::new(0, u64::MAX),
@@ -423,4 +424,32 @@ fn bytes_of_groups_are_counted_whichever_is_open() {
         stream.check_bytes();
     }
     assert!(stream.memory_bytes() > empty + 4000, "{}", stream.memory_bytes());
+}
+
+/// A snapshot copied a large stream as a whole while it held the shard.
+#[test]
+fn a_clone_shares_its_blocks_and_a_change_copies_no_more_than_chunks() {
+    const LEN: u64 = 100_000;
+    let mut random = Random::from_seed(8);
+    let id = |ms: u64| StreamId { ms, seq: 0 };
+    let add = |stream: &mut Stream, ms: u64| {
+        let text = ms.to_string();
+        stream.log.append(id(ms), [&b"name"[..], text.as_bytes()].into_iter(), limits(100));
+    };
+    let mut stream = Stream::default();
+    (1..=LEN).for_each(|ms| add(&mut stream, ms));
+    let before = seen(StreamRef::Large(&stream), IdRange::ALL, Order::Forward);
+    take_copied_elements();
+    let clone = stream.clone();
+    assert_eq!(take_copied_elements(), 0);
+    for at in 1..5_000 {
+        match random.below(2) {
+            0 => add(&mut stream, LEN + at),
+            _ => _ = stream.log.delete(id(1 + random.below(LEN))),
+        }
+        assert!(take_copied_elements() <= COPIED_ELEMENTS_MAX);
+    }
+    stream.check_bytes();
+    clone.check_bytes();
+    assert!(seen(StreamRef::Large(&clone), IdRange::ALL, Order::Forward) == before);
 }

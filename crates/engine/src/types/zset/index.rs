@@ -9,11 +9,14 @@
 
 use crate::store::raw::prefetch::prefetch_value;
 use crate::types::capacity::{allocated_for, fit};
+use crate::types::cow_vec::{CowVec, Part};
 
 /// Most pairs of a segment.
 const SEGMENT_PAIRS_MAX: usize = 256;
+/// Segments that are copied at once if they are shared: a leaf that is cut changes dozens.
+const CHUNK_SEGMENTS: usize = 4;
 /// How far from the guessed place a pair is looked for, one by one, before a general search.
-const GUESS_REACH: usize = 32;
+const GUESS_WINDOW: usize = 32;
 /// The directory has a slot for this many members at most: hashes that are all alike would have it
 /// grow in vain.
 const SLOT_MEMBERS_MIN: usize = 8;
@@ -54,6 +57,12 @@ impl Clone for Segment {
     }
 }
 
+impl Part for Segment {
+    fn elements(&self) -> usize {
+        self.links.len()
+    }
+}
+
 impl Segment {
     /// About where the links of this hash are. Hashes are spread evenly, so the place follows from
     /// the bits that choose no segment.
@@ -70,12 +79,12 @@ impl Segment {
         let guess = self.guess(hash);
         // The guess is a line or so off: one step after the other touches fewer lines than halving.
         if links.get(guess).is_some_and(|link| link.hash() < hash) {
-            let ahead = &links[guess + 1..links.len().min(guess + GUESS_REACH)];
+            let ahead = &links[guess + 1..links.len().min(guess + GUESS_WINDOW)];
             if let Some(steps) = ahead.iter().position(|link| link.hash() >= hash) {
                 return guess + 1 + steps;
             }
         } else {
-            let behind = &links[guess.saturating_sub(GUESS_REACH)..guess.min(links.len())];
+            let behind = &links[guess.saturating_sub(GUESS_WINDOW)..guess.min(links.len())];
             if let Some(steps) = behind.iter().rev().position(|link| link.hash() < hash) {
                 return guess - steps;
             }
@@ -95,7 +104,8 @@ pub struct Index {
     /// Segments by the first `bits` bits of a hash.
     directory: Vec<u32>,
     bits: u32,
-    segments: Vec<Segment>,
+    /// Shared with clones until one changes them.
+    segments: CowVec<Segment, CHUNK_SEGMENTS>,
     len: usize,
     /// Room for links in all segments.
     capacity: usize,
@@ -103,7 +113,8 @@ pub struct Index {
 
 impl Default for Index {
     fn default() -> Self {
-        let segments = vec![Segment::default()];
+        let mut segments = CowVec::default();
+        segments.push(Segment::default());
         Index { directory: vec![0], bits: 0, segments, len: 0, capacity: 0 }
     }
 }
@@ -117,7 +128,7 @@ impl Index {
         // Three quarters full, give or take the spread of the hashes.
         let bits = (len / (SEGMENT_PAIRS_MAX * 3 / 4)).next_power_of_two().trailing_zeros();
         let mut index = Index { bits, len, ..Index::default() };
-        index.segments.clear();
+        index.segments = CowVec::default();
         let mut rest = &links[..];
         for slot in 0..1u64 << bits {
             let count = rest.partition_point(|link| index.slot(link.hash()) as u64 <= slot);
@@ -139,7 +150,7 @@ impl Index {
 
     pub fn memory_bytes(&self) -> usize {
         self.capacity * size_of::<Link>()
-            + allocated_for::<Segment>(self.segments.capacity())
+            + self.segments.memory_bytes()
             + allocated_for::<u32>(self.directory.capacity())
     }
 
@@ -174,24 +185,24 @@ impl Index {
         self.len += 1;
         self.make_room(hash);
         let at = self.directory[self.slot(hash)] as usize;
-        let segment = &mut self.segments[at];
+        let segment = self.segments.at_mut(at);
         let before = segment.links.capacity();
         if segment.links.len() == before {
             segment.links.reserve_exact(fit::<Link>(before + 1) - before);
             self.capacity += segment.links.capacity() - before;
         }
-        let place = segment.lower_bound(hash);
-        segment.links.insert(place, Link::new(hash, leaf));
+        let link_at = segment.lower_bound(hash);
+        segment.links.insert(link_at, Link::new(hash, leaf));
     }
 
     pub fn remove(&mut self, hash: u32, leaf: u32) {
         let at = self.directory[self.slot(hash)] as usize;
-        let segment = &mut self.segments[at];
-        let Some(place) = segment.position(Link::new(hash, leaf)) else {
+        let segment = self.segments.at_mut(at);
+        let Some(link_at) = segment.position(Link::new(hash, leaf)) else {
             debug_assert!(false, "every member is in the index");
             return;
         };
-        segment.links.remove(place);
+        segment.links.remove(link_at);
         self.len -= 1;
         let before = segment.links.capacity();
         if segment.links.len() < before / 2 {
@@ -203,9 +214,9 @@ impl Index {
     /// A member of this hash has moved from one leaf to another.
     pub fn relocate(&mut self, hash: u32, from: u32, to: u32) {
         let at = self.directory[self.slot(hash)] as usize;
-        let segment = &mut self.segments[at];
+        let segment = self.segments.at_mut(at);
         match segment.position(Link::new(hash, from)) {
-            Some(place) => segment.links[place] = Link::new(hash, to),
+            Some(link_at) => segment.links[link_at] = Link::new(hash, to),
             None => debug_assert!(false, "every member is in the index"),
         }
     }
@@ -225,7 +236,7 @@ impl Index {
 
     fn split(&mut self, id: usize) {
         let new_id = self.segments.len() as u32;
-        let segment = &mut self.segments[id];
+        let segment = self.segments.at_mut(id);
         let bit = 31 - segment.depth;
         segment.depth += 1;
         let depth = segment.depth;

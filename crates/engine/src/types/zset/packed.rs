@@ -32,14 +32,14 @@ pub fn insert(blob: &mut impl Blob, pair: Pair<'_>) {
     if blob.bytes().is_empty() {
         return blob.splice(0, 0, &[&count, score, head, payload]);
     }
-    let at = HEADER_BYTES + place(run(blob.bytes()), &pair);
+    let at = HEADER_BYTES + insert_offset(run(blob.bytes()), &pair);
     blob.overwrite(0, &count);
     blob.splice(at, 0, &[score, head, payload]);
 }
 
 /// The offset in a run where a pair belongs.
 #[inline]
-fn place(run: &[u8], pair: &Pair<'_>) -> usize {
+fn insert_offset(run: &[u8], pair: &Pair<'_>) -> usize {
     entry::spot(run, &Probe::Pair(*pair)).at
 }
 
@@ -48,7 +48,7 @@ pub fn rescore(blob: &mut impl Blob, found: Found, pair: Pair<'_>) {
     let entry = Entry::new(pair);
     let run = run(blob.bytes());
     // The place is looked for with the old entry still there, on whose far side it may be.
-    let to = place(run, &pair);
+    let to = insert_offset(run, &pair);
     let mut edited = SmallVec::<[u8; 512]>::new();
     let range = if to >= found.end() {
         edited.extend_from_slice(&run[found.end()..to]);

@@ -81,7 +81,7 @@ fn unpacked(bytes: &[u8], is_listpack: bool) -> LargeZset {
     LargeZset::build(pairs, is_listpack)
 }
 
-/// Adds a member, or changes its score: `decide` is told the score that it has and says which one
+/// Adds a member, or changes its score: `decide` is given the score that it has and says which one
 /// it should have, if any.
 #[inline]
 pub fn upsert(

@@ -3,6 +3,7 @@
 use super::combine::{Aggregate, Input, Members, Scored, difference, intersection, union};
 use super::stored::{Draft, ShortBytes};
 use super::*;
+use crate::types::cow_vec::{COPIED_ELEMENTS_MAX, take_copied_elements};
 use russet_base::random::Random;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -474,5 +475,38 @@ fn few_members_stay_in_the_entry() {
                 large.check();
             }
         }
+    }
+}
+
+/// A snapshot copied a large sorted set as a whole while it held the shard: more than 100 ms for a
+/// million members.
+#[test]
+fn a_clone_copies_nothing_and_a_change_no_more_than_chunks() {
+    const LEN: u64 = 100_000;
+    let mut random = Random::from_seed(8);
+    let name = |at: u64| format!("member:{at}").into_bytes();
+    let mut zset = LargeZset::default();
+    for at in 0..LEN {
+        zset.insert(Pair { member: Element::Bytes(&name(at)), score: (at % 1000) as f64 });
+    }
+    take_copied_elements();
+    let clone = zset.clone();
+    assert_eq!(take_copied_elements(), 0);
+    for _ in 0..5_000 {
+        let (name, score) = (name(random.below(2 * LEN)), random.below(1000) as f64);
+        let pair = Pair { member: Element::Bytes(&name), score };
+        match (zset.find(pair.member), random.below(3)) {
+            (None, _) => zset.insert(pair),
+            (Some(holding), 0) => zset.remove(holding),
+            (Some(holding), _) => zset.rescore(holding, pair),
+        }
+        assert!(take_copied_elements() <= COPIED_ELEMENTS_MAX);
+    }
+    zset.check();
+    clone.check();
+    assert_eq!(clone.len(), LEN as usize);
+    for at in 0..LEN {
+        let holding = clone.find(Element::Bytes(&name(at))).unwrap();
+        assert_eq!(holding.score(), (at % 1000) as f64);
     }
 }

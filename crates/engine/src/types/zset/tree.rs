@@ -2,8 +2,8 @@
 //! that know how many entries lie below each child. Rank, selection, ranges, insertion and removal
 //! are each one way down or up the tree.
 //!
-//! Numbers stand for nodes. Who must know which leaf a member is in (`index.rs`) is told of each
-//! leaf that was cut or joined.
+//! Numbers stand for nodes. Who must know which leaf a member is in (`index.rs`) is notified of
+//! each leaf that was cut or joined.
 
 mod build;
 #[cfg(test)]

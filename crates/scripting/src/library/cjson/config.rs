@@ -137,17 +137,17 @@ fn integer(
     Ok(())
 }
 
-/// Which of the words the argument is; `true` is the second and `false` the first.
-fn choice(call: &mut Call, position: usize, words: &[&str]) -> Result<Option<usize>, Fault> {
+/// Which of the choices the argument is; `true` is the second and `false` the first.
+fn choice(call: &mut Call, position: usize, choices: &[&str]) -> Result<Option<usize>, Fault> {
     match call.arg(position) {
         Value::Nil => Ok(None),
         Value::Bool(value) => Ok(Some(usize::from(value))),
         _ => {
-            let word = call.string(position)?;
-            let given = call.bytes(word).to_vec();
+            let string = call.string(position)?;
+            let given = call.bytes(string).to_vec();
             // Compared as strings of C, which end at a zero byte.
             let visible = given.split(|byte| *byte == 0).next().unwrap_or_default().to_vec();
-            if let Some(found) = words.iter().position(|word| word.as_bytes() == visible) {
+            if let Some(found) = choices.iter().position(|choice| choice.as_bytes() == visible) {
                 return Ok(Some(found));
             }
             let mut text = b"invalid option '".to_vec();

@@ -21,7 +21,7 @@ enum Open {
 const WAITING_PER_CHECK: usize = 1024;
 
 /// What became of a value.
-enum Placed {
+enum Added {
     /// It is in no table: the result.
     Result,
     /// It is in its table, and the current token begins the next value.
@@ -36,7 +36,7 @@ struct Decoding<'a> {
     config: Config,
     open: Vec<Open>,
     waiting: Vec<Value>,
-    /// Places on the stack of the C library that open tables would take.
+    /// Slots on the stack of the C library that open tables would take.
     slots: usize,
 }
 
@@ -72,10 +72,10 @@ impl Decoding<'_> {
         loop {
             let Some(mut value) = self.begin(call)? else { continue };
             loop {
-                match self.place(call, value)? {
-                    Placed::Stored => break,
-                    Placed::Completed(table) => value = Value::Table(table),
-                    Placed::Result => {
+                match self.add(call, value)? {
+                    Added::Stored => break,
+                    Added::Completed(table) => value = Value::Table(table),
+                    Added::Result => {
                         self.advance();
                         return match self.token {
                             Token::End => Ok(value),
@@ -92,8 +92,8 @@ impl Decoding<'_> {
     }
 
     fn unexpected(&self, call: &mut Call, wanted: &str) -> Fault {
-        let (found, place) = (self.token.name(), self.lexer.token_start() + 1);
-        call.error(format!("Expected {wanted} but found {found} at character {place}"))
+        let (found, position) = (self.token.name(), self.lexer.token_start() + 1);
+        call.error(format!("Expected {wanted} but found {found} at character {position}"))
     }
 
     /// The value that the current token is; nothing if it opened a table, in which case the next
@@ -134,9 +134,9 @@ impl Decoding<'_> {
         let depth = self.open.len() + 1;
         let is_deep = depth > self.config.decode_depth_max as usize;
         if is_deep || self.slots + slots > RESULT_SLOTS_MAX {
-            let place = self.lexer.at();
+            let position = self.lexer.at();
             let text =
-                format!("Found too many nested data structures ({depth}) at character {place}");
+                format!("Found too many nested data structures ({depth}) at character {position}");
             return Err(call.error(text));
         }
         Ok(())
@@ -158,8 +158,8 @@ impl Decoding<'_> {
     }
 
     /// Gives a value to the innermost open table.
-    fn place(&mut self, call: &mut Call, value: Value) -> Result<Placed, Fault> {
-        let Some(open) = self.open.last().copied() else { return Ok(Placed::Result) };
+    fn add(&mut self, call: &mut Call, value: Value) -> Result<Added, Fault> {
+        let Some(open) = self.open.last().copied() else { return Ok(Added::Result) };
         self.waiting.push(value);
         if self.waiting.len().is_multiple_of(WAITING_PER_CHECK) {
             call.heap().check_room(self.waiting.len() * size_of::<Value>())?;
@@ -170,29 +170,29 @@ impl Decoding<'_> {
             (Open::Object(start), Token::ObjectEnd) => self.complete_object(call, start),
             (Open::Array(_), Token::Comma) => {
                 self.advance();
-                Ok(Placed::Stored)
+                Ok(Added::Stored)
             }
             (Open::Object(_), Token::Comma) => {
                 self.advance();
                 self.key(call)?;
-                Ok(Placed::Stored)
+                Ok(Added::Stored)
             }
             (Open::Array(_), _) => Err(self.unexpected(call, "comma or array end")),
             (Open::Object(_), _) => Err(self.unexpected(call, "comma or object end")),
         }
     }
 
-    fn complete_array(&mut self, call: &mut Call, start: usize) -> Result<Placed, Fault> {
+    fn complete_array(&mut self, call: &mut Call, start: usize) -> Result<Added, Fault> {
         let table = call.heap().table(self.waiting.len() - start, 0)?;
         for (index, value) in self.waiting.drain(start..).enumerate() {
             call.heap().set_index(table, index + 1, value)?;
         }
         self.slots -= 1;
         self.open.pop();
-        Ok(Placed::Completed(table))
+        Ok(Added::Completed(table))
     }
 
-    fn complete_object(&mut self, call: &mut Call, start: usize) -> Result<Placed, Fault> {
+    fn complete_object(&mut self, call: &mut Call, start: usize) -> Result<Added, Fault> {
         let table = call.heap().table(0, (self.waiting.len() - start) / 2)?;
         let mut values = self.waiting.drain(start..);
         while let (Some(key), Some(value)) = (values.next(), values.next()) {
@@ -201,6 +201,6 @@ impl Decoding<'_> {
         drop(values);
         self.slots -= 2;
         self.open.pop();
-        Ok(Placed::Completed(table))
+        Ok(Added::Completed(table))
     }
 }

@@ -21,7 +21,7 @@ const NUMBER_BYTES_MAX: usize = 32;
 /// A table that is being written.
 enum Open {
     Array { table: TableRef, index: i32, last: i32 },
-    Object { table: TableRef, place: usize, is_first: bool },
+    Object { table: TableRef, cursor: usize, is_first: bool },
 }
 
 impl Open {
@@ -121,7 +121,7 @@ impl Encoding {
             }
             _ => {
                 self.out.push(b'{');
-                Open::Object { table, place: 0, is_first: true }
+                Open::Object { table, cursor: 0, is_first: true }
             }
         };
         self.slots += open.slots();
@@ -134,10 +134,10 @@ impl Encoding {
     /// COMPAT: an index that no C int holds is the least, which no index is above.
     fn array_len(&self, call: &mut Call, table: TableRef) -> Result<Option<i32>, Fault> {
         let (mut last, mut count) = (0i32, 0i32);
-        let mut place = 0;
-        while let Some((next, key, _)) = call.heap().entry_from(table, place) {
+        let mut cursor = 0;
+        while let Some((next, key, _)) = call.heap().entry_from(table, cursor) {
             call.charge(1)?;
-            place = next;
+            cursor = next;
             let Value::Number(index) = key else { return Ok(None) };
             if index.floor() != index || index < 1.0 {
                 return Ok(None);
@@ -171,12 +171,12 @@ impl Encoding {
                     return Ok(Some(call.heap().get(*table, key)));
                 }
                 Open::Array { .. } => b']',
-                Open::Object { table, place, is_first } => {
-                    if let Some((next, key, value)) = call.heap().entry_from(*table, *place) {
+                Open::Object { table, cursor, is_first } => {
+                    if let Some((next, key, value)) = call.heap().entry_from(*table, *cursor) {
                         if !*is_first {
                             self.out.push(b',');
                         }
-                        (*place, *is_first) = (next, false);
+                        (*cursor, *is_first) = (next, false);
                         self.append_key(call, key)?;
                         return Ok(Some(value));
                     }

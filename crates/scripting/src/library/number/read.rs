@@ -179,9 +179,9 @@ fn is_above_one(rest: &[u8], digits: usize, power: usize) -> bool {
     let whole = rest[..digits].iter().take_while(|byte| **byte != b'.').count();
     let leading = rest[..whole].iter().take_while(is_zero).count();
     // The place of the first digit that counts, in binary digits from the point.
-    let mut place = 4 * (whole - leading) as i64;
+    let mut exponent = 4 * (whole - leading) as i64;
     if leading == whole && whole < digits {
-        place = -4 * rest[whole + 1..digits].iter().take_while(is_zero).count() as i64;
+        exponent = -4 * rest[whole + 1..digits].iter().take_while(is_zero).count() as i64;
     }
     if power > 0 {
         let text = &rest[digits + 1..digits + power];
@@ -189,9 +189,9 @@ fn is_above_one(rest: &[u8], digits: usize, power: usize) -> bool {
         let size = size.fold(0i64, |sum, digit| {
             sum.saturating_mul(10).saturating_add(i64::from(digit - b'0'))
         });
-        place = place.saturating_add(if text[0] == b'-' { -size } else { size });
+        exponent = exponent.saturating_add(if text[0] == b'-' { -size } else { size });
     }
-    place > 0
+    exponent > 0
 }
 
 #[cfg(test)]

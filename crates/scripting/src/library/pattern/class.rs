@@ -44,6 +44,20 @@ pub fn is_single_match(byte: u8, item: &[u8]) -> bool {
     }
 }
 
+/// How many bytes at the beginning of a text are what the item stands for.
+pub fn run_len(text: &[u8], item: &[u8]) -> usize {
+    let first_other = match item {
+        [b'.', ..] => None,
+        [b'%', class, ..] if CLASS_BITS[usize::from(*class)] != 0 => {
+            let (bit, is_wanted) = (CLASS_BITS[usize::from(*class)], class.is_ascii_lowercase());
+            let is_other = |byte: &u8| (MEMBERSHIPS[usize::from(*byte)] & bit != 0) != is_wanted;
+            text.iter().position(is_other)
+        }
+        _ => text.iter().position(|byte| !is_single_match(*byte, item)),
+    };
+    first_other.unwrap_or(text.len())
+}
+
 /// Whether the byte is in a set, given with its brackets.
 pub fn is_in_set(byte: u8, set: &[u8]) -> bool {
     let mut rest = &set[1..set.len() - 1];
@@ -85,7 +99,7 @@ pub fn is_in_set(byte: u8, set: &[u8]) -> bool {
 }
 
 /// Bits of the classes that a byte is in, by the letters below.
-const MEMBERSHIPS: [u16; 256] = memberships();
+static MEMBERSHIPS: [u16; 256] = memberships();
 const CLASS_LETTERS: &[u8; 10] = b"acdlpsuwxz";
 
 const fn memberships() -> [u16; 256] {
@@ -116,7 +130,7 @@ const fn memberships() -> [u16; 256] {
 }
 
 /// The bit of a class by its letter, capital or not; none for what is no class.
-const CLASS_BITS: [u16; 256] = class_bits();
+static CLASS_BITS: [u16; 256] = class_bits();
 
 const fn class_bits() -> [u16; 256] {
     let mut table = [0; 256];

@@ -5,11 +5,16 @@
 
 use super::*;
 use crate::host::{Process, ProcessHost};
+use crate::log::Log;
 use crate::service::RussetService;
-use russet_commands::node::config::Config;
+use russet_commands::node::config::{Config, Requester};
 use russet_embedded::Engine;
-use std::io::{BufRead, BufReader, Write};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
 use std::time::Instant;
 
 const LOOPS: usize = 4;
@@ -20,47 +25,108 @@ const WAIT: Duration = Duration::from_secs(30);
 
 type RussetFleet = Arc<Fleet<RussetService>>;
 
-fn start() -> (Engine, RussetFleet, SocketAddr) {
+/// What `openssl` is to make: a certificate that vouches for itself.
+const CERTIFICATE: &str = "[req]\ndistinguished_name=dn\n[dn]\n[v3]\n\
+    basicConstraints=critical,CA:FALSE\nsubjectAltName=DNS:localhost\n";
+
+/// Where the loops are reached, and how if not plainly.
+#[derive(Clone)]
+struct Target {
+    address: SocketAddr,
+    tls: Option<Arc<ClientConfig>>,
+}
+
+/// Both sides of TLS with one certificate.
+fn make_tls() -> (Arc<rustls::ServerConfig>, Arc<ClientConfig>) {
+    let dir = std::env::temp_dir().join(format!("russet-fleet-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    std::fs::write(dir.join("made.cnf"), CERTIFICATE).unwrap();
+    let args = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 3650 \
+                -config made.cnf -extensions v3 -subj /CN=localhost -keyout key.pem -out cert.pem";
+    let made = Command::new("openssl").args(args.split_whitespace()).current_dir(&dir).output();
+    assert!(made.expect("there is openssl").status.success());
+    let (key, certificate) = (dir.join("key.pem"), dir.join("cert.pem"));
+    let config = Config::default();
+    let text = |path: &std::path::Path| path.to_str().unwrap().to_owned();
+    let (key, path) = (text(&key), text(&certificate));
+    let pairs: [(&[u8], &[u8]); 3] = [
+        (b"tls-cert-file", path.as_bytes()),
+        (b"tls-key-file", key.as_bytes()),
+        (b"tls-auth-clients", b"no"),
+    ];
+    config.set(&pairs, Requester::Local, &mut |_| Ok(())).unwrap();
+    let server = crate::tls::server_config(&config).unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(&certificate).unwrap()).unwrap();
+    std::fs::remove_dir_all(&dir).unwrap();
+    let provider = server.crypto_provider().clone();
+    let client = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    (server, Arc::new(client))
+}
+
+fn start(is_encrypted: bool) -> (Engine, RussetFleet, Target) {
     let host = Box::new(ProcessHost(Arc::new(Process::default())));
     let engine = Engine::with_host(Config::default(), host).unwrap();
     let node = engine.node().clone();
-    let fleet = Fleet::start(Arc::new(RussetService { node }), 1..=LOOPS).unwrap();
+    node.load_files().unwrap();
+    let log = Arc::new(Log::open(&node.config).unwrap());
+    let fleet = Fleet::start(Arc::new(RussetService { node, log }), 1..=LOOPS).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     listener.set_nonblocking(true).unwrap();
-    fleet.listen(vec![Listener::Tcp(mio::net::TcpListener::from_std(listener))]);
-    (engine, fleet, address)
+    let listener = mio::net::TcpListener::from_std(listener);
+    let (listener, tls) = match is_encrypted {
+        true => {
+            let (server, client) = make_tls();
+            (Listener::Tls(listener, crate::event_loop::CurrentTls::new(server)), Some(client))
+        }
+        false => (Listener::Tcp(listener), None),
+    };
+    fleet.listen(vec![listener]);
+    (engine, fleet, Target { address, tls })
 }
 
-struct Caller {
-    stream: TcpStream,
-    replies: BufReader<TcpStream>,
-}
+trait Socket: Read + Write + Send {}
+
+impl<T: Read + Write + Send> Socket for T {}
+
+struct Caller(BufReader<Box<dyn Socket>>);
 
 impl Caller {
-    fn connect(address: SocketAddr) -> Caller {
-        let stream = TcpStream::connect(address).unwrap();
+    fn connect(target: &Target) -> Caller {
+        let stream = TcpStream::connect(target.address).unwrap();
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(WAIT)).unwrap();
-        let replies = BufReader::new(stream.try_clone().unwrap());
-        Caller { stream, replies }
+        Caller(BufReader::new(match &target.tls {
+            Some(config) => {
+                let name = ServerName::try_from("localhost").unwrap();
+                let session = ClientConnection::new(config.clone(), name).unwrap();
+                Box::new(StreamOwned::new(session, stream))
+            }
+            None => Box::new(stream),
+        }))
     }
 
     fn send(&mut self, bytes: &[u8]) {
-        self.stream.write_all(bytes).unwrap();
+        self.0.get_mut().write_all(bytes).unwrap();
+        self.0.get_mut().flush().unwrap();
     }
 
     fn line(&mut self) -> String {
         let mut line = String::new();
-        self.replies.read_line(&mut line).expect("a reply in time");
+        self.0.read_line(&mut line).expect("a reply in time");
         line.trim_end().to_owned()
     }
 }
 
 /// Counts up one key in pipelines that are sent in two pieces; every reply is the next number.
 /// Each pipeline ends with a message. How many were published.
-fn count_up(address: SocketAddr, client: usize, is_done: &AtomicBool) -> usize {
-    let mut caller = Caller::connect(address);
+fn count_up(target: &Target, client: usize, is_done: &AtomicBool) -> usize {
+    let mut caller = Caller::connect(target);
     let (mut count, mut published) = (0, 0);
     while !is_done.load(Ordering::Relaxed) {
         let mut bytes = format!("INCR counter:{client}\r\n").repeat(COMMANDS_PER_PIPELINE);
@@ -88,7 +154,7 @@ fn await_that(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 /// Opens loop after loop, each with half the connections of the first, then closes all but one.
-fn open_and_close(fleet: &RussetFleet, address: SocketAddr) {
+fn open_and_close(fleet: &RussetFleet, target: &Target) {
     let connections = |at: usize| fleet.loops[at].connections.load(Ordering::Relaxed);
     let give = |from: usize, to: usize, count: usize| {
         fleet.loops[from].inbox.post(Message::Give(Give { to, count }));
@@ -100,7 +166,7 @@ fn open_and_close(fleet: &RussetFleet, address: SocketAddr) {
             give(0, opened, (connections(0) / 2).max(1));
             connections(opened) > 0
         });
-        let mut newcomer = Caller::connect(address);
+        let mut newcomer = Caller::connect(target);
         newcomer.send(b"ECHO new\r\n");
         assert_eq!((newcomer.line(), newcomer.line()), ("$3".into(), "new".into()));
     }
@@ -115,11 +181,11 @@ fn open_and_close(fleet: &RussetFleet, address: SocketAddr) {
 
 /// No connection is lost, no reply and no message is lost, doubled or out of order while loops
 /// open and close and connections move between them in the middle of their pipelines.
-#[test]
-fn every_reply_comes_while_connections_move() {
-    let (_engine, fleet, address) = start();
+fn check_that_every_reply_comes(is_encrypted: bool) {
+    let (_engine, fleet, target) = start(is_encrypted);
+    let target = &target;
     // Who listens stays where it is: here, the first loop.
-    let mut listener = Caller::connect(address);
+    let mut listener = Caller::connect(target);
     listener.send(b"SUBSCRIBE news\r\n");
     (0..6).for_each(|_| drop(listener.line()));
     let is_done = &AtomicBool::new(false);
@@ -136,15 +202,28 @@ fn every_reply_comes_while_connections_move() {
             }
         });
         let callers: Vec<_> = (0..CLIENTS)
-            .map(|client| scope.spawn(move || count_up(address, client, is_done)))
+            .map(|client| scope.spawn(move || count_up(target, client, is_done)))
             .collect();
-        (0..ROUNDS).for_each(|_| open_and_close(&fleet, address));
+        (0..ROUNDS).for_each(|_| open_and_close(&fleet, target));
         is_done.store(true, Ordering::Relaxed);
         let published: usize = callers.into_iter().map(|caller| caller.join().unwrap()).sum();
         assert!(published >= CLIENTS, "each client has sent something");
-        Caller::connect(address).send(b"PUBLISH news end\r\n");
+        let mut last = Caller::connect(target);
+        last.send(b"PUBLISH news end\r\n");
+        assert_eq!(last.line(), ":1");
         assert_eq!(heard.join().unwrap(), (published, "end".to_owned()));
     });
     fleet.shut_down();
     assert!(fleet.wait(WAIT), "the loops have ended");
+}
+
+#[test]
+fn every_reply_comes_while_connections_move() {
+    check_that_every_reply_comes(false);
+}
+
+/// What was decrypted and not read, or encrypted and not sent, moves along.
+#[test]
+fn every_reply_comes_while_encrypted_connections_move() {
+    check_that_every_reply_comes(true);
 }

@@ -181,8 +181,10 @@ impl Rule {
     }
 }
 
+/// COMPAT: a number ends at a NUL, whatever comes behind it (tests/wire/generic/sort.wire).
 fn number(bytes: &[u8]) -> Result<f64, NotNumber> {
-    num::parse_f64(bytes).ok_or(NotNumber)
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    num::parse_f64(&bytes[..end]).ok_or(NotNumber)
 }
 
 /// Numbers compare as these do.

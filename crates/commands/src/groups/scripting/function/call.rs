@@ -21,6 +21,9 @@ fn call(ctx: &mut Ctx, args: Args, is_read_only: bool) -> Outcome {
         return Err(refused(ctx, args, Refusal::text("ERR Function not found")));
     };
     let function = &found.library.functions[found.index];
+    if function.flags.is_refused_without_memory(ctx.session) {
+        return Err(refused(ctx, args, Refusal::OutOfMemory));
+    }
     let may_run = !is_read_only || function.flags.no_writes;
     let script_args = script_args(args, may_run).map_err(|refusal| refused(ctx, args, refusal))?;
     let request = Request {
@@ -28,6 +31,7 @@ fn call(ctx: &mut Ctx, args: Args, is_read_only: bool) -> Outcome {
         name: &function.name,
         args: script_args,
         is_read_only: is_read_only || function.flags.no_writes,
+        allows_oom: function.flags.allow_oom,
         is_wide: function.is_wide,
         compile_micros: 0,
         stats: &function.stats,

@@ -1,10 +1,11 @@
 //! FUNCTION LOAD, DELETE, FLUSH and KILL.
 
-use super::{Libraries, load};
+use super::{Libraries, Library, load};
 use crate::call::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use crate::groups::scripting::compiling::Compiling;
 use crate::groups::scripting::script::end_slow;
+use crate::node::Node;
 use russet_base::Args;
 use russet_base::escape::escape;
 use russet_base::text::eq_ignore_case;
@@ -38,7 +39,7 @@ pub fn load(ctx: &mut Ctx, args: Args) -> Outcome {
         libraries.put(library);
         Ok(())
     })?;
-    ctx.keys.effects.dirty += 1;
+    ctx.keys.wrote_no_key();
     ctx.reply.bulk(&name);
     DONE
 }
@@ -52,7 +53,7 @@ pub fn delete(ctx: &mut Ctx, args: Args) -> Outcome {
     if !ctx.node.scripts.change_libraries(|libraries| libraries.remove(args.at(2))) {
         return Err(Refusal::text("ERR Library not found"));
     }
-    ctx.keys.effects.dirty += 1;
+    ctx.keys.wrote_no_key();
     ctx.reply.ok();
     DONE
 }
@@ -65,9 +66,8 @@ pub fn flush(ctx: &mut Ctx, args: Args) -> Outcome {
     if args.get(2).is_some_and(|arg| !is_mode(arg)) {
         return Err(Refusal::text("ERR FUNCTION FLUSH only supports SYNC|ASYNC option"));
     }
-    ctx.node.scripts.change_libraries(Libraries::clear);
-    ctx.node.scripts.drop_machines(true);
-    ctx.keys.effects.dirty += 1;
+    ctx.node.scripts.remove_libraries();
+    ctx.keys.wrote_no_key();
     ctx.reply.ok();
     DONE
 }
@@ -82,4 +82,30 @@ pub(super) fn wrong_arity(subcommand: &[u8]) -> Refusal {
 
 pub fn kill(ctx: &mut Ctx, _args: Args) -> Outcome {
     end_slow(ctx, true)
+}
+
+/// Loads a library out of a file, in place of one of its name.
+pub fn load_saved(node: &Node, source: &[u8]) -> Result<(), Refusal> {
+    let library = parse_saved(node, source)?;
+    node.scripts.change_libraries(|libraries| {
+        check_clash(libraries, &library)?;
+        libraries.put(library);
+        Ok(())
+    })
+}
+
+/// Whether it could be loaded.
+pub fn check_saved(node: &Node, source: &[u8]) -> Result<(), Refusal> {
+    let library = parse_saved(node, source)?;
+    check_clash(&node.scripts.libraries(), &library)
+}
+
+fn parse_saved(node: &Node, source: &[u8]) -> Result<Library, Refusal> {
+    load::parse(source, &Compiling::planned(node, Args::new(&[], &[])))
+}
+
+fn check_clash(libraries: &Libraries, library: &Library) -> Result<(), Refusal> {
+    let Some(function) = libraries.clash(library) else { return Ok(()) };
+    let function = escape(&function);
+    Err(Refusal::text(format!("ERR Function {function} already exists")))
 }

@@ -3,15 +3,16 @@
 use super::{Function, Library, OwnInterpreter};
 use crate::error::Refusal;
 use crate::groups::scripting::api::Api;
-use crate::groups::scripting::cache::RunStats;
+use crate::groups::scripting::cache::{RunStats, chunk_bytes};
 use crate::groups::scripting::compiling::Compiling;
 use crate::groups::scripting::host::raise;
-use crate::groups::scripting::key_use::is_narrow;
+use crate::groups::scripting::key_use::is_narrow_on;
 use crate::groups::scripting::machine::Lua;
 use crate::groups::scripting::run::{memory_max, text_of};
 use crate::groups::scripting::shebang::{ScriptFlags, engine_and_rest};
 use russet_base::escape::escape;
 use russet_base::text::{eq_ignore_case, split_args};
+use russet_engine::types::capacity::{allocated_bytes, allocated_for};
 use russet_scripting::{Call, Chunk, Fault, Host, Outcome, Purpose, RootId, TableRef, Tick, Value};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -20,6 +21,9 @@ use std::time::{Duration, Instant};
 const CHUNK_NAME: &[u8] = b"@user_function";
 /// Loading a library takes no longer than this.
 const LOAD_TIME_MAX: Duration = Duration::from_millis(500);
+/// About what a library's place among all libraries takes, and a function's among all functions.
+const LIBRARY_ENTRY_BYTES: usize = 64;
+const FUNCTION_ENTRY_BYTES: usize = 72;
 const ENGINE: &[u8] = b"lua";
 /// What comes before the name of a library.
 const NAME: &[u8] = b"name=";
@@ -44,8 +48,8 @@ pub fn parse(source: &[u8], compiling: &Compiling) -> Result<Library, Refusal> {
     if registered.is_empty() {
         return Err(Refusal::text("ERR No functions registered"));
     }
-    let narrow = chunk.keys_use().narrow_functions(&is_narrow);
-    let with_reach = |Registered { function, number, .. }: Registered| {
+    let narrow = chunk.keys_use().narrow_functions(&|call| is_narrow_on(node, call));
+    let with_key_use = |Registered { function, number, .. }: Registered| {
         let is_wide = !narrow.get(number as usize).copied().unwrap_or(false);
         Function { is_wide, ..function }
     };
@@ -55,8 +59,25 @@ pub fn parse(source: &[u8], compiling: &Compiling) -> Result<Library, Refusal> {
         let shard = node.keyspace.locate(&name).shard as usize;
         OwnInterpreter::new(shard, lua)
     });
-    let functions = registered.into_iter().map(with_reach).collect();
-    Ok(Library { name, source: source.to_vec(), chunk, functions, number, own })
+    let functions: Vec<Function> = registered.into_iter().map(with_key_use).collect();
+    let chunk = chunk.without_keys_use();
+    let memory_bytes =
+        allocated_bytes(source.len()) + chunk_bytes(&chunk) + functions_bytes(&name, &functions);
+    Ok(Library { name, source: source.to_vec(), chunk, functions, memory_bytes, number, own })
+}
+
+/// What a library and its functions take up besides source and code. Each name is there twice.
+fn functions_bytes(name: &[u8], functions: &Vec<Function>) -> usize {
+    let names = functions.iter().map(|function| {
+        let description = function.description.as_ref().map_or(0, Vec::capacity);
+        allocated_bytes(function.name.len()) * 2 + allocated_bytes(description)
+    });
+    allocated_for::<Function>(functions.capacity())
+        + allocated_bytes(2 * size_of::<usize>() + size_of::<Library>())
+        + allocated_bytes(name.len()) * 2
+        + LIBRARY_ENTRY_BYTES
+        + functions.len() * FUNCTION_ENTRY_BYTES
+        + names.sum::<usize>()
 }
 
 /// The name that a library's first line gives it.
@@ -212,9 +233,9 @@ fn two_arguments(call: &mut Call<'_>) -> Result<(Function, Value), Fault> {
 /// `redis.register_function{function_name=..., callback=..., flags=..., description=...}`
 fn named_arguments(call: &mut Call<'_>, table: TableRef) -> Result<(Function, Value), Fault> {
     let (mut function, mut callback) = (new_function(Vec::new()), None);
-    let (mut has_name, mut place) = (false, 0);
-    while let Some((next, key, value)) = call.heap().entry_from(table, place) {
-        place = next;
+    let (mut has_name, mut cursor) = (false, 0);
+    while let Some((next, key, value)) = call.heap().entry_from(table, cursor) {
+        cursor = next;
         // COMPAT: a number passes for the name of an argument that is not known.
         let key = match key {
             Value::Str(key) => key,

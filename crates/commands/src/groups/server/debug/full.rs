@@ -76,7 +76,13 @@ impl Signature {
             }
             View::Object(Object::List(large)) => list(&mut bytes, ListRef::Large(large)),
             View::Object(Object::Bloom(bloom)) => {
-                bloom.layer_bytes().for_each(|layer| part(&mut bytes, layer));
+                bytes.extend_from_slice(&bloom.expansion().unwrap_or(0).to_le_bytes());
+                for layer in bloom.parts() {
+                    let numbers = [layer.capacity, layer.error_rate.to_bits(), layer.items];
+                    part(&mut bytes, &numbers.map(u64::to_le_bytes).concat());
+                    part(&mut bytes, &layer.hashes.to_le_bytes());
+                    part(&mut bytes, layer.bits);
+                }
             }
             View::Packed(tag, packed) if PackedTag::from_u8(tag) == PackedTag::Zset => {
                 zset(&mut bytes, ZsetRef::Packed(packed));

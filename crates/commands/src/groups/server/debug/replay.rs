@@ -9,7 +9,7 @@ use crate::error::Refusal;
 use crate::groups::scripting::code;
 use russet_base::{Args, UnixMillis, num};
 use russet_catalog::{Command, resolve};
-use russet_engine::record::{Destination, Record, RecordListener};
+use russet_engine::record::{Record, RecordListener};
 use russet_protocol::{Resp, RespWriter};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -27,10 +27,8 @@ impl Gathered {
 }
 
 impl RecordListener for Gathered {
-    fn unit(&self, records: &[Record]) {
-        let is_logged = |record: &&Record| {
-            matches!(record.destination, Destination::Everyone | Destination::LogOnly)
-        };
+    fn units(&self, records: &[Record]) {
+        let is_logged = |record: &&Record| record.destination.is_logged();
         self.lock().extend(records.iter().filter(is_logged).cloned());
     }
 }
@@ -92,6 +90,7 @@ pub(super) fn replay(ctx: &mut Ctx, args: Args) -> Outcome {
     let mut sink = RespWriter::new(&mut reply, Resp::V3);
     let (own_db, now) = (ctx.session.db, ctx.keys.now);
     (ctx.session.db, ctx.keys.now) = (db, REPLAY_TIME);
+    ctx.keys.real_time = Some(now);
     let code = code::find(ctx.node, ctx.stats.number, command, call);
     ctx.keys.in_db(db, |keys| {
         let mut inner = Ctx {
@@ -110,6 +109,7 @@ pub(super) fn replay(ctx: &mut Ctx, args: Args) -> Outcome {
         invoke::invoke(&mut inner, call);
     });
     (ctx.session.db, ctx.keys.now) = (own_db, now);
+    ctx.keys.real_time = None;
     match reply.strip_prefix(b"-") {
         None => ok(ctx),
         Some(text) => {

@@ -65,7 +65,7 @@ pub(super) fn stats(report: &mut Report) {
     let stats = &report.node.stats;
     let reads = stats.sum(|worker| worker.reads.read());
     let writes = stats.sum(|worker| worker.writes.read());
-    let rates = stats.rates();
+    let (rates, denied) = (stats.rates(), &report.node.acl.denied);
     let command_micros: u64 =
         stats.workers().iter().flat_map(|w| &w.commands).map(|c| c.micros.read()).sum();
     report.lines(&[
@@ -85,10 +85,12 @@ pub(super) fn stats(report: &mut Report) {
         ("eventloop_duration_cmd_sum", &command_micros),
         ("instantaneous_eventloop_cycles_per_sec", &rates.rounds),
         ("instantaneous_eventloop_duration_usec", &rates.micros_per_round()),
-        ("acl_access_denied_auth", &0),
-        ("acl_access_denied_cmd", &0),
-        ("acl_access_denied_key", &0),
-        ("acl_access_denied_channel", &0),
+        ("acl_access_denied_auth", &load(&denied.logins)),
+        ("acl_access_denied_cmd", &load(&denied.commands)),
+        ("acl_access_denied_key", &load(&denied.keys)),
+        ("acl_access_denied_channel", &load(&denied.channels)),
+        ("acl_access_denied_tls_cert", &load(&denied.certificates)),
+        ("acl_access_denied_db", &load(&denied.databases)),
     ]);
 }
 
@@ -119,6 +121,8 @@ fn traffic(report: &mut Report) {
 fn keys(report: &mut Report) {
     let node = report.node;
     let stats = &node.stats;
+    let now_micros = node.clock.monotonic_micros();
+    let (exceeded_ms, exceeded_now_ms) = node.memory_limit.exceeded_ms(now_micros);
     report.lines(&[
         ("expired_subkeys", &node.expired_fields()),
         ("expired_keys", &node.expired_keys()),
@@ -127,14 +131,14 @@ fn keys(report: &mut Report) {
         ("expired_keys_with_volatile_items_stale_perc", &"0.00"),
         ("expired_time_cap_reached_count", &0),
         ("expire_cycle_cpu_milliseconds", &(load(&stats.housekeeping_micros) / 1000)),
-        ("evicted_keys", &0),
+        ("evicted_keys", &load(&stats.evicted_keys)),
         ("evicted_clients", &load(&stats.evicted_clients)),
         ("evicted_scripts", &node.scripts.evicted()),
         ("script_runs_narrow", &stats.sum(|worker| worker.narrow_runs.read())),
         ("script_runs_wide", &stats.sum(|worker| worker.wide_runs.read())),
         ("script_undeclared_keys", &load(&node.scripts.undeclared_keys)),
-        ("total_eviction_exceeded_time", &0),
-        ("current_eviction_exceeded_time", &0),
+        ("total_eviction_exceeded_time", &exceeded_ms),
+        ("current_eviction_exceeded_time", &exceeded_now_ms),
         ("keyspace_hits", &stats.sum(|worker| worker.hits.read())),
         ("keyspace_misses", &stats.sum(|worker| worker.misses.read())),
         ("pubsub_channels", &node.hub.channels_len(Space::Global)),
@@ -150,9 +154,9 @@ fn keys(report: &mut Report) {
         ("active_defrag_key_misses", &0),
         ("total_active_defrag_time", &0),
         ("current_active_defrag_time", &0),
-        ("tracking_total_keys", &0),
-        ("tracking_total_items", &0),
-        ("tracking_total_prefixes", &0),
+        ("tracking_total_keys", &node.keyspace.tracked_totals().keys()),
+        ("tracking_total_items", &node.keyspace.tracked_totals().readers()),
+        ("tracking_total_prefixes", &node.tracking.prefixes_len()),
     ]);
 }
 

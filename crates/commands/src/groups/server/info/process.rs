@@ -1,7 +1,9 @@
-//! INFO server and cpu.
+//! INFO server, tls and cpu.
 
 use super::Report;
 use crate::node::config::Directive;
+use crate::node::{CertificateFacts, CertificateReport};
+use std::sync::atomic::Ordering;
 
 const SECONDS_PER_DAY: i64 = 86_400;
 /// The access clock that entries are stamped with: seconds, 24 bits.
@@ -14,6 +16,10 @@ pub(super) fn server(report: &mut Report) {
     let uptime_seconds = (now.0 - node.started_ms).max(0) / 1000;
     let process = report.process.clone();
     let hz = config.int(Directive::Hz);
+    let port = match config.int(Directive::Port) {
+        0 => config.int(Directive::TlsPort),
+        port => port,
+    };
     let file = config.file().map(|path| path.display().to_string()).unwrap_or_default();
     report.lines(&[
         ("redis_version", &config.string(Directive::RedisVersion)),
@@ -31,9 +37,9 @@ pub(super) fn server(report: &mut Report) {
         ("atomicvar_api", &"rust-std"),
         ("gcc_version", &"0.0.0"),
         ("process_id", &process.id),
-        ("process_supervised", &config.choice(Directive::Supervised)),
+        ("process_supervised", &process.supervisor.unwrap_or("no")),
         ("run_id", &node.run_id),
-        ("tcp_port", &config.int(Directive::Port)),
+        ("tcp_port", &port),
         ("server_time_usec", &node.clock.now_micros()),
         ("uptime_in_seconds", &uptime_seconds),
         ("uptime_in_days", &(uptime_seconds / SECONDS_PER_DAY)),
@@ -50,14 +56,37 @@ pub(super) fn server(report: &mut Report) {
     listeners(report);
 }
 
+/// The certificates, and how many clients have agreed on keys with us or have not.
+pub(super) fn tls(report: &mut Report) {
+    let node = report.node;
+    let CertificateReport { server, authority } = node.host.certificates();
+    let now = node.clock.now().seconds();
+    // COMPAT: there are none for outgoing connections, which is said as in Valkey.
+    for (name, facts) in [("server", server), ("client", None), ("ca", authority)] {
+        let (serial, seconds) = match facts {
+            Some(CertificateFacts { serial, expires_at }) => (serial, (expires_at - now).max(0)),
+            None => ("none".to_owned(), 0),
+        };
+        report.line(&format!("tls_{name}_cert_serial"), serial);
+        report.line(&format!("tls_{name}_cert_expires_in_seconds"), seconds);
+    }
+    let stats = &node.stats;
+    report.lines(&[
+        ("tls_handshakes", &stats.tls_handshakes.load(Ordering::Relaxed)),
+        ("tls_handshakes_failed", &stats.tls_handshakes_failed.load(Ordering::Relaxed)),
+    ]);
+}
+
 fn listeners(report: &mut Report) {
     let config = &report.node.config;
     let mut lines = Vec::new();
-    let port = config.int(Directive::Port);
-    if port != 0 {
-        let binds = config.list(Directive::Bind);
-        let binds: String = binds.iter().map(|address| format!("bind={address},")).collect();
-        lines.push(format!("name=tcp,{binds}port={port}"));
+    let binds = config.list(Directive::Bind);
+    let binds: String = binds.iter().map(|address| format!("bind={address},")).collect();
+    for (name, directive) in [("tcp", Directive::Port), ("tls", Directive::TlsPort)] {
+        let port = config.int(directive);
+        if port != 0 {
+            lines.push(format!("name={name},{binds}port={port}"));
+        }
     }
     let path = config.string(Directive::UnixSocket);
     if !path.is_empty() {

@@ -4,7 +4,9 @@ use super::Report;
 use crate::groups::server::memory::MemoryReport;
 use crate::node::config::Directive;
 use russet_base::num::human_bytes;
-use std::sync::atomic::Ordering;
+use russet_engine::barrier::Barrier;
+use russet_persistence::log::LogStatus;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(super) fn memory(report: &mut Report) {
     used(report);
@@ -36,7 +38,7 @@ pub(super) fn memory(report: &mut Report) {
         ("mem_clients_slaves", &0),
         ("mem_clients_normal", &memory.clients_bytes),
         ("mem_cluster_links", &0),
-        ("mem_aof_buffer", &0),
+        ("mem_aof_buffer", &node.keyspace.journal().backlog_bytes()),
         ("mem_allocator", &report.process.allocator.clone()),
         ("mem_overhead_db_hashtable_rehashing", &0),
         ("active_defrag_running", &0),
@@ -74,7 +76,7 @@ fn used(report: &mut Report) {
 fn scripts(report: &mut Report) {
     let scripts = &report.node.scripts;
     let bytes = scripts.memory();
-    let (cached, _) = scripts.cached();
+    let cached = scripts.cached();
     let (libraries, functions) = scripts.libraries().counts();
     let vm_total = bytes.vm_eval + bytes.vm_functions;
     let sources = bytes.scripts + bytes.libraries;
@@ -96,58 +98,117 @@ fn scripts(report: &mut Report) {
     ]);
 }
 
-/// There is no persistence yet: nothing is ever saved or loaded.
 pub(super) fn persistence(report: &mut Report) {
     let node = report.node;
+    let is_loading = node.keyspace.barriers().is_up(Barrier::Loading);
+    let log = node.durability.log_status();
+    let status = if node.saves.is_last_good() { "ok" } else { "err" };
+    let (keys_loaded, keys_expired) = node.saves.last_load();
+    let (last_seconds, last_bytes) = node.saves.last_background();
+    let taken = node.saves.figures().unwrap_or_default();
+    let percent = 100.0 * taken.keys_saved as f64 / taken.keys_total.max(1) as f64;
     report.lines(&[
-        ("loading", &0),
+        ("loading", &u8::from(is_loading)),
         ("async_loading", &0),
-        ("current_cow_peak", &0),
-        ("current_cow_size", &0),
+        ("current_cow_peak", &taken.copies_peak_bytes),
+        ("current_cow_size", &taken.copies_bytes),
         ("current_cow_size_age", &0),
-        ("current_fork_perc", &"0.00"),
-        ("current_save_keys_processed", &0),
-        ("current_save_keys_total", &0),
-        ("rdb_changes_since_last_save", &node.stats.sum(|worker| worker.dirty.read())),
-        ("rdb_bgsave_in_progress", &0),
-        ("rdb_last_save_time", &(node.started_ms / 1000)),
-        ("rdb_last_bgsave_status", &"ok"),
-        ("rdb_last_bgsave_time_sec", &-1),
-        ("rdb_current_bgsave_time_sec", &-1),
-        ("rdb_saves", &0),
-        ("rdb_last_cow_size", &0),
-        ("rdb_last_load_keys_expired", &0),
-        ("rdb_last_load_keys_loaded", &0),
-        ("aof_enabled", &0),
-        ("aof_rewrite_in_progress", &0),
-        ("aof_rewrite_scheduled", &0),
-        ("aof_last_rewrite_time_sec", &-1),
-        ("aof_current_rewrite_time_sec", &-1),
-        ("aof_last_bgrewrite_status", &"ok"),
-        ("aof_rewrites", &0),
-        ("aof_rewrites_consecutive_failures", &0),
-        ("aof_last_write_status", &"ok"),
-        ("aof_last_cow_size", &0),
-        ("module_fork_in_progress", &0),
-        ("module_fork_last_cow_size", &0),
+        ("current_fork_perc", &format!("{percent:.2}")),
+        ("current_save_keys_processed", &taken.keys_saved),
+        ("current_save_keys_total", &taken.keys_total),
+        ("rdb_changes_since_last_save", &node.unsaved_changes()),
+        ("rdb_bgsave_in_progress", &u8::from(taken.is_save)),
+        ("rdb_last_save_time", &node.saves.last_seconds()),
+        ("rdb_last_bgsave_status", &status),
+        ("rdb_last_bgsave_time_sec", &last_seconds),
+        ("rdb_current_bgsave_time_sec", &if taken.is_save { taken.seconds as i64 } else { -1 }),
+        ("rdb_saves", &node.saves.count()),
+        ("rdb_last_cow_size", &last_bytes),
+        ("rdb_last_load_keys_expired", &keys_expired),
+        ("rdb_last_load_keys_loaded", &keys_loaded),
     ]);
+    log_figures(report, log.unwrap_or_default(), log.is_some());
+    report.lines(&[("module_fork_in_progress", &0), ("module_fork_last_cow_size", &0)]);
+    if is_loading {
+        loading(report);
+    }
+}
+
+fn log_figures(report: &mut Report, log: LogStatus, is_on: bool) {
+    let node = report.node;
+    let good = |is_bad: bool| if is_bad { "err" } else { "ok" };
+    let seconds = log.rewrite_seconds.map_or(-1, |seconds| seconds as i64);
+    let current_seconds = log.current_rewrite_seconds.map_or(-1, |seconds| seconds as i64);
+    report.lines(&[
+        ("aof_enabled", &u8::from(is_on)),
+        ("aof_rewrite_in_progress", &u8::from(log.is_rewriting)),
+        ("aof_rewrite_scheduled", &u8::from(node.durability.scheduled.has_rewrite())),
+        ("aof_last_rewrite_time_sec", &seconds),
+        ("aof_current_rewrite_time_sec", &current_seconds),
+        ("aof_last_bgrewrite_status", &good(log.is_rewrite_bad)),
+        ("aof_rewrites", &log.rewrites),
+        ("aof_rewrites_consecutive_failures", &u8::from(log.is_rewrite_bad)),
+        ("aof_last_write_status", &good(log.is_failed)),
+        ("aof_last_cow_size", &0),
+    ]);
+    if is_on {
+        report.lines(&[
+            ("aof_current_size", &log.size_bytes),
+            ("aof_base_size", &log.rewritten_bytes),
+            ("aof_pending_rewrite", &0),
+            ("aof_buffer_length", &node.keyspace.journal().backlog_bytes()),
+            ("aof_pending_bio_fsync", &u8::from(log.is_syncing)),
+            ("aof_delayed_fsync", &log.delays),
+            ("aof_syncs", &log.syncs),
+            ("aof_synced_frames", &log.frames),
+        ]);
+    }
+}
+
+fn loading(report: &mut Report) {
+    let figures = &report.node.durability.loading;
+    let figure = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+    let (total, loaded) = (figure(&figures.bytes_total), figure(&figures.bytes_loaded));
+    let percent = 100.0 * loaded as f64 / total.max(1) as f64;
+    let started = figure(&figures.started_seconds);
+    let now = u64::try_from(report.node.clock.now().seconds()).unwrap_or(0);
+    // COMPAT: a second is left as long as nothing is known.
+    let left = match loaded {
+        0 => 1,
+        _ => now.saturating_sub(started) * total.saturating_sub(loaded) / loaded,
+    };
+    report.lines(&[
+        ("loading_start_time", &started),
+        ("loading_total_bytes", &total),
+        ("loading_rdb_used_mem", &figure(&figures.saved_memory_bytes)),
+        ("loading_loaded_bytes", &loaded),
+        ("loading_loaded_perc", &format!("{percent:.2}")),
+        ("loading_eta_seconds", &left),
+    ]);
+}
+
+/// DIFFERS: counted when asked, and shown only by its name.
+pub(super) fn key_sizes(report: &mut Report) {
+    let lines = report.sizes.take().map(|sizes| sizes.lines());
+    lines.iter().flatten().for_each(|(name, value)| report.line(name, value));
 }
 
 pub(super) fn keyspace(report: &mut Report) {
     let keyspace = &report.node.keyspace;
     for db in 0..keyspace.databases() {
-        let (mut keys, mut expires, mut volatile) = (0, 0, 0);
+        let keys = keyspace.key_counts().total(db);
+        if keys == 0 {
+            continue;
+        }
+        let (mut expires, mut volatile) = (0, 0);
         for gauges in keyspace.gauges() {
-            keys += gauges.keys[db].load(Ordering::Relaxed);
             expires += gauges.expires[db].load(Ordering::Relaxed);
             volatile += gauges.volatile[db].load(Ordering::Relaxed);
         }
-        if keys > 0 {
-            let ttl_ms = keyspace.mean_ttl_ms(db, report.node.clock.now());
-            // No field more: there are exporters which read a line of five as one of no keys.
-            let figures =
-                format!("keys={keys},expires={expires},avg_ttl={ttl_ms},subexpiry={volatile}");
-            report.line(&format!("db{db}"), figures);
-        }
+        let ttl_ms = keyspace.mean_ttl_ms(db, report.node.clock.now());
+        // No field more: there are exporters which read a line of five as one of no keys.
+        let figures =
+            format!("keys={keys},expires={expires},avg_ttl={ttl_ms},subexpiry={volatile}");
+        report.line(&format!("db{db}"), figures);
     }
 }

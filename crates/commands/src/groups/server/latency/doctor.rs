@@ -1,6 +1,7 @@
 //! LATENCY DOCTOR: what the spikes suggest.
 
 use crate::call::ctx::{Ctx, DONE, Outcome};
+use crate::node::Node;
 use crate::node::config::Directive;
 use crate::node::latency::Series;
 use russet_base::Args;
@@ -18,28 +19,45 @@ pub(crate) fn latency_doctor(ctx: &mut Ctx, _args: Args) -> Outcome {
     let text = match () {
         () if !node.latency.is_on() && all.is_empty() => OFF.to_owned(),
         () if all.is_empty() => CALM.to_owned(),
-        () => report(&all, node.config.int(Directive::SlowlogLogSlowerThan)),
+        () => report(node, &all),
     };
     ctx.reply.verbatim(b"txt", text.as_bytes());
     DONE
 }
 
-fn report(all: &[(&'static str, Series)], slow_micros: i64) -> String {
+fn report(node: &Node, all: &[(&'static str, Series)]) -> String {
     let mut text = "Latency spikes were seen in this Russet instance.\n\n".to_owned();
     for (index, (event, series)) in all.iter().enumerate() {
         text.push_str(&line(index + 1, event, series));
     }
     text.push_str("\nWhat may help:\n\n");
-    if slow_micros < 0 {
+    if node.config.int(Directive::SlowlogLogSlowerThan) < 0 {
         text.push_str(
             "- The slow log is off. Set slowlog-log-slower-than to see which commands.\n",
         );
     } else {
         text.push_str("- Look at SLOWLOG GET: it names the commands that took longest.\n");
     }
+    let wide_runs = node.stats.sum(|worker| worker.wide_runs.read());
+    if wide_runs > 0 {
+        text.push_str(&format!(
+            "- {wide_runs} runs of scripts held the whole keyspace: SCRIPT STATS names them. A \
+             script that reaches keys only through KEYS holds no others.\n"
+        ));
+    }
+    let waits: Vec<u64> = node.keyspace.lock_waits().collect();
+    let busiest = waits.iter().copied().enumerate().max_by_key(|(_, count)| *count);
+    if let Some((shard, count)) = busiest.filter(|(_, count)| *count > 0) {
+        let total: u64 = waits.iter().sum();
+        text.push_str(&format!(
+            "- {total} calls had to wait for keys that another call held, {count} of them in \
+             shard {shard}: COMMANDLOG GET -1 shard-wait names those that waited long. Keys with \
+             the same hash tag share a shard.\n"
+        ));
+    }
     text.push_str(
-        "- Commands on all keys at once, such as KEYS, FLUSHALL SYNC or a wide EXEC, hold up every \
-         other client: use SCAN, ASYNC and smaller transactions.\n",
+        "- A transaction with many keys, a script on all keys, FLUSHALL or SWAPDB hold all that \
+         they name until they are done: make them smaller.\n",
     );
     text
 }

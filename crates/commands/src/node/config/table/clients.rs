@@ -18,13 +18,11 @@ pub(super) const SPECS: &[Spec] = &[
     memory_or_percent(
         D::MaxMemoryClients,
         "Memory that all clients may hold before the largest are closed; 0 is no limit",
-    )
-    .only(&["0"]),
+    ),
     int(
         D::TrackingTableMaxKeys,
         1_000_000,
         0..=i64::MAX,
         "Keys remembered for client-side caching; 0 is no limit",
-    )
-    .without_effect(),
+    ),
 ];

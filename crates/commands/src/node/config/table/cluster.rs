@@ -77,14 +77,15 @@ pub(super) const SPECS: &[Spec] = &[
     int(D::ClusterAnnouncePort, 0, 0..=PORT_MAX, "Port to announce").without_effect(),
     int(D::ClusterAnnounceTlsPort, 0, 0..=PORT_MAX, "TLS port to announce").without_effect(),
     int(D::ClusterAnnounceBusPort, 0, 0..=PORT_MAX, "Bus port to announce").without_effect(),
-    text(D::ClusterAnnounceClientIpv4, "", "IPv4 told to clients")
+    text(D::ClusterAnnounceClientIpv4, "", "IPv4 announced to clients")
         .checked(TextCheck::Ipv4)
         .without_effect(),
-    text(D::ClusterAnnounceClientIpv6, "", "IPv6 told to clients")
+    text(D::ClusterAnnounceClientIpv6, "", "IPv6 announced to clients")
         .checked(TextCheck::Ipv6)
         .without_effect(),
-    int(D::ClusterAnnounceClientPort, 0, 0..=PORT_MAX, "Port told to clients").without_effect(),
-    int(D::ClusterAnnounceClientTlsPort, 0, 0..=PORT_MAX, "TLS port told to clients")
+    int(D::ClusterAnnounceClientPort, 0, 0..=PORT_MAX, "Port announced to clients")
+        .without_effect(),
+    int(D::ClusterAnnounceClientTlsPort, 0, 0..=PORT_MAX, "TLS port announced to clients")
         .without_effect(),
     text(D::ClusterAnnounceHostname, "", "Host name to announce")
         .checked(TextCheck::HostName)

@@ -3,30 +3,30 @@
 use super::super::directive::Directive as D;
 use super::super::spec::*;
 
+// DIFFERS: those of Valkey, and Redis's two by the last change.
 const POLICIES: &[&str] = &[
     "volatile-lru",
+    "volatile-lrm",
     "volatile-lfu",
     "volatile-random",
     "volatile-ttl",
     "allkeys-lru",
+    "allkeys-lrm",
     "allkeys-lfu",
     "allkeys-random",
     "noeviction",
 ];
 
 pub(super) const SPECS: &[Spec] = &[
-    memory(D::MaxMemory, 0, 0..=u64::MAX, "Memory for data; 0 is no limit")
-        .promises(&["0"], "no write is refused and no key is evicted, however much is used"),
-    choice(D::MaxMemoryPolicy, "noeviction", POLICIES, "What to remove when memory runs out")
-        .promises(&["noeviction"], "no key is evicted"),
-    int(D::MaxMemorySamples, 5, 1..=64, "Keys looked at to choose one to evict").without_effect(),
+    memory(D::MaxMemory, 0, 0..=u64::MAX, "Memory for data; 0 is no limit"),
+    choice(D::MaxMemoryPolicy, "noeviction", POLICIES, "What to remove when memory runs out"),
+    int(D::MaxMemorySamples, 5, 1..=64, "Keys looked at to choose one to evict"),
     int(
         D::MaxMemoryEvictionTenacity,
         10,
         0..=100,
         "How long a command may be delayed by eviction, from least to most",
-    )
-    .without_effect(),
+    ),
     int(D::LfuLogFactor, 10, 0..=INT_MAX, "How slowly the use counter of LFU grows"),
     int(D::LfuDecayTime, 1, 0..=INT_MAX, "Minutes until the use counter of LFU halves"),
     int(D::ActiveExpireEffort, 1, 1..=10, "Work spent on finding expired keys").without_effect(),

@@ -14,6 +14,12 @@ pub(super) const SPECS: &[Spec] = &[
     octal(D::UnixSocketPerm, 0, 0o777, "Mode of the Unix socket, octal; 0 leaves it").at_start(),
     text(D::UnixSocketGroup, "", "Group that owns the Unix socket").at_start().only(&[""]),
     int(D::Timeout, 0, 0..=INT_MAX, "Seconds until an idle client is closed; 0 is never"),
+    int(
+        D::LoginTimeout,
+        60,
+        0..=INT_MAX,
+        "Seconds until a client that must log in and has not is closed; 0 is never",
+    ),
     text(D::BindSourceAddr, "", "Local address of outgoing connections").without_effect(),
     int(D::SocketMarkId, 0, 0..=UINT_MAX, "Packet mark of sockets").at_start().only(&["0"]),
     int(

@@ -10,20 +10,16 @@ const FACILITIES: &[&str] =
 pub(super) const SPECS: &[Spec] = &[
     choice(D::LogLevel, "notice", LOG_LEVELS, "How much to log"),
     text(D::LogFile, "", "Where to log; empty is standard output").at_start(),
-    choice(D::LogFormat, "legacy", &["legacy", "logfmt", "json"], "Shape of log lines")
-        .only(&["legacy"]),
+    choice(D::LogFormat, "legacy", &["legacy", "logfmt", "json"], "Shape of log lines"),
     choice(
         D::LogTimestampFormat,
         "legacy",
         &["legacy", "iso8601", "milliseconds"],
-        "Shape of the time in log lines",
-    )
-    .only(&["legacy"]),
-    flag(D::SyslogEnabled, false, "Log to syslog too").at_start().only(&["no"]),
-    text(D::SyslogIdent, "russet", "Name in syslog").at_start().without_effect(),
-    choice(D::SyslogFacility, "local0", FACILITIES, "Facility of syslog")
-        .at_start()
-        .without_effect(),
+        "Shape of the time in log lines, in UTC",
+    ),
+    flag(D::SyslogEnabled, false, "Log to syslog too").at_start(),
+    text(D::SyslogIdent, "russet", "Name in syslog").at_start(),
+    choice(D::SyslogFacility, "local0", FACILITIES, "Facility of syslog").at_start(),
     flag(D::AlwaysShowLogo, false, "Print a banner at start").at_start().without_effect(),
     flag(D::HideUserDataFromLog, true, "Keep clients' data out of the log").without_effect(),
     flag(D::CrashLogEnabled, true, "Log a report on a crash").without_effect(),
@@ -52,6 +48,13 @@ pub(super) const SPECS: &[Spec] = &[
     ),
     int(D::CommandlogLargeReplyMaxLen, 128, 0..=i64::MAX, "Entries of the log of large replies"),
     int(
+        D::CommandlogShardWaitLongerThan,
+        10_000,
+        -1..=i64::MAX,
+        "Microseconds from which a wait for keys that another call holds is remembered; -1 is none",
+    ),
+    int(D::CommandlogShardWaitMaxLen, 128, 0..=i64::MAX, "Entries of the log of such waits"),
+    int(
         D::LatencyMonitorThreshold,
         0,
         0..=i64::MAX,
@@ -63,4 +66,11 @@ pub(super) const SPECS: &[Spec] = &[
         "Percentiles that INFO shows of those histograms",
     ),
     event_classes(D::NotifyKeyspaceEvents, "Which changes of keys are published, by letter"),
+    int(
+        D::MetricsPort,
+        0,
+        0..=PORT_MAX,
+        "Port for /metrics, /health/live and /health/ready over HTTP, where `bind` says; 0 is none",
+    )
+    .at_start(),
 ];

@@ -6,9 +6,13 @@ use russet_scripting::limits::{MEMORY_BYTES_MAX, MEMORY_BYTES_MIN};
 
 const SHUTDOWN: &[&str] = &["default", "save", "nosave", "now", "force", "safe", "failover"];
 
-/// Ways to end that save nothing, as `default` does where nothing is to be saved.
-const UNSAVED: &[&str] = &[
+/// Ways to end that wait for no replica.
+const ALONE: &[&str] = &[
     "default",
+    "save",
+    "save now",
+    "save force",
+    "save now force",
     "nosave",
     "now",
     "force",
@@ -17,7 +21,7 @@ const UNSAVED: &[&str] = &[
     "now force",
     "nosave now force",
 ];
-const UNSAVED_GAP: &str = "a signal ends the process without saving or waiting for replicas";
+const ALONE_GAP: &str = "a signal ends the process without waiting for replicas";
 
 /// Of directives that tune what works otherwise here.
 const KEPT: &str = "Kept for files of Valkey; has no effect";
@@ -41,11 +45,9 @@ pub(super) const SPECS: &[Spec] = &[
         D::Supervised,
         "no",
         &["upstart", "systemd", "auto", "no"],
-        "Supervisor to tell that the server is ready",
+        "Supervisor to tell that the server is ready; `auto` asks the environment for it",
     )
-    .at_start()
-    .only(&["no", "auto"])
-    .promises(&["no"], "no supervisor is told that the server is ready"),
+    .at_start(),
     text(D::PidFile, "", "File that holds the process id").at_start(),
     int(D::Hz, 10, 0..=INT_MAX, "Rounds of background work in a second, 1 to 500")
         .clamped(1..=500)
@@ -54,10 +56,10 @@ pub(super) const SPECS: &[Spec] = &[
     int(D::IoThreads, 1, 1..=256, "Kept for files of Redis; `threads` is used")
         .at_start()
         .without_effect(),
-    choices(D::ShutdownOnSigint, SHUTDOWN, "What SIGINT does, as the words of SHUTDOWN")
-        .promises(UNSAVED, UNSAVED_GAP),
-    choices(D::ShutdownOnSigterm, SHUTDOWN, "What SIGTERM does, as the words of SHUTDOWN")
-        .promises(UNSAVED, UNSAVED_GAP),
+    choices(D::ShutdownOnSigint, SHUTDOWN, "What SIGINT does, as the options of SHUTDOWN")
+        .promises(ALONE, ALONE_GAP),
+    choices(D::ShutdownOnSigterm, SHUTDOWN, "What SIGTERM does, as the options of SHUTDOWN")
+        .promises(ALONE, ALONE_GAP),
     int(D::ShutdownTimeout, 10, 0..=INT_MAX, "Seconds that a shutdown waits for replicas")
         .without_effect(),
     int(

@@ -32,7 +32,8 @@ fn read_by_code() -> BTreeSet<String> {
         let path = path.to_string_lossy().into_owned();
         // They say what a directive may hold.
         let described = ["/config/table/", "/config/directive.rs", "/config/value.rs"];
-        let skipped = [&described[..], &["/server/info/", "tests"]].concat();
+        let shown = ["/server/info/", "/server/src/metrics/"];
+        let skipped = [&described[..], &shown, &["tests"]].concat();
         !skipped.iter().any(|part| path.contains(part))
     };
     let mut names = BTreeSet::new();
@@ -92,25 +93,36 @@ fn the_manual_lists_every_directive_without_effect() {
     assert_eq!(documented("Values that are refused"), refused);
 }
 
-/// `maxmemory 100mb` was accepted in silence, and memory grew beyond it.
+/// A directive that promises something which does not happen was accepted in silence.
 #[test]
 fn a_start_warns_of_promises_and_of_what_has_no_effect() {
     let warnings = |args: &[&str]| start(args).unwrap().start_warnings();
-    // The default promises snapshots.
-    let by_default = warnings(&[]);
-    assert_eq!(by_default.len(), 1, "{by_default:?}");
-    assert!(by_default[0].starts_with("save '3600 1 300 100 60 10000' has no effect"));
-    let kept = ["--save", "", "--maxmemory", "0", "--maxmemory-policy", "noeviction"];
+    assert_eq!(warnings(&[]), Vec::<String>::new());
+    let kept = ["--save", "60 1", "--maxmemory", "1mb", "--maxmemory-policy", "allkeys-lru"];
     assert_eq!(warnings(&kept), Vec::<String>::new());
-    let given = ["--save", "60 1", "--maxmemory", "1mb", "--maxmemory-policy", "allkeys-lru"];
-    let given = warnings(&given);
-    assert_eq!(given.len(), 3, "{given:?}");
-    assert!(given.iter().any(|line| line.contains("maxmemory '1048576' has no effect")));
+    let given = warnings(&["--shutdown-on-sigterm", "safe"]);
+    assert_eq!(given.len(), 1, "{given:?}");
+    assert!(given[0].contains("shutdown-on-sigterm 'safe' has no effect"));
     let options = ["--save", "", "--hz", "50", "--hz", "10", "--lua-replicate-commands", "yes"];
     let expected = "No effect in this version of Russet: hz, lua-replicate-commands";
     assert_eq!(warnings(&options), [expected]);
     let secret = warnings(&["--save", "", "--masterauth", "hidden"]);
     assert_eq!(secret, ["No effect in this version of Russet: masterauth"]);
+}
+
+/// The pass phrase of a key came to the log, with the remark that it has no effect.
+#[test]
+fn a_secret_is_in_no_warning() {
+    let secrets = Directive::ALL.iter().filter(|directive| directive.spec().is_secret);
+    let mut warned = 0;
+    for directive in secrets {
+        let config = start(&[&format!("--{}", directive.name()), "open-sesame"]).unwrap();
+        let set = config.set_warning(*directive);
+        let warnings: Vec<String> = config.start_warnings().into_iter().chain(set).collect();
+        assert!(!warnings.iter().any(|line| line.contains("sesame")), "{warnings:?}");
+        warned += warnings.len();
+    }
+    assert!(warned > 0);
 }
 
 #[test]
@@ -122,10 +134,11 @@ fn config_set_warns_once_for_each_directive() {
     assert_eq!(warning(Directive::Hz), Some("hz has no effect in this version of Russet".into()));
     assert_eq!(warning(Directive::Hz), None);
     assert_eq!(warning(Directive::Port), None);
-    assert_eq!(warning(Directive::MaxMemory), None, "0 promises nothing");
-    set(&config, &[("maxmemory", "10")]).unwrap();
-    assert!(warning(Directive::MaxMemory).is_some_and(|line| line.contains("evicted")));
-    assert_eq!(warning(Directive::MaxMemory), None);
+    let sigterm = Directive::ShutdownOnSigterm;
+    assert_eq!(warning(sigterm), None, "the default promises nothing");
+    set(&config, &[("shutdown-on-sigterm", "safe")]).unwrap();
+    assert!(warning(sigterm).is_some_and(|line| line.contains("replicas")));
+    assert_eq!(warning(sigterm), None);
 }
 
 fn check(path: &Path) -> CheckReport {
@@ -139,9 +152,9 @@ fn check(path: &Path) -> CheckReport {
 fn each_line_of_a_file_is_judged() {
     let dir = TempDir::new();
     dir.write("more.conf", "hz 50\nrequirepass open-sesame\nmasterauth open-sesame\n");
-    let content = "# a comment\nport 7000\nappendonly yes\ninclude more.conf\n\nmaxmemory 1mb\n\
+    let content = "# a comment\nport 7000\nappendonly yes\ninclude more.conf\n\nsave 60 1\n\
                    user default on >open-sesame\nport 70000\nbind 'a\nports 1\nappendonly no\n\
-                   lua-replicate-commands yes\ntls-port 6380\nsave \"\"\n";
+                   lua-replicate-commands yes\ntls-cluster yes\nmaxmemory 1mb\n";
     let content = content.replace("more.conf", dir.0.join("more.conf").to_str().unwrap());
     let file = dir.write("redis.conf", &content);
     let report = check(&file);
@@ -155,16 +168,16 @@ fn each_line_of_a_file_is_judged() {
         "more.conf:1: without effect: hz 50",
         "more.conf:2: effective: requirepass",
         "more.conf:3: without effect: masterauth",
-        "redis.conf:6: without effect: maxmemory 1mb (no write is refused",
-        "redis.conf:7: refused: user (user is not supported",
+        "redis.conf:6: effective: save 60 1",
+        "redis.conf:7: effective: user",
         "redis.conf:8: refused: port 70000 (port: bad value '70000'",
         "redis.conf:9: refused:  (unbalanced quotes)",
         "redis.conf:10: refused: ports (unknown directive 'ports', did you mean 'port'?)",
         "redis.conf:11: effective: appendonly no",
         "redis.conf:12: without effect: lua-replicate-commands",
-        "redis.conf:13: refused: tls-port 6380 (tls-port '6380' is not supported",
-        "redis.conf:14: effective: save \"\"",
-        "5 effective, 5 without effect, 5 refused",
+        "redis.conf:13: refused: tls-cluster yes (tls-cluster 'yes' is not supported",
+        "redis.conf:14: effective: maxmemory 1mb",
+        "7 effective, 4 without effect, 4 refused",
     ];
     let lines: Vec<&str> = shown.lines().collect();
     assert_eq!(lines.len(), expected.len(), "{shown}");
@@ -174,13 +187,12 @@ fn each_line_of_a_file_is_judged() {
 }
 
 #[test]
-fn a_default_that_promises_is_named_when_a_file_is_checked() {
+fn a_file_without_directives_is_accepted() {
     let dir = TempDir::new();
     let report = check(&dir.write("empty.conf", "\n"));
     assert!(report.is_accepted());
     let shown = report.to_string();
-    assert!(shown.starts_with("default without effect: save 3600 1"), "{shown}");
-    assert!(shown.ends_with("0 effective, 0 without effect, 0 refused\n"), "{shown}");
+    assert_eq!(shown, "0 effective, 0 without effect, 0 refused\n");
     assert!(Startup::parse(&["--check-config".into()]).is_err());
     assert!(Startup::parse(&["--check-config".into(), "/no/such/file".into()]).is_err());
 }

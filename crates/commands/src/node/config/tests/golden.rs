@@ -5,8 +5,7 @@ use russet_base::text::split_args;
 use super::*;
 
 /// DIFFERS: what we set otherwise on purpose.
-const OTHER_DEFAULTS: [(&str, &str); 3] =
-    [("bind", "127.0.0.1"), ("syslog-ident", "russet"), ("enable-debug-command", "local")];
+const OTHER_DEFAULTS: [(&str, &str); 2] = [("bind", "127.0.0.1"), ("syslog-ident", "russet")];
 
 #[test]
 fn replies_are_those_of_valkey() {
@@ -48,12 +47,9 @@ fn defaults_are_those_of_valkey() {
 #[test]
 fn what_is_missing_is_refused() {
     let config = Config::default();
-    for (name, value) in [
-        ("appendonly", "yes"),
-        ("tls-port", "1"),
-        ("activedefrag", "yes"),
-        ("min-replicas-to-write", "1"),
-    ] {
+    for (name, value) in
+        [("tls-cluster", "yes"), ("activedefrag", "yes"), ("min-replicas-to-write", "1")]
+    {
         let text = format!(
             "ERR CONFIG SET failed (possibly related to argument '{name}') - {name} '{value}' is \
              not supported by this version of Russet"

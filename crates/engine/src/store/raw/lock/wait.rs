@@ -7,12 +7,14 @@
 //! reserves those of its shards that are busy. Nobody else takes a reserved shard: the calls that
 //! run on it now are the last. What is not busy is not reserved, so a call that needs many shards
 //! and waits for a slow one keeps only that one's keys waiting. Where reservations overlap the
-//! oldest comes first.
+//! oldest comes first. A waiter that was not woken for long, since one call had its shard all the
+//! time, gets a reservation from who unlocks it (`queue.rs`).
 //!
 //! A wait holds no lock. Dropping it leaves the queue and gives up what it has reserved.
 
-use super::super::sync::{self, Moment, Mutex, Ordering};
-use super::{HELD, Locked, Locks, QUEUED, RESERVED, Waiter, Wake};
+use super::super::sync::{self, AtomicU32, Moment, Mutex, Ordering};
+use super::queue::{Waiter, Waiting};
+use super::{HELD, Locked, Locks, QUEUED, RESERVED, Wake};
 use crate::store::shard_set::ShardSet;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,12 +26,12 @@ const RESERVE_ONE_AFTER_MICROS: u64 = 1_000;
 /// waiting for calls on keys that they don't name, so it is a later resort.
 const RESERVE_SEVERAL_AFTER_MICROS: u64 = 20_000;
 
-/// When a waiter reserved, counted: the smaller, the older.
-type Ticket = u64;
+/// When a waiter reserved, counted from 1: the smaller, the older.
+pub(super) type Ticket = u64;
 
 /// The shards that one waiter has reserved.
-struct Reservation {
-    waiter: Waiter,
+struct Reservation<W> {
+    waiter: W,
     shards: ShardSet,
     /// It was woken and has not looked yet.
     is_woken: bool,
@@ -37,16 +39,21 @@ struct Reservation {
 
 /// All reservations, by age and by shard: there may be one for each client, and each looks for its
 /// own and for the oldest of its shards.
-#[derive(Default)]
-struct Table {
-    by_age: BTreeMap<Ticket, Reservation>,
+pub(super) struct Table<W = Waiter> {
+    by_age: BTreeMap<Ticket, Reservation<W>>,
     of_shard: BTreeMap<usize, BTreeSet<Ticket>>,
     last: Ticket,
 }
 
-impl Table {
+impl<W> Default for Table<W> {
+    fn default() -> Self {
+        Table { by_age: BTreeMap::new(), of_shard: BTreeMap::new(), last: 0 }
+    }
+}
+
+impl<W: Clone> Table<W> {
     /// A reservation of no shard yet, younger than all others.
-    fn enter(&mut self, waiter: &Waiter) -> Ticket {
+    fn enter(&mut self, waiter: &W) -> Ticket {
         self.last += 1;
         let (waiter, shards) = (waiter.clone(), ShardSet::EMPTY);
         self.by_age.insert(self.last, Reservation { waiter, shards, is_woken: false });
@@ -67,14 +74,14 @@ impl Table {
         taken.shards
     }
 
-    fn add_shard(&mut self, ticket: Ticket, index: usize) {
+    pub fn add_shard(&mut self, ticket: Ticket, index: usize) {
         if let Some(reservation) = self.by_age.get_mut(&ticket) {
             reservation.shards.insert(index);
             self.of_shard.entry(index).or_default().insert(ticket);
         }
     }
 
-    fn has_shard(&self, ticket: Ticket, index: usize) -> bool {
+    pub fn has_shard(&self, ticket: Ticket, index: usize) -> bool {
         self.by_age.get(&ticket).is_some_and(|of| of.shards.contains(index))
     }
 
@@ -83,24 +90,52 @@ impl Table {
     }
 
     /// The oldest who has reserved a shard after `ticket`.
-    fn next_of(&self, index: usize, ticket: Ticket) -> Option<&Waiter> {
+    fn next_of(&self, index: usize, ticket: Ticket) -> Option<&W> {
         let next = self.of_shard.get(&index)?.range(ticket + 1..).next()?;
         self.by_age.get(next).map(|reservation| &reservation.waiter)
     }
 }
 
 /// All reservations. RESERVED is set and cleared under this lock only.
-pub(super) struct Reservations(Mutex<Table>);
+pub(super) struct Reservations {
+    table: Mutex<Table>,
+    /// How many there are, for those without the lock.
+    count: AtomicU32,
+}
 
 impl Default for Reservations {
     fn default() -> Self {
-        Reservations(Mutex::new(Table::default()))
+        Reservations { table: Mutex::new(Table::default()), count: AtomicU32::new(0) }
     }
 }
 
 impl Reservations {
-    fn table(&self) -> sync::MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(|poison| poison.into_inner())
+    pub fn table(&self) -> sync::MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+
+    /// Whether no shard is reserved, as far as one can tell without the lock.
+    #[inline]
+    pub fn are_none(&self) -> bool {
+        self.count.load(Ordering::Relaxed) == 0
+    }
+
+    pub fn enter(&self, table: &mut Table, waiter: &Waiter) -> Ticket {
+        let ticket = table.enter(waiter);
+        waiter.set_ticket(Some(ticket));
+        self.publish_count(table);
+        ticket
+    }
+
+    fn remove(&self, table: &mut Table, waiter: &Waiter, ticket: Ticket) -> ShardSet {
+        waiter.set_ticket(None);
+        let shards = table.remove(ticket);
+        self.publish_count(table);
+        shards
+    }
+
+    fn publish_count(&self, table: &Table) {
+        self.count.store(table.by_age.len() as u32, Ordering::Relaxed);
     }
 
     /// Wakes the oldest who has reserved a shard, once until it looks.
@@ -133,14 +168,14 @@ pub struct Wait<T> {
     since: Option<Moment>,
     /// The shard in whose queue it is.
     queued: Option<usize>,
-    /// Its reservation.
-    ticket: Option<Ticket>,
+    /// The last in whose queue it was.
+    awaited: Option<usize>,
 }
 
 #[cfg(test)]
 impl<T> Wait<T> {
     pub fn has_reserved(&self) -> bool {
-        self.ticket.is_some()
+        self.waiter.ticket().is_some()
     }
 
     /// How many waiters have reserved shards, this one included.
@@ -151,7 +186,20 @@ impl<T> Wait<T> {
 
 impl<T> Wait<T> {
     pub fn new(locks: Arc<Locks<T>>, wake: Arc<dyn Wake>) -> Self {
-        Wait { locks, waiter: wake, since: None, queued: None, ticket: None }
+        let waiter = Waiting::new(wake);
+        Wait { locks, waiter, since: None, queued: None, awaited: None }
+    }
+
+    /// Microseconds since the first try that failed; 0 if none did.
+    pub fn waited_micros(&self) -> u64 {
+        self.since.map_or(0, |since| sync::micros_between(since, sync::now()))
+    }
+
+    /// The mark of who held the shard last that it had to queue for; 0 if that is not known. Once
+    /// the wait is over that is whom it waited for, as a rule: others may have come between.
+    pub fn holder(&self) -> u32 {
+        let awaited = self.awaited.map(|index| &self.locks.locks[index].awaited);
+        awaited.map_or(0, |mark| mark.load(Ordering::Relaxed))
     }
 
     /// Tries to lock all of `wanted`; on failure it will be woken when that is worth another try.
@@ -164,21 +212,22 @@ impl<T> Wait<T> {
         may_reserve: bool,
     ) -> Option<Locked<'a, T>> {
         assert!(std::ptr::eq(locks, &*self.locks), "a wait belongs to one keyspace");
-        if may_reserve && (self.ticket.is_some() || self.is_old(wanted)) {
+        if may_reserve && (self.waiter.ticket().is_some() || self.is_old(wanted)) {
             self.leave_queue();
             return self.poll_reserving(locks, wanted);
         }
-        self.give_up_reserved();
+        let after_micros = if may_reserve { reserve_after_micros(wanted) } else { u64::MAX };
+        self.waiter.set_reserve_after_micros(after_micros);
+        if !may_reserve || self.waiter.ticket().is_some() {
+            self.give_up_reserved();
+        }
         self.poll_queued(locks, wanted)
     }
 
     fn is_old(&mut self, wanted: &ShardSet) -> bool {
-        let since = *self.since.get_or_insert_with(sync::now);
-        let after_micros = match wanted.count() {
-            0 | 1 => RESERVE_ONE_AFTER_MICROS,
-            _ => RESERVE_SEVERAL_AFTER_MICROS,
-        };
-        sync::micros_since(since) >= after_micros
+        let now = sync::now();
+        let since = *self.since.get_or_insert(now);
+        sync::micros_between(since, now) >= reserve_after_micros(wanted)
     }
 
     fn poll_queued<'a>(&mut self, locks: &'a Locks<T>, wanted: &ShardSet) -> Option<Locked<'a, T>> {
@@ -189,7 +238,7 @@ impl<T> Wait<T> {
         loop {
             let busy = match locks.try_lock(wanted) {
                 Ok(locked) => {
-                    self.leave_queue();
+                    self.end();
                     return Some(locked);
                 }
                 Err(busy) => busy,
@@ -199,7 +248,7 @@ impl<T> Wait<T> {
             }
             self.leave_queue();
             if locks.locks[busy].enqueue_unless_free(&self.waiter) {
-                self.queued = Some(busy);
+                (self.queued, self.awaited) = (Some(busy), Some(busy));
                 return None;
             }
         }
@@ -213,7 +262,8 @@ impl<T> Wait<T> {
         wanted: &ShardSet,
     ) -> Option<Locked<'a, T>> {
         let mut table = locks.reservations.table();
-        let ticket = *self.ticket.get_or_insert_with(|| table.enter(&self.waiter));
+        let own = self.waiter.ticket();
+        let ticket = own.unwrap_or_else(|| locks.reservations.enter(&mut table, &self.waiter));
         if let Some(own) = table.by_age.get_mut(&ticket) {
             if !own.shards.is_subset(wanted) {
                 // The call needs other shards than it did.
@@ -235,8 +285,7 @@ impl<T> Wait<T> {
             }
         };
         if locked.is_some() {
-            self.ticket = None;
-            let taken = table.remove(ticket);
+            let taken = locks.reservations.remove(&mut table, &self.waiter, ticket);
             wakes.extend(clear_reserved(locks, &table, &taken));
         }
         drop(table);
@@ -257,13 +306,29 @@ impl<T> Wait<T> {
         }
     }
 
+    fn end(&mut self) {
+        self.leave_queue();
+        if self.waiter.ticket().is_some() {
+            self.give_up_reserved();
+        }
+    }
+
     fn give_up_reserved(&mut self) {
-        let Some(ticket) = self.ticket.take() else { return };
-        let mut table = self.locks.reservations.table();
-        let given_up = table.remove(ticket);
+        let reservations = &self.locks.reservations;
+        let mut table = reservations.table();
+        let Some(ticket) = self.waiter.ticket() else { return };
+        let given_up = reservations.remove(&mut table, &self.waiter, ticket);
         let wakes = clear_reserved(&self.locks, &table, &given_up);
         drop(table);
         wakes.iter().for_each(|wake| wake.wake());
+    }
+}
+
+/// How long a waiter for these shards may be passed by.
+fn reserve_after_micros(wanted: &ShardSet) -> u64 {
+    match wanted.count() {
+        0 | 1 => RESERVE_ONE_AFTER_MICROS,
+        _ => RESERVE_SEVERAL_AFTER_MICROS,
     }
 }
 
@@ -292,16 +357,26 @@ fn lock_all_or_none<'a, T>(
     (table, ticket): (&Table, Ticket),
     wakes: &mut Vec<Waiter>,
 ) -> Option<Locked<'a, T>> {
-    let mut held = ShardSet::EMPTY;
+    let mut locked = locks.lock_none();
+    locked.enter();
     let all = wanted.try_each(|index| {
         let is_locked = locks.locks[index].try_lock_unless(HELD);
         if is_locked {
-            held.insert(index);
+            locked.held.insert(index);
         }
         is_locked
     });
-    if all.is_ok() {
-        return Some(Locked { locks, held });
+    let is_closed = all.is_ok() && !wanted.is_empty() && !locks.wide.is_open();
+    if all.is_ok() && !is_closed {
+        return Some(locked);
+    }
+    let mut held = locked.held.clone();
+    locked.held.clear();
+    drop(locked);
+    // As `Locks::leave_one`: so one shard is busy, and can be reserved.
+    let first = held.iter().next().filter(|_| is_closed);
+    if let Some(index) = first.filter(|&index| locks.wide.leave_locked(index)) {
+        held.remove(index);
     }
     for index in held.iter() {
         let lock = &locks.locks[index];
@@ -340,8 +415,7 @@ fn clear_reserved<T>(locks: &Locks<T>, table: &Table, shards: &ShardSet) -> Vec<
 
 impl<T> Drop for Wait<T> {
     fn drop(&mut self) {
-        self.leave_queue();
-        self.give_up_reserved();
+        self.end();
     }
 }
 
@@ -350,25 +424,19 @@ mod tests {
     use super::*;
     use russet_base::Random;
 
-    struct Nobody;
-
-    impl Wake for Nobody {
-        fn wake(&self) {}
-    }
-
     /// The reservations were one list, walked from its oldest by each of ten thousand waiters at
     /// each look. The table that took its place finds the same ones.
     #[test]
     fn reservations_are_found_as_in_a_list() {
         let mut random = Random::from_seed(11);
-        let mut table = Table::default();
-        let mut list: Vec<(Ticket, Waiter, ShardSet)> = Vec::new();
+        let mut table = Table::<Arc<()>>::default();
+        let mut list: Vec<(Ticket, Arc<()>, ShardSet)> = Vec::new();
         for _ in 0..if cfg!(miri) { 50 } else { 5_000 } {
             let index = random.below(6) as usize;
             let at = random.below(list.len().max(1) as u64) as usize;
             match random.below(4) {
                 0 => {
-                    let waiter: Waiter = Arc::new(Nobody);
+                    let waiter = Arc::new(());
                     list.push((table.enter(&waiter), waiter, ShardSet::EMPTY));
                 }
                 1 if !list.is_empty() => {

@@ -3,7 +3,8 @@
 //! difference is large, for a single call may write gigabytes.
 //!
 //! An object that is lent out to be changed is measured when it is lent and once more when the
-//! table next has a use for the figure, so that whoever changes it need not think of it.
+//! table next has a use for the figure, so that whoever changes it need not think of it. The one
+//! that was lent last keeps its figure: if it is lent next, it is measured only afterwards.
 //!
 //! [`UsedMemory`]: crate::used_memory::UsedMemory
 
@@ -23,12 +24,12 @@ pub trait Measured {
     fn memory_bytes(&self) -> usize;
 }
 
-/// An object that may have been changed since it was measured.
+/// The object that was lent out last, and what it took when it was last measured.
 #[derive(Clone, Copy)]
 struct Lent {
     object: NonNull<()>,
     bytes: usize,
-    /// How often it was lent since it was measured.
+    /// How often it was lent since it was measured: if ever, it may have changed since.
     times: u32,
 }
 
@@ -101,6 +102,7 @@ impl Core {
     ///
     /// # Safety
     /// 1. and 2. as in [`Core::discount_object`].
+    #[inline]
     pub(super) unsafe fn lend<O: Measured>(&mut self, object: *mut O) {
         if let Some(lent) = &mut self.account.lent
             && lent.object.as_ptr() == object.cast()
@@ -109,12 +111,20 @@ impl Core {
             lent.times += 1;
             return;
         }
+        // SAFETY: 1. and 2. by the contract.
+        unsafe { self.lend_measured(object) };
+    }
+
+    /// # Safety
+    /// 1. and 2. as in [`Core::lend`].
+    #[inline(never)]
+    unsafe fn lend_measured<O: Measured>(&mut self, object: *mut O) {
         // SAFETY: 1. By the contract.
         unsafe { self.recount::<O>() };
         // SAFETY: 1. As in `discount_object`.
         let bytes = unsafe { &*object }.memory_bytes();
         let object = NonNull::new(object).expect("a box is somewhere").cast();
-        self.account.lent = Some(Lent { object, bytes, times: 0 });
+        self.account.lent = Some(Lent { object, bytes, times: 1 });
     }
 
     /// Measures the object that was lent out last.
@@ -123,10 +133,24 @@ impl Core {
     /// 1. The objects of this table are `O`s.
     #[inline]
     pub(super) unsafe fn recount<O: Measured>(&mut self) {
-        if let Some(Lent { object, bytes, .. }) = self.account.lent.take() {
+        if let Some(lent) = &self.account.lent
+            && lent.times > 0
+        {
+            // SAFETY: 1. By the contract.
+            unsafe { self.recount_lent::<O>() };
+        }
+    }
+
+    /// # Safety
+    /// 1. As in [`Core::recount`].
+    #[inline(never)]
+    unsafe fn recount_lent<O: Measured>(&mut self) {
+        if let Some(lent) = &mut self.account.lent {
             // SAFETY: 1. An object that leaves the table is forgotten here first, so this one is
             // alive. 2. It was lent for as long as the table was borrowed, so nobody has it now.
-            let measured = unsafe { object.cast::<O>().as_ref() }.memory_bytes();
+            let measured = unsafe { lent.object.cast::<O>().as_ref() }.memory_bytes();
+            lent.times = 0;
+            let bytes = std::mem::replace(&mut lent.bytes, measured);
             if measured != bytes {
                 self.account.objects = self.account.objects + measured - bytes;
                 self.is_changed = true;

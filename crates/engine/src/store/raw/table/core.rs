@@ -9,7 +9,9 @@
 use super::account::{Account, block_cost};
 use super::blocks::Blocks;
 use super::entry::{Change, Label, RawEntry};
-use super::segment::{Gathered, Segment, Spot, Word, buckets_for, capacity_of, larger};
+use super::segment::{
+    BUCKETS_MAX, Gathered, Segment, Spot, Word, buckets_for, capacity_of, larger,
+};
 use russet_base::hash::KeyHasher;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -20,6 +22,8 @@ pub(super) const DEPTH_MAX: u8 = 23;
 const MERGE_BELOW: usize = 256;
 /// The neighbour is a cache miss away, so it isn't looked at for each removal.
 const MERGE_CHECK_EVERY: u16 = 16;
+/// How full the largest segment would be that keys are expected for: some get more than others.
+const RESERVED_FILL: (usize, usize) = (7, 8);
 /// How far ahead a split asks for the entries it will read.
 const PREFETCH_AHEAD: usize = 12;
 
@@ -46,6 +50,9 @@ pub(super) struct Core {
     /// Counts or bytes are not what they were when this was last asked.
     pub(super) is_changed: bool,
     pub(super) sweep: Sweep,
+    /// The mark of entries that the snapshot under way has, or need not have because they are
+    /// newer. Without a snapshot all entries have it.
+    pub(super) mark: bool,
 }
 
 /// How far the search for expired entries has come.
@@ -86,11 +93,12 @@ impl Core {
             objects: 0,
             is_changed: false,
             sweep: Sweep::new(),
+            mark: false,
         }
     }
 
     pub(super) fn empty_twin(&self) -> Core {
-        Core::new(Arc::clone(&self.blocks))
+        Core { mark: self.mark, ..Core::new(Arc::clone(&self.blocks)) }
     }
 
     pub(super) fn directory_capacity(&self) -> usize {
@@ -142,7 +150,7 @@ impl Core {
     }
 
     /// Where a key's entry is, and the entry itself.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find(&self, key: &[u8], hash: u64) -> Option<(SlotPosition, RawEntry)> {
         if self.directory.is_empty() {
             return None;
@@ -166,14 +174,14 @@ impl Core {
     }
 
     #[inline]
-    fn word(&self, place: SlotPosition) -> Word {
-        let word = self.segment(place.index).word(place.spot);
-        word.expect("a place names a slot that is in use")
+    fn word(&self, position: SlotPosition) -> Word {
+        let word = self.segment(position.index).word(position.spot);
+        word.expect("a position names a slot that is in use")
     }
 
     #[inline]
-    pub(super) fn entry(&self, place: SlotPosition) -> RawEntry {
-        self.word(place).entry()
+    pub(super) fn entry(&self, position: SlotPosition) -> RawEntry {
+        self.word(position).entry()
     }
 
     /// Adds an entry, its value still zeroes. The key must be absent.
@@ -188,30 +196,34 @@ impl Core {
         self.make_room(hash, hasher);
         let index = self.index_of(hash);
         let entry = RawEntry::create(&self.blocks, key, value, expiry);
+        if self.mark {
+            entry.set_mark(true);
+        }
         self.account.blocks += block_cost(entry.block_bytes());
         let spot = self.segment_mut(index).insert(Word::new(entry, fingerprint_of(hash)));
         self.len += 1;
         self.is_changed = true;
         self.publish_much();
         self.objects += usize::from(value.0 == Label::OBJECT);
-        let place = SlotPosition { index, spot };
+        let position = SlotPosition { index, spot };
         if expiry.is_some() {
-            self.mark_expiry(place, expiry);
+            self.mark_expiry(position, expiry);
         }
-        place
+        position
     }
 
     /// Takes an entry out of the table; its block stays until `release`.
-    pub(super) fn detach(&mut self, place: SlotPosition) -> RawEntry {
-        let entry = self.detach_keeping_shape(place);
-        let is_time = self.segment(place.index).len.is_multiple_of(MERGE_CHECK_EVERY);
-        self.settle(place.index, is_time);
+    pub(super) fn detach(&mut self, position: SlotPosition) -> RawEntry {
+        self.assert_saved(position);
+        let entry = self.detach_keeping_shape(position);
+        let is_time = self.segment(position.index).len.is_multiple_of(MERGE_CHECK_EVERY);
+        self.shrink(position.index, is_time);
         entry
     }
 
     /// As `detach`, without the shrinking, so that the segment can be walked on.
-    pub(super) fn detach_keeping_shape(&mut self, place: SlotPosition) -> RawEntry {
-        let word = self.segment_mut(place.index).remove(place.spot);
+    pub(super) fn detach_keeping_shape(&mut self, position: SlotPosition) -> RawEntry {
+        let word = self.segment_mut(position.index).remove(position.spot);
         self.len -= 1;
         self.is_changed = true;
         self.expires -= usize::from(word.has_expiry());
@@ -233,8 +245,9 @@ impl Core {
     }
 
     /// Changes an entry in place or into a new block. An object that is replaced is not dropped.
-    pub(super) fn reshape(&mut self, place: SlotPosition, change: &Change<'_>) {
-        let word = self.word(place);
+    pub(super) fn reshape(&mut self, position: SlotPosition, change: &Change<'_>) {
+        self.assert_saved(position);
+        let word = self.word(position);
         let old = word.entry();
         let old_expiry = if word.has_expiry() { old.expiry() } else { None };
         self.objects -= usize::from(old.label() == Label::OBJECT);
@@ -242,28 +255,34 @@ impl Core {
         if let Some(entry) = old.reshape(change, &self.blocks) {
             self.account.blocks += block_cost(entry.block_bytes());
             self.is_changed = true;
-            self.segment_mut(place.index).replace(place.spot, word.moved_to(entry));
+            self.segment_mut(position.index).replace(position.spot, word.moved_to(entry));
             // SAFETY: 1. The slot, its only user, has let go of the old block.
             unsafe { self.release(old) };
             self.publish_much();
         }
         if old_expiry != change.expiry {
-            self.mark_expiry(place, change.expiry);
+            self.mark_expiry(position, change.expiry);
         }
     }
 
+    /// No entry is changed that a snapshot still needs as it is.
+    #[inline]
+    pub(super) fn assert_saved(&self, position: SlotPosition) {
+        debug_assert_eq!(self.entry(position).mark(), self.mark, "a snapshot needs it as it is");
+    }
+
     /// The entry holds an object no longer.
-    pub(super) fn become_zero(&mut self, place: SlotPosition) {
-        self.entry(place).become_zero();
+    pub(super) fn become_zero(&mut self, position: SlotPosition) {
+        self.entry(position).become_zero();
         self.objects -= 1;
     }
 
     /// Makes slot, segment and counters agree with an entry's expiry.
-    fn mark_expiry(&mut self, place: SlotPosition, expiry: Option<i64>) {
-        let word = self.word(place);
-        let segment = self.segment_mut(place.index);
+    fn mark_expiry(&mut self, position: SlotPosition, expiry: Option<i64>) {
+        let word = self.word(position);
+        let segment = self.segment_mut(position.index);
         let is_soon = expiry.is_some_and(|at_ms| at_ms < segment.horizon);
-        segment.replace(place.spot, word.with_expiry(expiry.is_some(), is_soon));
+        segment.replace(position.spot, word.with_expiry(expiry.is_some(), is_soon));
         segment.expires -= u16::from(word.has_expiry());
         segment.expires += u16::from(expiry.is_some());
         match expiry {
@@ -279,12 +298,31 @@ impl Core {
         self.sweep.next_due_ms = self.sweep.next_due_ms.min(due_ms);
     }
 
-    fn make_room(&mut self, hash: u64, hasher: KeyHasher) {
-        if self.directory.is_empty() {
-            let segment = Segment::new(0, 1, self.blocks.pool());
+    /// Makes segments for so many keys, unless there have been some: what comes need not grow into
+    /// them then.
+    pub(super) fn reserve(&mut self, keys: usize) {
+        let most = capacity_of(BUCKETS_MAX) * RESERVED_FILL.0 / RESERVED_FILL.1;
+        let depth = keys.div_ceil(most).max(1).next_power_of_two().ilog2() as u8;
+        if keys > 0 && self.directory.is_empty() && depth <= DEPTH_MAX {
+            self.start(depth, buckets_for(keys >> depth));
+        }
+    }
+
+    /// Makes the first segments.
+    fn start(&mut self, depth: u8, buckets: usize) {
+        (self.depth, self.deepest) = (depth, 1 << depth);
+        self.directory.reserve_exact(self.deepest);
+        for _ in 0..self.deepest {
+            let segment = Segment::new(depth, buckets, self.blocks.pool());
             self.account.slots += segment.cost();
             self.directory.push(NonNull::from(Box::leak(segment)));
-            self.deepest = 1;
+        }
+        self.is_changed = true;
+    }
+
+    fn make_room(&mut self, hash: u64, hasher: KeyHasher) {
+        if self.directory.is_empty() {
+            self.start(0, 1);
         }
         loop {
             let index = self.index_of(hash);
@@ -367,7 +405,7 @@ impl Core {
     }
 
     /// After removals: gives back what a segment no longer needs.
-    pub(super) fn settle(&mut self, index: usize, looks_at_neighbour: bool) {
+    pub(super) fn shrink(&mut self, index: usize, looks_at_neighbour: bool) {
         let mut index = index;
         while looks_at_neighbour && self.merge(&mut index) {}
         let segment = self.segment(index);
@@ -401,7 +439,7 @@ impl Core {
         here.gather(&mut words);
         there.gather(&mut words);
         let freed = self.directory[high];
-        // SAFETY: 1. The pointer came from a box, and all its places in the directory are
+        // SAFETY: 1. The pointer came from a box, and all its positions in the directory are
         // overwritten below.
         let freed = unsafe { Box::from_raw(freed.as_ptr()) };
         let kept = self.directory[low];

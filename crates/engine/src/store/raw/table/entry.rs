@@ -2,13 +2,15 @@
 //!
 //! ```text
 //! bits of the header   0..2 kind   2 has expiry   3 is extended   4..7 tag of a packed value
-//!                      7 is roomy   8..32 access clock   32..48 key length   48..64 value length
+//!                      7 is roomy   8..32 access clock   32..47 key length   47 mark
+//!                      48..64 value length
 //! then                 key length and value length, 4 bytes each, if extended
 //! then                 expiry in milliseconds, 8 bytes, if it has one
 //! then                 the key, and right behind it the value
 //! ```
 //!
-//! Only keys and values beyond 16-bit lengths are extended. Who may read or write an entry, and
+//! Only keys beyond 15-bit and values beyond 16-bit lengths are extended. The mark says which
+//! snapshot has the entry (see `Core::mark`). Who may read or write an entry, and
 //! for how long it lives, is decided by the modules above.
 
 use super::blocks::Blocks;
@@ -23,17 +25,30 @@ pub const KEY_BYTES_MAX: usize = u32::MAX as usize;
 pub const VALUE_BYTES_MAX: usize = u32::MAX as usize;
 
 const SHORT_MAX: usize = 0xFFFF;
+const SHORT_KEY_MAX: usize = 0x7FFF;
 const HEADER_BYTES: usize = 8;
 const EXPIRY_BYTES: usize = 8;
 const EXPIRY_FLAG: u64 = 1 << 2;
 const EXTENDED_FLAG: u64 = 1 << 3;
 const ROOMY_FLAG: u64 = 1 << 7;
+const MARK_FLAG: u64 = 1 << 47;
 /// The blocks of entries that are edited come in steps of this size, so that not every edit needs
 /// another block. The larger step is for blocks from this length on.
 const ROOMY_STEP: usize = 32;
 const ROOMY_STEP_LONG: usize = 64;
 const ROOMY_LONG_MIN: usize = 512;
 const ACCESS_MASK: u64 = 0xFF_FFFF;
+const TAG_SHIFT: u32 = 4;
+const TAG_MAX: u8 = 7;
+
+// As docs/table.md has it.
+const _: () = {
+    assert!(HEADER_BYTES == 8 && EXPIRY_BYTES == 8);
+    assert!(SHORT_KEY_MAX == 32_767 && SHORT_MAX == 65_535);
+    assert!(EXPIRY_FLAG == 1 << 2 && EXTENDED_FLAG == 1 << 3 && MARK_FLAG == 1 << 47);
+    assert!((TAG_MAX as u64) << TAG_SHIFT == 0b111_0000 && ROOMY_FLAG == 1 << 7);
+    assert!(ROOMY_STEP == 32 && ROOMY_STEP_LONG == 64 && ROOMY_LONG_MIN == 512);
+};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
@@ -56,7 +71,7 @@ impl Label {
     pub(super) const OBJECT: Label = Label { kind: Kind::Object, tag: 0 };
 
     pub(super) fn packed(tag: u8) -> Label {
-        assert!(tag < 8, "a packed value's tag has three bits");
+        assert!(tag <= TAG_MAX, "a packed value's tag has three bits");
         Label { kind: Kind::Packed, tag }
     }
 }
@@ -66,7 +81,7 @@ struct Header(u64);
 
 impl Header {
     fn new(label: Label, access: u32, layout: Layout) -> Header {
-        let mut bits = label.kind as u64 | u64::from(label.tag) << 4;
+        let mut bits = label.kind as u64 | u64::from(label.tag) << TAG_SHIFT;
         bits |= (u64::from(access) & ACCESS_MASK) << 8;
         if layout.has_expiry {
             bits |= EXPIRY_FLAG;
@@ -82,6 +97,10 @@ impl Header {
         Header(bits)
     }
 
+    fn with_mark_of(self, other: Header) -> Header {
+        Header(self.0 & !MARK_FLAG | other.0 & MARK_FLAG)
+    }
+
     #[inline]
     fn label(self) -> Label {
         let kind = match self.0 & 3 {
@@ -90,7 +109,7 @@ impl Header {
             2 => Kind::Packed,
             _ => Kind::Object,
         };
-        Label { kind, tag: (self.0 >> 4) as u8 & 7 }
+        Label { kind, tag: (self.0 >> TAG_SHIFT) as u8 & TAG_MAX }
     }
 }
 
@@ -107,7 +126,7 @@ pub(super) struct Layout {
 impl Layout {
     #[inline]
     fn is_extended(self) -> bool {
-        self.key_len > SHORT_MAX || self.value_len > SHORT_MAX
+        self.key_len > SHORT_KEY_MAX || self.value_len > SHORT_MAX
     }
 
     #[inline]
@@ -205,7 +224,8 @@ impl RawEntry {
         let bits = self.header().0;
         let (has_expiry, is_roomy) = (bits & EXPIRY_FLAG != 0, bits & ROOMY_FLAG != 0);
         if bits & EXTENDED_FLAG == 0 {
-            let (key_len, value_len) = ((bits >> 32) as usize & SHORT_MAX, (bits >> 48) as usize);
+            let (key_len, value_len) =
+                ((bits >> 32) as usize & SHORT_KEY_MAX, (bits >> 48) as usize);
             return Layout { key_len, value_len, has_expiry, is_roomy };
         }
         // SAFETY: 1. An extended entry has two lengths behind its header.
@@ -233,10 +253,24 @@ impl RawEntry {
     }
 
     #[inline]
+    pub(super) fn mark(self) -> bool {
+        self.header().0 & MARK_FLAG != 0
+    }
+
+    #[inline]
+    pub(super) fn set_mark(self, mark: bool) {
+        let bits = self.header().0 & !MARK_FLAG | u64::from(mark) << 47;
+        // SAFETY: 1. As in `header`.
+        unsafe { self.0.cast::<u64>().write(bits) };
+    }
+
+    #[inline]
     pub(super) fn expiry(self) -> Option<i64> {
-        let layout = self.layout();
+        if self.header().0 & EXPIRY_FLAG == 0 {
+            return None;
+        }
         // SAFETY: 1. The flag says that the field is there; it is aligned to 8.
-        layout.has_expiry.then(|| unsafe { self.0.add(layout.expiry_at()).cast::<i64>().read() })
+        Some(unsafe { self.0.add(self.layout().expiry_at()).cast::<i64>().read() })
     }
 
     #[inline]
@@ -296,6 +330,7 @@ impl RawEntry {
     pub(super) fn become_zero(self) {
         assert!(self.layout().value_len == 8);
         let header = Header::new(Label::INT, self.access(), self.layout());
+        let header = header.with_mark_of(self.header());
         // SAFETY: 1. As in `header`. 2. The lengths stay what they are.
         unsafe { self.0.cast::<u64>().write(header.0) };
         self.set_int(0);
@@ -375,7 +410,7 @@ impl RawEntry {
             true => self.0,
             false => blocks.allocate(new.block_bytes()),
         };
-        let header = Header::new(change.label, self.access(), new);
+        let header = Header::new(change.label, self.access(), new).with_mark_of(self.header());
         let tail_at = change.at + change.remove;
         let tail_len = old.value_len - tail_at;
         // SAFETY: 1. `target` has room for `new.bytes()` bytes: a new block by request, the old one

@@ -35,6 +35,11 @@ impl<O> Table<O> {
         Table { core: self.core.empty_twin(), hasher: self.hasher, marker: PhantomData }
     }
 
+    /// Has room for so many keys at once, if it has never held any.
+    pub fn reserve(&mut self, keys: usize) {
+        self.core.reserve(keys);
+    }
+
     #[inline]
     pub fn len(&self) -> usize {
         self.core.len
@@ -74,6 +79,12 @@ impl<O> Table<O> {
         self.core.blocks()
     }
 
+    /// Entries are unsaved from now on if they do not have this mark; new ones have it. All that
+    /// are there must have had the other.
+    pub fn set_mark(&mut self, mark: bool) {
+        self.core.mark = mark;
+    }
+
     #[inline]
     pub fn find(&self, key: &[u8], hash: u64) -> Option<EntryRef<'_, O>> {
         let (_, entry) = self.core.find(key, hash)?;
@@ -81,7 +92,10 @@ impl<O> Table<O> {
         Some(unsafe { EntryRef::new(entry) })
     }
 
-    #[inline]
+    /// Part of its callers, the path of every command: see [`Segment::find`].
+    ///
+    /// [`Segment::find`]: super::segment::Segment::find
+    #[inline(always)]
     pub fn find_mut(&mut self, key: &[u8], hash: u64) -> Option<EntryMut<'_, O>> {
         let found = self.core.find(key, hash)?;
         // SAFETY: 1. It was found just now. 2. The table's objects are `O`s.

@@ -103,22 +103,22 @@ impl<'a, O> EntryRef<'a, O> {
 /// An entry to read and change.
 pub struct EntryMut<'a, O> {
     core: &'a mut Core,
-    place: SlotPosition,
-    /// What is at `place`, so that it need not be looked up for each use.
+    position: SlotPosition,
+    /// What is at `position`, so that it need not be looked up for each use.
     entry: RawEntry,
     marker: PhantomData<&'a mut O>,
 }
 
 impl<'a, O> EntryMut<'a, O> {
     /// # Safety
-    /// 1. The place is a slot in use of `core`, and the entry is the one in it. 2. The objects of
-    ///    `core` are `O`s.
+    /// 1. The position is that of a slot in use of `core`, and the entry is the one in it. 2. The
+    ///    objects of `core` are `O`s.
     #[inline]
     pub(super) unsafe fn new(
         core: &'a mut Core,
-        (place, entry): (SlotPosition, RawEntry),
+        (position, entry): (SlotPosition, RawEntry),
     ) -> EntryMut<'a, O> {
-        EntryMut { core, place, entry, marker: PhantomData }
+        EntryMut { core, position, entry, marker: PhantomData }
     }
 
     #[inline]
@@ -128,8 +128,8 @@ impl<'a, O> EntryMut<'a, O> {
 
     #[inline]
     fn reshape(&mut self, change: &Change<'_>) {
-        self.core.reshape(self.place, change);
-        self.entry = self.core.entry(self.place);
+        self.core.reshape(self.position, change);
+        self.entry = self.core.entry(self.position);
     }
 
     #[inline]
@@ -165,6 +165,17 @@ impl<'a, O> EntryMut<'a, O> {
         self.as_ref().value()
     }
 
+    /// Whether the snapshot under way still needs it as it is.
+    #[inline]
+    pub fn is_unsaved(&self) -> bool {
+        self.raw().mark() != self.core.mark
+    }
+
+    /// The snapshot has it, or does not want it.
+    pub fn mark_saved(&mut self) {
+        self.raw().set_mark(self.core.mark);
+    }
+
     /// Sets the access clock; the upper 8 bits are dropped.
     #[inline]
     pub fn set_access(&mut self, access: u32) {
@@ -192,6 +203,7 @@ impl<'a, O: Measured> EntryMut<'a, O> {
     #[inline]
     pub fn set_int(&mut self, value: i64) {
         let entry = self.raw();
+        self.core.assert_saved(self.position);
         if entry.label().kind == Kind::Int {
             return entry.set_int(value);
         }
@@ -227,6 +239,7 @@ impl<'a, O: Measured> EntryMut<'a, O> {
 
     /// Sets value and expiry in one step, which saves a block when both change.
     pub fn set_with_expiry(&mut self, value: NewValue<'_, O>, expiry: Option<i64>) {
+        self.core.assert_saved(self.position);
         if let NewValue::Bytes(bytes) = value
             && expiry.is_none()
             && self.raw().replace_bytes(bytes)
@@ -254,6 +267,7 @@ impl<'a, O: Measured> EntryMut<'a, O> {
         drop(old);
     }
 
+    #[inline]
     pub fn object_mut(&mut self) -> Option<&mut O> {
         let object = self.lend_object()?;
         // SAFETY: 1. The entry owns the box of this `O`. 2. `&mut self` makes the borrow exclusive.
@@ -268,8 +282,10 @@ impl<'a, O: Measured> EntryMut<'a, O> {
     }
 
     /// The object, which from here on may be another size when it is next looked at.
+    #[inline]
     fn lend_object(&mut self) -> Option<*mut O> {
         let entry = self.raw();
+        self.core.assert_saved(self.position);
         if entry.label().kind != Kind::Object {
             return None;
         }
@@ -279,6 +295,18 @@ impl<'a, O: Measured> EntryMut<'a, O> {
         Some(object)
     }
 
+    /// The entry as it is, for a snapshot that needs it, before it is removed or replaced: the
+    /// object is moved out, and 0 stays; anything else is copied.
+    pub fn take_unsaved(&mut self) -> Removed<O> {
+        let (expiry, access) = (self.expiry(), self.access());
+        let removed = match self.detach_object() {
+            Some(object) => Removed::of_object(object, (expiry, access)),
+            None => Removed::copy_inline(&self.as_ref()),
+        };
+        self.mark_saved();
+        removed
+    }
+
     /// Takes the object out and leaves the integer 0.
     pub fn take_object(&mut self) -> Option<Box<O>> {
         self.detach_object()
@@ -286,10 +314,11 @@ impl<'a, O: Measured> EntryMut<'a, O> {
 
     /// The bytes of a string or packed value, to be edited in place.
     pub fn blob(&mut self) -> Option<BlobMut<'_>> {
+        self.core.assert_saved(self.position);
         let kind = self.raw().label().kind;
         matches!(kind, Kind::Bytes | Kind::Packed).then_some(BlobMut {
             core: self.core,
-            place: self.place,
+            position: self.position,
             entry: &mut self.entry,
         })
     }
@@ -304,14 +333,14 @@ impl<'a, O: Measured> EntryMut<'a, O> {
 
     /// Removes the entry and keeps its value, for which short bytes are copied.
     pub fn remove(self) -> Removed<O> {
-        // SAFETY: 1. The place is in use, and the table's objects are `O`s.
-        unsafe { Removed::take(self.core, self.place) }
+        // SAFETY: 1. The slot is in use, and the table's objects are `O`s.
+        unsafe { Removed::take(self.core, self.position) }
     }
 
     /// Removes the entry and keeps its object only.
     pub fn delete(self) -> Deleted<O> {
-        // SAFETY: 1. The place is in use, and the table's objects are `O`s.
-        unsafe { Deleted::take(self.core, self.place) }
+        // SAFETY: 1. The slot is in use, and the table's objects are `O`s.
+        unsafe { Deleted::take(self.core, self.position) }
     }
 
     /// Replaces the value after taking care of an object in it, which is dropped last so that its
@@ -342,7 +371,7 @@ impl<'a, O: Measured> EntryMut<'a, O> {
         let object = self.raw().object::<O>();
         // SAFETY: 1. The table's objects are `O`s. 2. This is one of them.
         unsafe { self.core.discount_object(object) };
-        self.core.become_zero(self.place);
+        self.core.become_zero(self.position);
         // SAFETY: 1. The pointer came from a `Box<O>`, and the entry has just forgotten it.
         Some(unsafe { Box::from_raw(object) })
     }
@@ -351,7 +380,7 @@ impl<'a, O: Measured> EntryMut<'a, O> {
 /// The bytes of one entry's value.
 pub struct BlobMut<'a> {
     core: &'a mut Core,
-    place: SlotPosition,
+    position: SlotPosition,
     entry: &'a mut RawEntry,
 }
 
@@ -372,12 +401,13 @@ impl Blob for BlobMut<'_> {
             return;
         }
         let (label, expiry) = (self.entry.label(), self.entry.expiry());
-        self.core.reshape(self.place, &Change { label, expiry, at, remove, insert, is_edit: true });
-        *self.entry = self.core.entry(self.place);
+        self.core
+            .reshape(self.position, &Change { label, expiry, at, remove, insert, is_edit: true });
+        *self.entry = self.core.entry(self.position);
     }
 }
 
-/// What a key's place in the table holds.
+/// What a key's slot in the table holds.
 pub enum Slot<'a, O> {
     Occupied(EntryMut<'a, O>),
     Vacant(VacantEntry<'a, O>),
@@ -415,8 +445,8 @@ impl<'a, O: Measured> VacantEntry<'a, O> {
             NewValue::Packed(tag, bytes) => (Label::packed(*tag), bytes.len()),
             NewValue::Object(_) => (Label::OBJECT, 8),
         };
-        let place = self.core.insert((key, self.hash), (label, value_len), expiry, self.hasher);
-        let entry = self.core.entry(place);
+        let position = self.core.insert((key, self.hash), (label, value_len), expiry, self.hasher);
+        let entry = self.core.entry(position);
         match value {
             NewValue::Int(value) => entry.set_int(value),
             NewValue::Bytes(bytes) | NewValue::Packed(_, bytes) => entry.overwrite(0, bytes),
@@ -426,6 +456,6 @@ impl<'a, O: Measured> VacantEntry<'a, O> {
             }
         }
         // SAFETY: 1. Inserted just now. 2. The table that lent the core has `O`s only.
-        unsafe { EntryMut::new(self.core, (place, entry)) }
+        unsafe { EntryMut::new(self.core, (position, entry)) }
     }
 }

@@ -26,6 +26,8 @@ const SPARE_CHUNKS: usize = 2;
 
 const _: () = assert!(PAGES_PER_CHUNK == u128::BITS as usize);
 const _: () = assert!(GROUPS_PER_PAGE == u32::BITS as usize);
+// As docs/table.md has it.
+const _: () = assert!(CHUNK_BYTES == 2 << 20 && PAGE_BYTES == 16 << 10 && GROUP_BYTES == 512);
 
 /// Pages and groups for all tables of one engine. Share it in an `Arc`.
 #[derive(Default)]

@@ -25,12 +25,12 @@ pub struct Removed<O> {
 
 impl<O> Removed<O> {
     /// # Safety
-    /// 1. `place` is a slot in use of `core`, whose objects are `O`s.
-    pub(super) unsafe fn take(core: &mut Core, place: SlotPosition) -> Removed<O>
+    /// 1. `position` is a slot in use of `core`, whose objects are `O`s.
+    pub(super) unsafe fn take(core: &mut Core, position: SlotPosition) -> Removed<O>
     where
         O: Measured,
     {
-        let entry = core.detach(place);
+        let entry = core.detach(position);
         let label = entry.label();
         if label.kind == Kind::Object {
             // SAFETY: 1. The table's objects are `O`s. 2. This one is still whole.
@@ -49,18 +49,28 @@ impl<O> Removed<O> {
         removed
     }
 
+    pub(super) fn of_object(object: Box<O>, (expiry, access): (Option<i64>, u32)) -> Removed<O> {
+        Removed { value: Owned::Object(object), expiry, access }
+    }
+
+    /// A copy of an entry that holds no object.
+    pub(super) fn copy_inline(entry: &EntryRef<'_, O>) -> Removed<O> {
+        let value = match entry.value() {
+            View::Int(value) => Owned::Int(value),
+            View::Bytes(bytes) => Owned::Bytes(SmallVec::from_slice(bytes)),
+            View::Packed(tag, bytes) => Owned::Packed(tag, SmallVec::from_slice(bytes)),
+            View::Object(_) => unreachable!("the caller has taken it out"),
+        };
+        Removed { value, expiry: entry.expiry(), access: entry.access() }
+    }
+
     /// A copy of an entry that stays where it is: as if it had been removed, for COPY.
     pub fn copy_of(entry: &EntryRef<'_, O>) -> Removed<O>
     where
         O: Clone,
     {
-        let value = match entry.value() {
-            View::Int(value) => Owned::Int(value),
-            View::Bytes(bytes) => Owned::Bytes(SmallVec::from_slice(bytes)),
-            View::Packed(tag, bytes) => Owned::Packed(tag, SmallVec::from_slice(bytes)),
-            View::Object(object) => Owned::Object(Box::new(object.clone())),
-        };
-        Removed { value, expiry: entry.expiry(), access: entry.access() }
+        let View::Object(object) = entry.value() else { return Self::copy_inline(entry) };
+        Self::of_object(Box::new(object.clone()), (entry.expiry(), entry.access()))
     }
 
     pub fn expiry(&self) -> Option<i64> {
@@ -113,8 +123,29 @@ impl<O> Removed<O> {
 /// What can still be seen of an entry that is about to be freed.
 pub struct Gone<'a> {
     pub key: &'a [u8],
-    /// Its tag and its bytes, if it was packed.
-    pub packed: Option<(u8, &'a [u8])>,
+    pub access: u32,
+    /// The snapshot under way needs it as it was.
+    pub is_unsaved: bool,
+    /// Its value, unless it was an object.
+    pub inline: Option<Inline<'a>>,
+}
+
+/// A value that lay in its entry.
+#[derive(Clone, Copy)]
+pub enum Inline<'a> {
+    Int(i64),
+    Bytes(&'a [u8]),
+    Packed(u8, &'a [u8]),
+}
+
+impl<'a> Inline<'a> {
+    pub fn to_new_value<O>(self) -> NewValue<'a, O> {
+        match self {
+            Inline::Int(value) => NewValue::Int(value),
+            Inline::Bytes(bytes) => NewValue::Bytes(bytes),
+            Inline::Packed(tag, bytes) => NewValue::Packed(tag, bytes),
+        }
+    }
 }
 
 /// A removed entry of which only the object was kept. Dropping it drops the object.
@@ -125,12 +156,12 @@ pub struct Deleted<O> {
 
 impl<O> Deleted<O> {
     /// # Safety
-    /// 1. `place` is a slot in use of `core`, whose objects are `O`s.
-    pub(super) unsafe fn take(core: &mut Core, place: SlotPosition) -> Deleted<O>
+    /// 1. `position` is a slot in use of `core`, whose objects are `O`s.
+    pub(super) unsafe fn take(core: &mut Core, position: SlotPosition) -> Deleted<O>
     where
         O: Measured,
     {
-        let entry = core.detach(place);
+        let entry = core.detach(position);
         // SAFETY: 1. Detached just now.
         let deleted = unsafe { Deleted::of(core, entry) };
         // SAFETY: 1. Detached from this core. 2. Nothing of it is used after this.
@@ -165,5 +196,11 @@ impl<O> Deleted<O> {
 
     pub fn into_object(self) -> Option<Box<O>> {
         self.object
+    }
+
+    /// The object with what else is known of the entry.
+    pub fn into_removed(self, access: u32) -> Option<Removed<O>> {
+        let expiry = self.expiry;
+        self.object.map(|object| Removed::of_object(object, (expiry, access)))
     }
 }

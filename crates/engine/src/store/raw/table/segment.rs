@@ -10,6 +10,7 @@ use super::entry::RawEntry;
 use super::pages::{ADDRESS_BITS, GROUP_BYTES, PagePool};
 use crate::types::capacity::{allocated_bytes, allocated_for};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::mem::offset_of;
 use std::ptr::{NonNull, null_mut};
 
 pub(super) const SLOTS: usize = 8;
@@ -209,6 +210,10 @@ pub(super) struct Segment {
     pub(super) depth: u8,
 }
 
+// As docs/table.md has it.
+const _: () = assert!(size_of::<Segment>() == 192 && offset_of!(Segment, expiry_min) == 128);
+const _: () = assert!(offset_of!(Segment, horizon) == 144 && offset_of!(Segment, depth) == 156);
+
 /// Buckets that a segment with `len` entries should have.
 pub(super) fn buckets_for(len: usize) -> usize {
     let mut count = 1;
@@ -330,11 +335,13 @@ impl Segment {
         (found != 0 && !word.is_empty()).then(|| word.entry())
     }
 
-    #[inline]
+    /// Part of its callers: nearly always it reads one bucket and one entry, and to call it and to
+    /// hand back what it found would be a good part of its cost.
+    #[inline(always)]
     pub(super) fn find(&self, fingerprint: u16, key: &[u8]) -> Option<(Spot, RawEntry)> {
-        let count = self.count();
-        let mut index = home(fingerprint, count);
-        for _ in 0..count {
+        let home = home(fingerprint, self.count());
+        let mut index = home;
+        loop {
             let bucket = self.bucket(index);
             let mut found = bucket.matches(fingerprint);
             while found != 0 {
@@ -349,8 +356,10 @@ impl Segment {
                 return None;
             }
             index = self.after(index);
+            if index == home {
+                return None;
+            }
         }
-        None
     }
 
     #[inline]
@@ -488,8 +497,7 @@ impl Segment {
             self.give_groups(pool);
             self.take_groups(count, pool);
         }
-        // How full each bucket is, here rather than found by looking: this is most of the cost of
-        // growing.
+        // How full each bucket is: to look for it would be most of the cost of growing.
         let mut filled = [0u8; BUCKETS_MAX];
         let mut expires = 0;
         for &word in words {

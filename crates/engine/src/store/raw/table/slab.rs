@@ -3,6 +3,7 @@
 //! it back. Who shares a slab, and where large blocks come from, is up to `blocks`.
 
 use super::pages::{PAGE_BYTES, PagePool};
+use std::mem::offset_of;
 use std::ptr::{NonNull, null_mut};
 
 /// The largest block that lives in a page.
@@ -27,7 +28,14 @@ struct PageHeader {
     class: u8,
 }
 
-const _: () = assert!(HEADER_BYTES == 32);
+// As docs/table.md has it.
+const _: () = {
+    assert!(HEADER_BYTES == 32 && FINE_MAX == 256 && SLAB_BLOCK_MAX == 1024);
+    assert!(offset_of!(PageHeader, next) == 0 && offset_of!(PageHeader, previous) == 8);
+    assert!(offset_of!(PageHeader, free) == 16 && offset_of!(PageHeader, used) == 18);
+    assert!(offset_of!(PageHeader, carved) == 20 && offset_of!(PageHeader, capacity) == 22);
+    assert!(offset_of!(PageHeader, class) == 24);
+};
 
 /// Bytes of the block that holds `bytes`: multiples of 8 up to 256, then eight steps per doubling.
 #[inline]

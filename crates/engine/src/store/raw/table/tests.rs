@@ -97,6 +97,35 @@ fn an_unused_table_is_small_and_owns_nothing() {
     assert!(table.scan(Cursor::START, &mut |_| unreachable!()).is_end());
 }
 
+/// A load knows how many keys come, as a rule: with as many, with fewer and with more the table is
+/// as one that has grown, and takes about as much room.
+#[test]
+fn a_table_with_room_for_its_keys_is_as_one_that_grew() {
+    for keys in [0, 1, 100, 900, 901, KEYS] {
+        let (mut grown, _pool) = table::<u64>();
+        (0..keys).for_each(|number| put(&mut grown, number, None));
+        for expected in [keys / 2, keys, keys * 2] {
+            let (mut table, _pool) = table::<u64>();
+            table.reserve(expected);
+            table.check();
+            (0..keys).for_each(|number| put(&mut table, number, None));
+            table.check();
+            // It has held keys: there is nothing to be made any more.
+            let slot_bytes = table.slot_bytes();
+            table.reserve(expected * 4);
+            assert!(keys == 0 || table.slot_bytes() == slot_bytes);
+            if expected == keys {
+                assert!(slot_bytes <= grown.slot_bytes() * 5 / 4, "{slot_bytes} for {keys}");
+            }
+            for number in 0..keys {
+                let key = key(number);
+                assert!(table.remove(&key, hash(&key)).is_some());
+            }
+            table.check();
+        }
+    }
+}
+
 #[test]
 fn tables_can_be_sent_and_shared() {
     fn is_send<T: Send>() {}
@@ -137,7 +166,7 @@ fn every_size_around_every_block_boundary_reads_back() {
 }
 
 #[test]
-fn keys_of_every_length_are_told_apart() {
+fn keys_of_every_length_are_distinct() {
     let (mut table, _pool) = table::<u64>();
     let largest = if cfg!(miri) { 80 } else { 300 };
     let mut lengths: Vec<usize> = (0..largest).collect();
@@ -322,4 +351,37 @@ fn what_tables_publish_adds_up_to_what_they_take() {
     drop(full.take());
     drop(full);
     assert_eq!((pool.used().bytes(), alive.get()), (0, 0));
+}
+
+/// An object that is changed again and again was measured twice for each change. It keeps its
+/// figure now, which another object at the same address must not inherit.
+#[test]
+fn an_object_that_is_lent_again_is_measured_from_where_it_was() {
+    let (mut table, _pool) = table::<Counted>();
+    let alive = Rc::new(Cell::new(0));
+    let (one, other) = (key(1), key(2));
+    let set = |table: &mut Table<Counted>, key: &[u8], number| {
+        let mut entry = table.find_mut(key, hash(key)).expect("inserted");
+        entry.object_mut().expect("an object").number = number;
+        table.check();
+        table.take_changed();
+        table.check();
+    };
+    table.insert(&one, hash(&one), NewValue::Object(Counted::new(10, &alive)), None);
+    table.insert(&other, hash(&other), NewValue::Object(Counted::new(20, &alive)), None);
+    let slots_and_blocks = table.memory_bytes() - 30;
+    for number in [50, 40, 40, 900] {
+        set(&mut table, &one, number);
+        assert_eq!(table.memory_bytes(), slots_and_blocks + 20 + number as usize);
+    }
+    set(&mut table, &other, 30);
+    set(&mut table, &one, 5);
+    assert_eq!(table.memory_bytes(), slots_and_blocks + 35);
+    for number in 1..10 {
+        let mut entry = table.find_mut(&one, hash(&one)).expect("inserted");
+        drop(entry.take_object());
+        entry.set_object(Counted::new(100 * number, &alive));
+        set(&mut table, &one, 7 * number);
+        assert_eq!(table.memory_bytes(), slots_and_blocks + 30 + 7 * number as usize);
+    }
 }

@@ -3,11 +3,12 @@
 
 use super::account::Measured;
 use super::core::{Core, DEPTH_MAX, SlotPosition};
-use super::entry::Kind;
+use super::entry::{Kind, RawEntry};
 use super::face::Table;
 use super::handle::EntryRef;
-use super::removed::{Deleted, Gone};
+use super::removed::{Deleted, Gone, Inline};
 use super::segment::{SLOTS, SLOTS_MAX, Segment, Spot, home};
+use crate::store::raw::prefetch::prefetch;
 
 /// A segment is not swept again within this time.
 const SWEEP_INTERVAL_MS: i64 = 250;
@@ -86,12 +87,62 @@ impl Position {
     }
 }
 
+/// The bucket whose entries a scan asks the memory for.
+#[derive(Clone, Copy)]
+enum Ahead {
+    /// The one that it is about to visit: the entries are waited for together.
+    This,
+    /// The one after it, for a walk that goes on.
+    Next,
+}
+
+/// The least fingerprint of keys whose home is this one of `count` buckets.
+fn first_fingerprint(bucket: usize, count: usize) -> u16 {
+    (bucket << 16).div_ceil(count) as u16
+}
+
 impl<O> Table<O> {
+    /// Somewhere in the table, each bucket being as likely as another.
+    pub fn random_cursor(&self, random: u64) -> Cursor {
+        if self.core.directory_len() == 0 {
+            return Cursor::START;
+        }
+        let segment = self.core.segment(self.core.index_of(random));
+        let (depth, count) = (segment.depth, segment.count());
+        // Two shifts, because one by 64 has no meaning.
+        let prefix = (random >> 1) >> (63 - depth);
+        // The beginning of a bucket, for a scan passes over what is before its cursor.
+        let fingerprint = first_fingerprint(home(random as u16, count), count);
+        Cursor::new(Position { depth, prefix, fingerprint })
+    }
+
     /// Visits the keys of one home bucket, or of the first few that aren't all empty, and returns
     /// where to go on. Every key that is in the table from the first call to the last is visited
     /// at least once, whatever else happens to the table between calls, and once only if nothing
     /// does.
     pub fn scan(&self, cursor: Cursor, visit: &mut dyn FnMut(EntryRef<'_, O>)) -> Cursor {
+        self.scan_raw(cursor, Ahead::Next, &mut |entry| {
+            // SAFETY: 1. The entry lives in the table, which is borrowed meanwhile.
+            // 2. The table's objects are `O`s.
+            visit(unsafe { EntryRef::new(entry) });
+        })
+    }
+
+    /// As [`Table::scan`], for who looks at how each entry is used: their memory is asked for at
+    /// once. Who looks at them later, when more were asked for, waits once for all.
+    pub fn scan_inside<'t>(
+        &'t self,
+        cursor: Cursor,
+        visit: &mut dyn FnMut(EntryRef<'t, O>),
+    ) -> Cursor {
+        self.scan_raw(cursor, Ahead::This, &mut |entry| {
+            // SAFETY: 1. The entry lives in the table, which stays borrowed.
+            // 2. The table's objects are `O`s.
+            visit(unsafe { EntryRef::new(entry) });
+        })
+    }
+
+    fn scan_raw(&self, cursor: Cursor, ahead: Ahead, visit: &mut dyn FnMut(RawEntry)) -> Cursor {
         let Some(mut position) = cursor.position() else { return Cursor::START };
         if self.core.directory_len() == 0 {
             return Cursor::START;
@@ -103,16 +154,19 @@ impl<O> Table<O> {
             position = position.in_segment(segment.depth);
             let (from, count) = (position.fingerprint, segment.count());
             let bucket = home(from, count);
+            match ahead {
+                Ahead::This => prefetch_heads(segment, bucket),
+                Ahead::Next if bucket + 1 < count => prefetch_all(segment, bucket + 1),
+                Ahead::Next => {}
+            }
             segment.each_of_home(bucket, &mut |word| {
                 if word.fingerprint() >= from {
                     is_found = true;
-                    // SAFETY: 1. The entry lives in the table, which is borrowed meanwhile.
-                    // 2. The table's objects are `O`s.
-                    visit(unsafe { EntryRef::new(word.entry()) });
+                    visit(word.entry());
                 }
             });
             if bucket + 1 < count {
-                position.fingerprint = ((bucket + 1) << 16).div_ceil(count) as u16;
+                position.fingerprint = first_fingerprint(bucket + 1, count);
             } else if position.prefix + 1 < 1 << position.depth {
                 position.prefix += 1;
                 position.fingerprint = 0;
@@ -124,6 +178,20 @@ impl<O> Table<O> {
             }
         }
         Cursor::new(position)
+    }
+
+    /// As [`Table::scan`], for a snapshot: visits the entries that it needs and does not have, and
+    /// marks them as saved. So each is visited once, whatever happens to the table between calls.
+    pub fn save_step(&mut self, cursor: Cursor, visit: &mut dyn FnMut(EntryRef<'_, O>)) -> Cursor {
+        let mark = self.core.mark;
+        self.scan_raw(cursor, Ahead::Next, &mut |entry| {
+            if entry.mark() != mark {
+                // SAFETY: 1. The entry lives in the table, which is borrowed meanwhile. 2. The
+                // table's objects are `O`s.
+                visit(unsafe { EntryRef::new(entry) });
+                entry.set_mark(mark);
+            }
+        })
     }
 
     /// A random entry, each as likely as any other.
@@ -208,7 +276,7 @@ impl<O: Measured> Table<O> {
             sweep.next_due_ms = sweep.next_due_ms.min(due_ms);
             sweep.position = next;
             if is_due {
-                self.core.settle(index, true);
+                self.core.shrink(index, true);
             }
         }
         self.core.sweep.due_ms = self.core.sweep.next_due_ms;
@@ -239,12 +307,12 @@ impl<O: Measured> Table<O> {
                 }
                 looked_at += 1;
                 let spot = Spot::new(bucket, due.trailing_zeros() as usize);
-                let place = SlotPosition { index, spot };
-                match self.core.entry(place).expiry() {
+                let position = SlotPosition { index, spot };
+                match self.core.entry(position).expiry() {
                     Some(at_ms) if at_ms <= now_ms => {
                         // The slot is looked at again: it may have been filled from further on.
                         from = spot.slot;
-                        self.expire(place, expired);
+                        self.expire(position, expired);
                     }
                     later => {
                         from = spot.slot + 1;
@@ -264,14 +332,21 @@ impl<O: Measured> Table<O> {
         looked_at
     }
 
-    fn expire(&mut self, place: SlotPosition, expired: &mut dyn FnMut(Gone<'_>, Deleted<O>)) {
-        let entry = self.core.detach_keeping_shape(place);
+    fn expire(&mut self, position: SlotPosition, expired: &mut dyn FnMut(Gone<'_>, Deleted<O>)) {
+        let entry = self.core.detach_keeping_shape(position);
         // SAFETY: 1. Detached just now from this table, whose objects are `O`s.
         let deleted = unsafe { Deleted::of(&mut self.core, entry) };
         // Should the callback panic, the block is lost and nothing worse.
         let label = entry.label();
-        let packed = (label.kind == Kind::Packed).then(|| (label.tag, entry.value()));
-        expired(Gone { key: entry.key(), packed }, deleted);
+        let inline = match label.kind {
+            Kind::Int => Some(Inline::Int(entry.int())),
+            Kind::Bytes => Some(Inline::Bytes(entry.value())),
+            Kind::Packed => Some(Inline::Packed(label.tag, entry.value())),
+            Kind::Object => None,
+        };
+        let is_unsaved = entry.mark() != self.core.mark;
+        let access = entry.access();
+        expired(Gone { key: entry.key(), access, is_unsaved, inline }, deleted);
         // SAFETY: 1. Detached from this table, and the callback has ended.
         unsafe { self.core.release(entry) };
     }
@@ -312,6 +387,21 @@ fn mark_soon(core: &mut Core, index: usize, horizon: i64) {
             segment.replace(spot, word.with_expiry(true, is_soon));
         }
     }
+}
+
+/// Asks for the entries of a bucket that a walk is about to read.
+fn prefetch_all(segment: &Segment, bucket: usize) {
+    for slot in 0..SLOTS {
+        if let Some(word) = segment.word(Spot::new(bucket, slot)) {
+            word.prefetch();
+        }
+    }
+}
+
+/// Asks for what the entries of a bucket begin with: how they are used, and most keys.
+fn prefetch_heads(segment: &Segment, bucket: usize) {
+    let words = (0..SLOTS).filter_map(|slot| segment.word(Spot::new(bucket, slot)));
+    words.for_each(|word| prefetch(word.entry().pointer().as_ptr()));
 }
 
 /// Asks for the entries of a bucket that a sweep is about to read.

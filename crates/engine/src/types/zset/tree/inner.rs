@@ -3,9 +3,11 @@
 
 use super::super::range::Probe;
 use super::NONE;
-use crate::types::capacity::allocated_for;
+use crate::types::capacity::{allocated_bytes, allocated_for};
+use crate::types::cow_vec::{self, ARC_COUNTS_BYTES, Part};
 use crate::types::element::Element;
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 pub const FANOUT: usize = 64;
 /// A node with fewer children looks for a neighbour to join.
@@ -46,9 +48,15 @@ pub struct Inner {
     leaves: [u32; FANOUT],
 }
 
+impl Part for Inner {
+    fn elements(&self) -> usize {
+        self.len()
+    }
+}
+
 impl Inner {
-    pub fn new(level: u8) -> Box<Self> {
-        Box::new(Inner {
+    pub fn new(level: u8) -> Self {
+        Inner {
             parent: NONE,
             level,
             len: 0,
@@ -57,7 +65,7 @@ impl Inner {
             counts: [0; FANOUT],
             ids: [NONE; FANOUT],
             leaves: [NONE; FANOUT],
-        })
+        }
     }
 
     #[inline]
@@ -187,7 +195,7 @@ impl Inner {
     }
 
     /// Moves the children from `at` on into a new node.
-    pub fn cut(&mut self, at: usize) -> Box<Inner> {
+    pub fn cut(&mut self, at: usize) -> Inner {
         let mut right = Inner::new(self.level);
         (at..self.len()).for_each(|child| right.push(self.child(child)));
         self.len = at as u8;
@@ -198,8 +206,8 @@ impl Inner {
 /// All inner nodes of a tree, by number.
 #[derive(Clone, Default)]
 pub struct Inners {
-    #[expect(clippy::vec_box, reason = "growth moves pointers, not nodes of two kilobytes")]
-    nodes: Vec<Box<Inner>>,
+    /// Shared with clones of the tree until one changes them.
+    nodes: Vec<Arc<Inner>>,
     free: Vec<u32>,
 }
 
@@ -211,10 +219,11 @@ impl Inners {
 
     #[inline]
     pub fn at_mut(&mut self, id: u32) -> &mut Inner {
-        &mut self.nodes[id as usize]
+        cow_vec::to_change(&mut self.nodes[id as usize])
     }
 
-    pub fn add(&mut self, node: Box<Inner>) -> u32 {
+    pub fn add(&mut self, node: Inner) -> u32 {
+        let node = Arc::new(node);
         if let Some(id) = self.free.pop() {
             self.nodes[id as usize] = node;
             return id;
@@ -228,8 +237,8 @@ impl Inners {
     }
 
     pub fn memory_bytes(&self) -> usize {
-        self.nodes.len() * allocated_for::<Inner>(1)
-            + allocated_for::<Box<Inner>>(self.nodes.capacity())
+        self.nodes.len() * allocated_bytes(ARC_COUNTS_BYTES + size_of::<Inner>())
+            + allocated_for::<Arc<Inner>>(self.nodes.capacity())
             + allocated_for::<u32>(self.free.capacity())
     }
 }

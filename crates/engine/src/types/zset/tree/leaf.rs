@@ -1,10 +1,11 @@
 //! The leaves of the tree: runs of entries, chained in order, each knowing its parent. They live in
-//! an arena of chunks, so that growth moves none of them.
+//! an arena of chunks, which a tree shares with its clones until one changes them.
 
 use super::super::entry::{self, Pair};
 use super::{Inners, NONE};
 use crate::types::blob::Blob;
 use crate::types::capacity::{allocated_bytes, allocated_for, fit_bytes};
+use crate::types::cow_vec::{CowVec, Part};
 
 /// A leaf is cut when it is longer than this and holds more than one entry; the last one earlier,
 /// for it is filled in order more often than not.
@@ -30,6 +31,19 @@ impl Clone for Leaf {
         let mut run = Vec::with_capacity(self.run.capacity());
         run.extend_from_slice(&self.run);
         Leaf { run, ..*self }
+    }
+}
+
+/// Stands where a leaf was taken away.
+impl Default for Leaf {
+    fn default() -> Self {
+        Leaf::new()
+    }
+}
+
+impl Part for Leaf {
+    fn elements(&self) -> usize {
+        self.count as usize
     }
 }
 
@@ -68,12 +82,13 @@ impl Leaf {
     }
 }
 
-const CHUNK_LEAVES: usize = 256;
+/// Leaves that are copied at once if they are shared: some tens of kilobytes.
+const CHUNK_LEAVES: usize = 32;
 
 /// All leaves of a tree, by number.
 #[derive(Clone, Default)]
 pub struct Leaves {
-    chunks: Vec<Vec<Leaf>>,
+    leaves: CowVec<Leaf, CHUNK_LEAVES>,
     free: Vec<u32>,
     /// Room for entries in all leaves.
     run_bytes: usize,
@@ -82,14 +97,12 @@ pub struct Leaves {
 impl Leaves {
     #[inline]
     pub fn at(&self, id: u32) -> &Leaf {
-        let id = id as usize;
-        &self.chunks[id / CHUNK_LEAVES][id % CHUNK_LEAVES]
+        &self.leaves[id as usize]
     }
 
     #[inline]
     pub fn at_mut(&mut self, id: u32) -> &mut Leaf {
-        let id = id as usize;
-        &mut self.chunks[id / CHUNK_LEAVES][id % CHUNK_LEAVES]
+        self.leaves.at_mut(id as usize)
     }
 
     pub fn add(&mut self, leaf: Leaf) -> u32 {
@@ -98,15 +111,8 @@ impl Leaves {
             *self.at_mut(id) = leaf;
             return id;
         }
-        if self.chunks.last().is_none_or(|chunk| chunk.len() == CHUNK_LEAVES) {
-            // The first one grows as it must: most sorted sets have no second.
-            let room = if self.chunks.is_empty() { 1 } else { CHUNK_LEAVES };
-            self.chunks.push(Vec::with_capacity(room));
-        }
-        let before = (self.chunks.len() - 1) * CHUNK_LEAVES;
-        let chunk = self.chunks.last_mut().expect("one was added if there was none");
-        chunk.push(leaf);
-        u32::try_from(before + chunk.len() - 1).expect("2^32 leaves are beyond any memory")
+        self.leaves.push(leaf);
+        u32::try_from(self.leaves.len() - 1).expect("2^32 leaves are beyond any memory")
     }
 
     /// Empties a leaf, whose number may be given to another.
@@ -150,24 +156,15 @@ impl Leaves {
     }
 
     pub fn memory_bytes(&self, inners: &Inners) -> usize {
-        let (full, last) = match self.chunks.split_last() {
-            None => (0, 0),
-            Some((last, full)) => (full.len(), last.capacity()),
-        };
         self.run_bytes
-            + full * allocated_for::<Leaf>(CHUNK_LEAVES)
-            + allocated_for::<Leaf>(last)
-            + allocated_for::<Vec<Leaf>>(self.chunks.capacity())
+            + self.leaves.memory_bytes()
             + allocated_for::<u32>(self.free.capacity())
             + inners.memory_bytes()
     }
 
     #[cfg(test)]
     pub fn check_bytes(&self) {
-        let leaves = self.chunks.iter().flatten();
-        let runs = leaves.map(|leaf| allocated_bytes(leaf.run.capacity()));
+        let runs = self.leaves.iter().map(|leaf| allocated_bytes(leaf.run.capacity()));
         assert_eq!(self.run_bytes, runs.sum::<usize>());
-        let full = &self.chunks[..self.chunks.len().saturating_sub(1)];
-        assert!(full.iter().all(|chunk| chunk.capacity() == CHUNK_LEAVES));
     }
 }

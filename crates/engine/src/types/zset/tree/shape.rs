@@ -107,9 +107,9 @@ impl Tree {
         }
         let parent = self.inners.at(id).parent;
         let own_count = self.inners.at(id).count();
-        let place = self.inners.at(parent).position(id);
-        self.inners.at_mut(parent).set_count(place, own_count);
-        self.insert_child(parent, place + 1, Child { id: new_id, count, start });
+        let child_at = self.inners.at(parent).position(id);
+        self.inners.at_mut(parent).set_count(child_at, own_count);
+        self.insert_child(parent, child_at + 1, Child { id: new_id, count, start });
         new_id
     }
 

@@ -1,0 +1,61 @@
+//! `CONFIG SET appendonly yes` while calls go on: the base of the new log is a snapshot that is
+//! taken in the background, and who has asked for it waits. Until the base is complete there is no
+//! log: what calls change behind the cut is kept, and nobody waits for it to be durable.
+
+use super::lock;
+use crate::node::Node;
+use crate::node::snapshot::AwaitedSave;
+use russet_persistence::log::Log;
+use std::sync::Arc;
+
+const HAS_FAILED: &str = "the log could not be begun: its base was not written";
+
+impl Node {
+    /// Begins a log. Every shard is held, and all that was written is in the data. None if it can't
+    /// be begun beside a snapshot that is under way, or there is one.
+    pub(crate) fn begin_log(&self) -> Result<Option<Arc<AwaitedSave>>, String> {
+        let node = self.durability.node();
+        let is_free = self.durability.log().is_none() && self.saves.purpose().is_none();
+        let (Some(node), true, true) = (node, is_free, self.host.disk().is_some()) else {
+            return Ok(None);
+        };
+        let log = node.start_log_with(self.open_log()?, Log::start_for_base)?;
+        let _is_first = log.claim_rewrite();
+        self.begin_rewrite_of(log).inspect_err(|_| self.drop_log())?;
+        let begun = AwaitedSave::plain();
+        *lock(&self.durability.beginning) = Some(begun.clone());
+        Ok(Some(begun))
+    }
+
+    /// Looks whether the log has begun.
+    pub(crate) fn look_at_beginning(&self) {
+        let Some(begun) = lock(&self.durability.beginning).clone() else { return };
+        if self.durability.log().is_some_and(|log| log.is_rewriting()) {
+            return;
+        }
+        let status = self.durability.log_status();
+        let is_good = status.is_some_and(|status| !status.is_rewrite_bad);
+        begun.finish(if is_good { Ok(()) } else { Err(HAS_FAILED.to_owned()) });
+    }
+
+    /// About ten times in a second: the same, and ends a log whose client is gone.
+    pub(in crate::node) fn tend_beginning(&self) {
+        self.look_at_beginning();
+        let is_nobodys = |begun: &mut Arc<AwaitedSave>| Arc::strong_count(begun) == 1;
+        if lock(&self.durability.beginning).take_if(is_nobodys).is_some() {
+            self.with_all_keys(|_| self.give_up_log());
+        }
+    }
+
+    /// Who has waited for it knows how it went.
+    pub(crate) fn end_beginning(&self) {
+        lock(&self.durability.beginning).take();
+    }
+
+    /// The log that was begun is not to be. Every shard is held.
+    pub(crate) fn give_up_log(&self) {
+        if self.durability.log().is_some() {
+            self.drop_log();
+        }
+    }
+}

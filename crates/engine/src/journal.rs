@@ -1,0 +1,340 @@
+//! The journal: what calls change, in one total order for all threads, on its way to the log.
+//!
+//! A call encodes its records first (`record.rs`); while it still holds its shards it takes a
+//! number with one atomic addition and hands the bytes over, without copying or allocating. A
+//! batch of calls does so once. The number after it is the journal's offset behind the call. One
+//! reader, the log, takes frames in that order, as far as all are complete. Files are its business.
+//!
+//! Who must not show anything before it is durable defers it here until the offset that it depends
+//! on is: see [`Journal::defer`].
+
+mod ring;
+#[cfg(test)]
+mod ring_orders;
+mod sync;
+#[cfg(test)]
+mod tests;
+
+use crate::barrier::{Barrier, Barriers};
+use crate::record::Encoded;
+use crate::store::raw::lock::Wake;
+use ring::Ring;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::thread::Thread;
+
+/// Frames that the journal has slots for.
+const FRAMES_MAX: usize = 8192;
+/// Frames that are waiting when writers are held back: the rest is for calls that are under way
+/// then, one for each worker.
+const FRAMES_WAITING_MAX: u64 = FRAMES_MAX as u64 - 1024;
+/// Frames that are waiting when the reader is woken, though it would look by itself soon.
+const FRAMES_URGENT: u64 = FRAMES_MAX as u64 / 4;
+
+/// What becomes of what calls change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Mode {
+    /// Nobody reads the journal, and nothing is appended to it.
+    Off = 0,
+    /// It is made durable soon, and nobody waits for that.
+    Lazy = 1,
+    /// Nothing leaves before it is durable: `appendfsync always`.
+    Strict = 2,
+}
+
+/// What is done once an offset is durable.
+pub type Action = Box<dyn FnOnce() + Send>;
+
+#[derive(Default)]
+struct Deferred {
+    /// By offset, in the order in which they were deferred.
+    queue: VecDeque<(u64, Action)>,
+    /// Some that were in the queue are being done: what comes now is done after them.
+    is_releasing: bool,
+}
+
+pub struct Journal {
+    mode: AtomicU8,
+    barriers: Arc<Barriers>,
+    ring: OnceLock<Ring<Encoded>>,
+    /// Everything before this offset is durable.
+    durable: AtomicU64,
+    /// What was appended before strict mode began is durable when this is.
+    strict_since: AtomicU64,
+    /// The reader has taken the frames before this one.
+    taken: AtomicU64,
+    backlog_bytes: AtomicU64,
+    backlog_bytes_max: AtomicU64,
+    is_reader_asleep: AtomicBool,
+    reader: Mutex<Option<Thread>>,
+    deferred: Mutex<Deferred>,
+    /// Those who want to know when an offset is durable, whether or not it may be shown before.
+    awaiting: Mutex<Vec<(u64, Arc<dyn Wake>)>>,
+    /// Writers that are held back.
+    delayed: Mutex<Vec<Arc<dyn Wake>>>,
+    failure: Mutex<String>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poison| poison.into_inner())
+}
+
+impl Journal {
+    pub fn new(barriers: Arc<Barriers>) -> Self {
+        Journal {
+            mode: AtomicU8::new(Mode::Off as u8),
+            barriers,
+            ring: OnceLock::new(),
+            durable: AtomicU64::new(0),
+            strict_since: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
+            backlog_bytes: AtomicU64::new(0),
+            backlog_bytes_max: AtomicU64::new(u64::MAX),
+            is_reader_asleep: AtomicBool::new(false),
+            reader: Mutex::default(),
+            deferred: Mutex::default(),
+            awaiting: Mutex::default(),
+            delayed: Mutex::default(),
+            failure: Mutex::default(),
+        }
+    }
+
+    #[inline]
+    pub fn mode(&self) -> Mode {
+        match self.mode.load(Ordering::Acquire) {
+            0 => Mode::Off,
+            1 => Mode::Lazy,
+            _ => Mode::Strict,
+        }
+    }
+
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.mode.load(Ordering::Acquire) != Mode::Off as u8
+    }
+
+    /// Whether nothing may leave before it is durable.
+    #[inline]
+    pub fn is_strict(&self) -> bool {
+        self.mode.load(Ordering::Acquire) == Mode::Strict as u8
+    }
+
+    pub fn barriers(&self) -> &Barriers {
+        &self.barriers
+    }
+
+    /// Every shard must be held, so that no call is half-way.
+    pub fn set_mode(&self, mode: Mode) {
+        if mode != Mode::Off {
+            self.ring.get_or_init(|| Ring::new(FRAMES_MAX));
+        }
+        if mode == Mode::Strict && !self.is_strict() {
+            self.strict_since.store(self.offset(), Ordering::Release);
+        }
+        self.mode.store(mode as u8, Ordering::Release);
+        if mode != Mode::Strict {
+            self.release();
+        }
+    }
+
+    /// How much may be waiting before writers are held back.
+    pub fn set_backlog_bytes_max(&self, bytes: u64) {
+        self.backlog_bytes_max.store(bytes, Ordering::Release);
+        self.look_at_backlog();
+    }
+
+    pub fn backlog_bytes(&self) -> u64 {
+        self.backlog_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The offset behind all that was appended.
+    #[inline]
+    pub fn offset(&self) -> u64 {
+        self.ring.get().map_or(0, Ring::reserved)
+    }
+
+    #[inline]
+    pub fn durable(&self) -> u64 {
+        self.durable.load(Ordering::Acquire)
+    }
+
+    /// What was appended before this is not known to any shard: it depends on this offset.
+    pub fn strict_since(&self) -> u64 {
+        self.strict_since.load(Ordering::Acquire)
+    }
+
+    /// Whether what depends on this offset may be shown.
+    #[inline]
+    pub fn is_released(&self, offset: u64) -> bool {
+        offset <= self.durable() || !self.is_strict()
+    }
+
+    /// Appends a frame, in exchange for an empty one; the offset behind it.
+    #[inline]
+    pub fn append(&self, frame: &mut Encoded) -> u64 {
+        let Some(ring) = self.ring.get() else { return 0 };
+        let bytes = frame.bytes_total() as u64;
+        let number = ring.push(frame);
+        let backlog_bytes = self.backlog_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let waiting = number.saturating_sub(self.taken.load(Ordering::Relaxed));
+        let is_much = waiting >= FRAMES_URGENT
+            || backlog_bytes > self.backlog_bytes_max.load(Ordering::Relaxed);
+        if is_much {
+            self.look_at_backlog();
+        }
+        if (is_much || self.is_strict()) && self.is_reader_asleep.load(Ordering::SeqCst) {
+            self.wake_reader();
+        }
+        number + 1
+    }
+
+    /// Holds writers back if too much is waiting, and no longer if it is not.
+    #[cold]
+    fn look_at_backlog(&self) {
+        let waiting = self.offset().saturating_sub(self.taken.load(Ordering::SeqCst));
+        let is_over = waiting >= FRAMES_WAITING_MAX
+            || self.backlog_bytes() > self.backlog_bytes_max.load(Ordering::Relaxed);
+        self.raise(Barrier::Backlog, is_over);
+    }
+
+    /// Puts a barrier up or takes it down. Those who wait are woken when none is left.
+    pub fn raise(&self, barrier: Barrier, is_up: bool) {
+        if self.barriers.set(barrier, is_up) && !is_up && !self.barriers.delays_writers() {
+            let delayed = std::mem::take(&mut *lock(&self.delayed));
+            delayed.iter().for_each(|writer| writer.wake());
+        }
+    }
+
+    /// Has a writer wait while the journal can't keep up; false if it can.
+    pub fn delay(&self, writer: Arc<dyn Wake>) -> bool {
+        let mut delayed = lock(&self.delayed);
+        // Whoever takes the last barrier down does that first and looks at the list then.
+        let must_wait = self.barriers.delays_writers();
+        if must_wait {
+            delayed.push(writer);
+        }
+        must_wait
+    }
+
+    /// The log can't be written, and why; None: it can again.
+    pub fn set_failure(&self, why: Option<String>) {
+        let is_failed = why.is_some();
+        *lock(&self.failure) = why.unwrap_or_default();
+        self.raise(Barrier::Failed, is_failed);
+    }
+
+    pub fn failure(&self) -> String {
+        lock(&self.failure).clone()
+    }
+
+    /// Does something as soon as an offset is durable: at once if it is, or if nobody is to wait
+    /// for that. What was deferred earlier is done earlier.
+    pub fn defer(&self, offset: u64, action: Action) {
+        let mut deferred = lock(&self.deferred);
+        if self.is_released(offset) && deferred.queue.is_empty() && !deferred.is_releasing {
+            drop(deferred);
+            return action();
+        }
+        let last = deferred.queue.back().map_or(0, |(last, _)| *last);
+        deferred.queue.push_back((offset.max(last), action));
+        drop(deferred);
+        // It may have become durable between the look and the lock.
+        if self.is_released(offset) {
+            self.release();
+        }
+    }
+
+    /// Wakes someone when an offset is durable; false if it is.
+    pub fn when_durable(&self, offset: u64, waiter: Arc<dyn Wake>) -> bool {
+        let mut awaiting = lock(&self.awaiting);
+        let must_wait = self.durable() < offset;
+        if must_wait {
+            awaiting.push((offset, waiter));
+        }
+        must_wait
+    }
+
+    /// Whether something waits for what is not durable.
+    pub fn has_deferred(&self) -> bool {
+        !lock(&self.deferred).queue.is_empty()
+    }
+
+    /// Does what was deferred and may be done.
+    fn release(&self) {
+        let mut deferred = lock(&self.deferred);
+        if std::mem::replace(&mut deferred.is_releasing, true) {
+            return;
+        }
+        loop {
+            let due = deferred.queue.iter().take_while(|(at, _)| self.is_released(*at)).count();
+            let due: Vec<Action> = deferred.queue.drain(..due).map(|(_, action)| action).collect();
+            if due.is_empty() {
+                deferred.is_releasing = false;
+                return;
+            }
+            drop(deferred);
+            due.into_iter().for_each(|action| action());
+            deferred = lock(&self.deferred);
+        }
+    }
+
+    /// For the reader: all frames in this range that are complete, one after the other. `take`
+    /// must leave each empty, and says whether it takes more. The number of the next frame.
+    pub fn take(&self, range: Range<u64>, mut take: impl FnMut(&mut Encoded) -> bool) -> u64 {
+        let (first, mut next) = (range.start, range.start);
+        let Some(ring) = self.ring.get() else { return next };
+        let mut takes_more = true;
+        while takes_more && next < range.end && ring.pop(next, |frame| takes_more = take(frame)) {
+            next += 1;
+            takes_more &= next - first < FRAMES_URGENT;
+        }
+        if next != first {
+            self.taken.store(next, Ordering::SeqCst);
+            if self.barriers.is_up(Barrier::Backlog) {
+                self.look_at_backlog();
+            }
+        }
+        next
+    }
+
+    /// For the reader: everything before `offset` is durable, and `bytes` less are waiting.
+    pub fn set_durable(&self, offset: u64, bytes: u64) {
+        self.durable.fetch_max(offset, Ordering::AcqRel);
+        self.backlog_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        if self.barriers.is_up(Barrier::Backlog) {
+            self.look_at_backlog();
+        }
+        self.release();
+        let mut awaiting = lock(&self.awaiting);
+        let (due, waiting) = awaiting.drain(..).partition(|(at, _)| *at <= self.durable());
+        *awaiting = waiting;
+        drop(awaiting);
+        let due: Vec<(u64, Arc<dyn Wake>)> = due;
+        due.iter().for_each(|(_, waiter)| waiter.wake());
+    }
+
+    /// For the reader: this thread reads the journal from now on.
+    pub fn set_reader(&self, reader: Option<Thread>) {
+        *lock(&self.reader) = reader;
+    }
+
+    /// For the reader: sleeps for the time given, in strict mode until a call appends.
+    pub fn sleep(&self, next: u64, time: std::time::Duration) {
+        self.is_reader_asleep.store(true, Ordering::SeqCst);
+        if self.offset() == next || !self.is_strict() {
+            std::thread::park_timeout(time);
+        }
+        self.is_reader_asleep.store(false, Ordering::SeqCst);
+    }
+
+    /// Has the reader look at the journal now.
+    #[cold]
+    pub fn wake_reader(&self) {
+        if let Some(reader) = &*lock(&self.reader) {
+            reader.unpark();
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Where commands run. All that a workflow needs of a server is behind [`Backend`]: one command on
+//! a shared connection, and connections of one's own.
+
+#[cfg(feature = "remote")]
+pub(crate) mod cluster;
+#[cfg(feature = "embedded")]
+pub(crate) mod embedded;
+#[cfg(feature = "remote")]
+mod link;
+#[cfg(feature = "remote")]
+pub(crate) mod remote;
+
+use crate::error::Result;
+use crate::reply::Reply;
+use crate::request::Request;
+use std::pin::Pin;
+use std::time::Duration;
+
+/// A result that is not there yet.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+
+/// How far a call came at once.
+pub enum Started<'a> {
+    /// It is over.
+    Done(Result<Reply>),
+    Waiting(Pending<'a, Reply>),
+}
+
+/// A place where commands run.
+///
+/// A call that fails must say what is known of it: [`Unavailable`](crate::Error::Unavailable) if it
+/// has surely not run, [`Unknown`](crate::Error::Unknown) if it may have. It is never sent twice
+/// once it may have run: whether it may run twice is decided by whoever calls.
+pub trait Backend: Send + Sync {
+    /// Runs a command that does not block, beside others.
+    fn call<'a>(&'a self, request: &'a Request, timeout: Duration) -> Pending<'a, Reply>;
+
+    /// As [`Backend::call`], where a call may be over before there is anything to wait for.
+    fn start<'a>(&'a self, request: &'a Request, timeout: Duration) -> Started<'a> {
+        Started::Waiting(self.call(request, timeout))
+    }
+
+    /// A connection that nobody else uses, to the node that has this slot.
+    fn connection(&self, slot: u16) -> Pending<'_, Box<dyn Connection>>;
+
+    /// For logs.
+    fn name(&self) -> &'static str;
+}
+
+/// A connection of one's own: for commands that block, for WATCH and WAIT. When it is dropped,
+/// whatever it still does ends.
+pub trait Connection: Send {
+    fn call<'a>(&'a mut self, request: &'a Request, timeout: Duration) -> Pending<'a, Reply>;
+
+    /// Whether the server keeps something for it that the next to use it must not find, as what it
+    /// watches. If it is dropped meanwhile it is closed.
+    fn set_keeps_state(&mut self, keeps_state: bool);
+}

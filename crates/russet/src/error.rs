@@ -1,0 +1,116 @@
+//! What can go wrong, by what the caller can do about it.
+
+use std::fmt;
+use std::time::Duration;
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a call has no result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// An argument is wrong: nothing was sent. The text names it.
+    Invalid(String),
+    /// Nothing was run: no connection, or the server takes no such calls at the moment.
+    Unavailable(String),
+    /// The call may have run or not: its time was over, or the connection broke before the reply.
+    Unknown(String),
+    /// The server refused it, or it failed there. The same call fails again.
+    Refused { code: String, text: String },
+    /// What is stored, or was replied, is not of the form that this version writes.
+    Corrupt(String),
+    /// Others changed the same data each time that it was tried.
+    Contention { attempts: u32 },
+}
+
+/// What to do about an [`Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// Nothing has happened: call again, after a while.
+    Retry { after: Duration },
+    /// It may have happened: call again only if the call may run twice, or with its request id.
+    Unknown,
+    /// Calling again gives the same.
+    GiveUp,
+}
+
+/// How long to wait before a call that was not run is tried again by hand.
+const RETRY_AFTER: Duration = Duration::from_millis(100);
+
+impl Error {
+    pub fn advice(&self) -> Advice {
+        match self {
+            Error::Unavailable(_) | Error::Contention { .. } => {
+                Advice::Retry { after: RETRY_AFTER }
+            }
+            Error::Unknown(_) => Advice::Unknown,
+            Error::Invalid(_) | Error::Refused { .. } | Error::Corrupt(_) => Advice::GiveUp,
+        }
+    }
+
+    /// The code of the server's refusal.
+    pub fn code(&self) -> Option<&str> {
+        match self {
+            Error::Refused { code, .. } => Some(code),
+            _ => None,
+        }
+    }
+
+    /// For logs and metrics: one word per variant.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Error::Invalid(_) => "invalid",
+            Error::Unavailable(_) => "unavailable",
+            Error::Unknown(_) => "unknown",
+            Error::Refused { .. } => "refused",
+            Error::Corrupt(_) => "corrupt",
+            Error::Contention { .. } => "contention",
+        }
+    }
+
+    /// The failure of a call of which an earlier attempt may have run: whatever became of the last
+    /// one, the call may have run.
+    pub(crate) fn after_unknown(self) -> Error {
+        match self {
+            unknown @ Error::Unknown(_) => unknown,
+            last => {
+                Error::Unknown(format!("an earlier attempt may have run; the last one: {last}"))
+            }
+        }
+    }
+
+    pub(crate) fn invalid(what: impl Into<String>) -> Error {
+        Error::Invalid(what.into())
+    }
+
+    /// A server's error reply.
+    #[cfg(any(feature = "embedded", feature = "remote"))]
+    pub(crate) fn from_reply(code: &str, text: &str) -> Error {
+        match code {
+            // Said before a step has changed anything.
+            "LOADING" | "BUSY" | "READONLY" | "CLUSTERDOWN" | "TRYAGAIN" | "MASTERDOWN"
+            | "MISCONF" | "OOM" | "NOREPLICAS" => Error::Unavailable(format!("{code} {text}")),
+            // A step's own word for a bad argument.
+            "INVALID" => Error::Invalid(text.to_owned()),
+            "CORRUPT" => Error::Corrupt(text.to_owned()),
+            _ => Error::Refused { code: code.to_owned(), text: text.to_owned() },
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Invalid(what) => write!(f, "invalid: {what}"),
+            Error::Unavailable(why) => write!(f, "not run: {why}"),
+            Error::Unknown(why) => write!(f, "outcome unknown: {why}"),
+            Error::Refused { code, text } => write!(f, "{code} {text}"),
+            Error::Corrupt(what) => write!(f, "corrupt: {what}"),
+            Error::Contention { attempts } => {
+                write!(f, "others changed the same data in each of {attempts} attempts")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,13 @@
+-- Says where a request stands, and changes nothing.
+-- KEYS: 1 the record
+-- ARGV: none
+-- Replies: ABSENT; IN_PROGRESS attempt, retry_after_ms; COMPLETED attempt; FAILED_RETRYABLE attempt, reason; FAILED_FINAL attempt, reason
+local record = redis.call('HMGET', KEYS[1], 'state', 'attempt_count', 'deadline_ms', 'reason')
+local state, attempt = record[1], tonumber(record[2] or 0) or 0
+if not state then
+  return {'ABSENT'}
+elseif state == 'IN_PROGRESS' then
+  local left = math.max((tonumber(record[3] or 0) or 0) - now_ms(), 0)
+  return {state, 'attempt', attempt, 'retry_after_ms', left}
+end
+return {state, 'attempt', attempt, 'reason', record[4]}

@@ -1,0 +1,343 @@
+//! The reliable list queue: strict order, and no job is lost with its worker.
+
+use super::jobs::{ACK, DISCARD, EXTEND, LETTERS, SHARED};
+use super::source::{Claimed, Source, wait_for_bell};
+use super::{
+    Acked, Bounds, CLAIM_MAX, DeadLetter, Delivery, Discarded, Ending, Extended, Failure, Job,
+    JobId, Receipt, Requeued, Returned, Scheduled, delivery_settings, short_reason,
+};
+use crate::backend::Pending;
+use crate::error::Result;
+use crate::key::{Family, Keys, Scope};
+use crate::kit::Kit;
+use crate::observe;
+use crate::retry::{RequestId, token};
+use crate::step::{Class, Safe, Step, StepCall, StepInfo, WithRequestId};
+use std::sync::Arc;
+use std::time::Duration;
+
+const FAMILY: Family = Family { purpose: "reliable", version: 1 };
+const WORKFLOW: &str = "reliable";
+
+static PUSH: Step<WithRequestId> =
+    Step::new("reliable_push", include_str!("reliable/push.lua")).sharing(SHARED);
+static TAKE: Step<WithRequestId> =
+    Step::new("reliable_take", include_str!("reliable/take.lua")).sharing(SHARED);
+static RETRY: Step<WithRequestId> =
+    Step::new("reliable_retry", include_str!("reliable/retry.lua")).sharing(SHARED);
+static REQUEUE: Step<WithRequestId> =
+    Step::new("reliable_requeue", include_str!("reliable/requeue.lua")).sharing(SHARED);
+static STATS: Step<Safe> = Step::read_only("reliable_stats", include_str!("reliable/stats.lua"));
+
+pub(crate) static STEPS: &[&StepInfo] =
+    &[PUSH.info(), TAKE.info(), RETRY.info(), REQUEUE.info(), STATS.info()];
+
+/// The keys of a queue, in the order in which most steps take them.
+const PARTS: [&str; 6] = ["meta", "jobs", "ready", "taken", "dead", "graves"];
+
+/// A list of jobs in strict order. What is taken stays with its taker until it is acknowledged; if
+/// that takes too long the next who asks gets it, before all others. Clones are handles to the same
+/// queue.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use russet::queue::{Acked, Bounds, Reliable};
+/// use std::time::Duration;
+///
+/// let kit = russet::Kit::embedded(Default::default())?;
+/// let bounds = Bounds { capacity: 1000, ttl: Duration::from_secs(86_400) };
+/// let bills = Reliable::builder(&kit, "bills", bounds).build()?;
+/// let _ = bills.push("bill 1", None).await?;
+/// for job in bills.take(1, None).await?.jobs() {
+///     assert_eq!(bills.ack(&job.receipt, None).await?, Acked::Acked);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Reliable {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    kit: Kit,
+    keys: Keys,
+    bounds: Bounds,
+    delivery: Delivery,
+}
+
+attempt_endings!(Reliable);
+
+impl Reliable {
+    pub fn builder(kit: &Kit, name: impl Into<Scope>, bounds: Bounds) -> ReliableBuilder {
+        let (kit, name) = (kit.clone(), name.into());
+        ReliableBuilder { kit, name, bounds, delivery: Delivery::default() }
+    }
+
+    /// Adds a job with a random id, or with one that is made of the id of its request.
+    pub async fn push(
+        &self,
+        payload: impl AsRef<[u8]>,
+        request: Option<&RequestId>,
+    ) -> Result<Scheduled> {
+        let id = match request {
+            Some(request) => JobId::of_request(&self.inner.kit, request, payload.as_ref()),
+            None => JobId::random(),
+        };
+        self.push_unique(&id, payload, request).await
+    }
+
+    /// Adds a job whose id is unique as long as it is not done.
+    pub async fn push_unique(
+        &self,
+        id: &JobId,
+        payload: impl AsRef<[u8]>,
+        request: Option<&RequestId>,
+    ) -> Result<Scheduled> {
+        id.check()?;
+        let Inner { kit, keys, bounds, delivery } = &*self.inner;
+        delivery.check_payload(payload.as_ref())?;
+        let call = self
+            .with_parts(kit.step_of_request(&PUSH, keys, request))
+            .key(keys.key("bell"))
+            .about(id.as_bytes())
+            .arg(payload.as_ref())
+            .arg(bounds.capacity)
+            .arg(bounds.ttl)
+            .replicas_min(delivery.min_replicas);
+        let envelope = call.run().await?;
+        match envelope.status() {
+            "SCHEDULED" => Ok(Scheduled::Scheduled(id.clone())),
+            "DUPLICATE" => Ok(Scheduled::Duplicate),
+            "FULL" => Ok(Scheduled::Full),
+            _ => Err(envelope.unexpected()),
+        }
+    }
+
+    /// Takes up to `limit` jobs, and at most [`CLAIM_MAX`].
+    pub async fn take(&self, limit: u32, request: Option<&RequestId>) -> Result<Claimed> {
+        let Inner { kit, keys, bounds, delivery } = &*self.inner;
+        let call = self
+            .with_parts(kit.step_of_request(&TAKE, keys, request))
+            .arg(token())
+            .arg(limit.min(CLAIM_MAX))
+            .arg(delivery.visibility)
+            .arg(delivery.attempts_max)
+            .arg(bounds.ttl)
+            .arg(delivery.dead_max);
+        let mut envelope = call.run().await?;
+        let expired = envelope.count("expired")?;
+        if expired > 0 {
+            observe::count("redis.queue.requeue.count", WORKFLOW, expired);
+        }
+        Claimed::read(&mut envelope)
+    }
+
+    /// Ends a job that is done.
+    pub async fn ack(&self, receipt: &Receipt, request: Option<&RequestId>) -> Result<Acked> {
+        let Inner { kit, keys, delivery, .. } = &*self.inner;
+        let mut call = kit.step_of_request(&ACK, keys, request);
+        for part in ["meta", "jobs", "ready", "taken", "parked"] {
+            call = call.key(keys.key(part));
+        }
+        let call = call.about(receipt.as_bytes()).replicas_min(delivery.min_replicas);
+        Acked::read(&call.run().await?)
+    }
+
+    /// Gives a job back that has failed: to the end of the queue.
+    pub async fn retry(
+        &self,
+        receipt: &Receipt,
+        reason: &str,
+        request: Option<&RequestId>,
+    ) -> Result<Returned> {
+        self.end_attempt(receipt, reason, Ending::Retry(Duration::ZERO), request).await
+    }
+
+    async fn end_attempt(
+        &self,
+        receipt: &Receipt,
+        reason: &str,
+        ending: Ending,
+        request: Option<&RequestId>,
+    ) -> Result<Returned> {
+        let Inner { kit, keys, bounds, delivery } = &*self.inner;
+        let call = self
+            .with_parts(kit.step_of_request(&RETRY, keys, request))
+            .key(keys.key("bell"))
+            .about(receipt.as_bytes())
+            .arg(short_reason(reason))
+            .arg(ending.attempts_max(delivery))
+            .arg(bounds.ttl)
+            .arg(delivery.dead_max)
+            .arg(ending.is_uncounted())
+            .replicas_min(delivery.min_replicas);
+        let returned = Returned::read(&call.run().await?)?;
+        if let Returned::Dead { .. } = returned {
+            observe::count("redis.queue.failed.count", WORKFLOW, 1);
+        }
+        Ok(returned)
+    }
+
+    /// Keeps a job for another visibility, counted from now.
+    pub async fn extend(&self, receipt: &Receipt) -> Result<Extended> {
+        let Inner { kit, keys, bounds, delivery } = &*self.inner;
+        let mut call = kit.step(&EXTEND);
+        for part in ["meta", "jobs", "ready", "delayed", "taken", "parked", "dead", "graves"] {
+            call = call.key(keys.key(part));
+        }
+        let call = call.arg(receipt.as_bytes()).arg(delivery.visibility).arg(bounds.ttl);
+        Extended::read(&call.run().await?)
+    }
+
+    /// Some dead letters, the oldest first, at most [`CLAIM_MAX`].
+    pub async fn dead_letters(&self, offset: u32, limit: u32) -> Result<Vec<DeadLetter>> {
+        let Inner { kit, keys, .. } = &*self.inner;
+        let call = kit
+            .step(&LETTERS)
+            .key(keys.key("dead"))
+            .key(keys.key("graves"))
+            .arg(offset)
+            .arg(limit.min(CLAIM_MAX));
+        let letters = call.run().await?.list("letters")?;
+        letters.into_iter().map(DeadLetter::read).collect()
+    }
+
+    /// Makes a job of a dead letter.
+    pub async fn requeue(&self, id: &JobId, request: Option<&RequestId>) -> Result<Requeued> {
+        let Inner { kit, keys, bounds, .. } = &*self.inner;
+        let call = self
+            .with_parts(kit.step_of_request(&REQUEUE, keys, request))
+            .key(keys.key("bell"))
+            .about(id.as_bytes())
+            .arg(bounds.capacity)
+            .arg(bounds.ttl);
+        Requeued::read(&call.run().await?)
+    }
+
+    /// Forgets a dead letter.
+    pub async fn discard(&self, id: &JobId) -> Result<Discarded> {
+        let Inner { kit, keys, .. } = &*self.inner;
+        let call = kit.step(&DISCARD).key(keys.key("dead")).key(keys.key("graves"));
+        Discarded::read(&call.arg(id.as_bytes()).run().await?)
+    }
+
+    /// How many jobs there are of each kind, and what has happened to them.
+    pub async fn stats(&self) -> Result<ReliableStats> {
+        let Inner { kit, keys, .. } = &*self.inner;
+        let mut call = kit.step(&STATS);
+        for part in ["meta", "ready", "taken", "dead"] {
+            call = call.key(keys.key(part));
+        }
+        let envelope = call.run().await?;
+        let stats = ReliableStats {
+            ready: envelope.count("ready")?,
+            running: envelope.count("running")?,
+            dead: envelope.count("dead")?,
+            scheduled: envelope.count("scheduled")?,
+            acked: envelope.count("acked")?,
+            retried: envelope.count("retried")?,
+            expired: envelope.count("expired")?,
+            died: envelope.count("died")?,
+            dropped: envelope.count("dropped")?,
+            requeued: envelope.count("requeued")?,
+            lost: envelope.count("lost")?,
+        };
+        observe::gauge("redis.queue.length", WORKFLOW, stats.ready);
+        observe::gauge("redis.queue.processing.length", WORKFLOW, stats.running);
+        Ok(stats)
+    }
+
+    fn with_parts<'k, C: Class>(&self, call: StepCall<'k, C>) -> StepCall<'k, C> {
+        PARTS.into_iter().fold(call, |call, part| call.key(self.inner.keys.key(part)))
+    }
+}
+
+/// See [`Reliable::stats`]; the fields are those of [`JobsStats`](super::JobsStats).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReliableStats {
+    pub ready: u64,
+    pub running: u64,
+    pub dead: u64,
+    pub scheduled: u64,
+    pub acked: u64,
+    pub retried: u64,
+    pub expired: u64,
+    pub died: u64,
+    pub dropped: u64,
+    pub requeued: u64,
+    pub lost: u64,
+}
+
+/// What a [`Reliable`] is made with.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct ReliableBuilder {
+    kit: Kit,
+    name: Scope,
+    bounds: Bounds,
+    delivery: Delivery,
+}
+
+impl ReliableBuilder {
+    delivery_settings!();
+
+    pub fn build(self) -> Result<Reliable> {
+        let ReliableBuilder { kit, name, bounds, delivery } = self;
+        bounds.check()?;
+        delivery.check()?;
+        let keys = kit.keys(FAMILY, name)?;
+        Ok(Reliable { inner: Arc::new(Inner { kit, keys, bounds, delivery }) })
+    }
+}
+
+/// A failed job goes to the end of the queue: its pause is how long the others take.
+impl Source for Reliable {
+    fn claim(&self, limit: u32) -> Pending<'_, Claimed> {
+        Box::pin(self.take(limit, None))
+    }
+
+    fn ack<'a>(&'a self, receipt: &'a Receipt) -> Pending<'a, Acked> {
+        Box::pin(Reliable::ack(self, receipt, None))
+    }
+
+    fn fail<'a>(&'a self, job: &'a Job, failure: &'a Failure) -> Pending<'a, Returned> {
+        Box::pin(async move {
+            match failure.delay(|| Duration::ZERO) {
+                Some(_) => self.retry(&job.receipt, &failure.reason, None).await,
+                None => self.dead_letter(&job.receipt, &failure.reason, None).await,
+            }
+        })
+    }
+
+    fn give_back<'a>(&'a self, job: &'a Job) -> Pending<'a, Returned> {
+        Box::pin(Reliable::give_back(self, &job.receipt, None))
+    }
+
+    fn extend<'a>(&'a self, receipt: &'a Receipt) -> Pending<'a, Extended> {
+        Box::pin(Reliable::extend(self, receipt))
+    }
+
+    fn wait(&self, at_most: Duration) -> Pending<'_, ()> {
+        Box::pin(async move {
+            let Inner { kit, keys, .. } = &*self.inner;
+            wait_for_bell(kit, &keys.key("bell"), at_most).await;
+            Ok(())
+        })
+    }
+
+    fn visibility(&self) -> Duration {
+        self.inner.delivery.visibility
+    }
+
+    fn kit(&self) -> &Kit {
+        &self.inner.kit
+    }
+
+    fn name(&self) -> &'static str {
+        WORKFLOW
+    }
+}

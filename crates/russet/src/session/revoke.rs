@@ -1,0 +1,120 @@
+//! Ending sessions before their time: one, all of a user, or all but one.
+
+use super::id::{SessionHandle, SessionId, User};
+use super::{REVOKE, REVOKED_FOR, SUCCESSOR, Sessions};
+use crate::error::{Error, Result};
+use crate::reply::Envelope;
+
+/// How often the list of a user's sessions may change while all are being revoked.
+const ATTEMPTS_MAX: u32 = 16;
+/// How many rotations back an id may be that ends a session.
+const ROTATIONS_MAX: u32 = 64;
+/// The longest reason that is stored.
+const REASON_BYTES_MAX: usize = 200;
+
+/// How many sessions were ended; those that had ended before do not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Revoked {
+    pub count: u64,
+}
+
+impl Sessions {
+    /// Ends a session. It is known as revoked for an hour, or as long as it would have lived. An
+    /// id from before a [rotation](Sessions::rotate) ends the session too: whoever logs out while
+    /// another tab has got a new id is logged out.
+    pub async fn revoke(&self, id: &SessionId, reason: &str) -> Result<Revoked> {
+        self.revoke_by_handle(&id.handle(&self.kit), reason).await
+    }
+
+    /// Ends a session out of a list.
+    pub async fn revoke_by_handle(&self, handle: &SessionHandle, reason: &str) -> Result<Revoked> {
+        let mut handle = handle.clone();
+        for _ in 0..ROTATIONS_MAX {
+            let only = std::slice::from_ref(&handle);
+            let ended = self.revoked(&self.try_revoke(handle.tag(), only, reason, b"-").await?)?;
+            if ended.count > 0 {
+                return Ok(ended);
+            }
+            match self.successor(&handle).await? {
+                Some(next) => handle = next,
+                None => return Ok(ended),
+            }
+        }
+        Err(Error::Contention { attempts: ROTATIONS_MAX })
+    }
+
+    /// What a session is called since it was rotated.
+    async fn successor(&self, handle: &SessionHandle) -> Result<Option<SessionHandle>> {
+        let rotated = self.keys(handle.tag())?.item("rotated", handle.member());
+        let mut reply = self.kit.step(&SUCCESSOR).key(rotated).run().await?;
+        match reply.status() {
+            "FOUND" => Ok(Some(SessionHandle::new(handle.tag(), reply.text("member")?))),
+            "MISSING" => Ok(None),
+            _ => Err(reply.unexpected()),
+        }
+    }
+
+    /// Ends all sessions of a user, all of them at once: who logs in meanwhile is either among them
+    /// or came later.
+    pub async fn revoke_all(&self, user: &User, reason: &str) -> Result<Revoked> {
+        self.revoke_others(user, None, reason).await
+    }
+
+    /// Ends all sessions of the user but one, as after a change of the password.
+    pub async fn revoke_all_but(
+        &self,
+        user: &User,
+        id: &SessionId,
+        reason: &str,
+    ) -> Result<Revoked> {
+        self.revoke_others(user, Some(id.handle(&self.kit)), reason).await
+    }
+
+    async fn revoke_others(
+        &self,
+        user: &User,
+        stays: Option<SessionHandle>,
+        reason: &str,
+    ) -> Result<Revoked> {
+        let tag = user.tag(&self.kit)?;
+        let member = stays.as_ref().map_or(&b""[..], SessionHandle::member).to_vec();
+        for _ in 0..ATTEMPTS_MAX {
+            let mut handles = self.list(user).await?;
+            handles.retain(|handle| handle.member() != member);
+            let reply = self.try_revoke(&tag, &handles, reason, &member).await?;
+            if !reply.is("CHANGED") {
+                return self.revoked(&reply);
+            }
+        }
+        Err(Error::Contention { attempts: ATTEMPTS_MAX })
+    }
+
+    async fn try_revoke(
+        &self,
+        tag: &[u8],
+        handles: &[SessionHandle],
+        reason: &str,
+        stays: &[u8],
+    ) -> Result<Envelope> {
+        let keys = self.keys(tag)?;
+        let mut call = self.kit.step(&REVOKE).key(keys.key("index"));
+        for handle in handles {
+            call = call.key(keys.item("state", handle.member()));
+        }
+        let cut = reason.floor_char_boundary(REASON_BYTES_MAX);
+        let mut call = call.arg(&reason[..cut]).arg(REVOKED_FOR).arg(stays);
+        for handle in handles {
+            call = call.arg(handle.member());
+        }
+        call.run().await
+    }
+
+    fn revoked(&self, reply: &Envelope) -> Result<Revoked> {
+        if !reply.is("REVOKED") {
+            return Err(reply.unexpected());
+        }
+        let count = reply.count("revoked_count")?;
+        self.counts.revoked.add(count);
+        Ok(Revoked { count })
+    }
+}

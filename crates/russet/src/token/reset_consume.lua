@@ -1,0 +1,12 @@
+-- Uses a single-use token up.
+-- KEYS: 1 marker of the request; 2 the token of the user
+-- ARGV: 1 request_ttl_ms; 2 digest of the token
+-- Replies: CONSUMED tenant_id, subject_id; UNKNOWN
+-- Errors: INVALID digest
+if ARGV[2] == '' then return refuse('digest') end
+local token = redis.call('HMGET', KEYS[2], 'token_digest', 'tenant_id', 'subject_id')
+if token[1] ~= ARGV[2] then
+  return {'UNKNOWN'}, true
+end
+redis.call('DEL', KEYS[2])
+return {'CONSUMED', 'tenant_id', token[2], 'subject_id', token[3]}

@@ -1,0 +1,139 @@
+//! What the plain loop does with values itself: fields and elements that no metamethod has a say
+//! in, and comparisons.
+
+use crate::heap::Heap;
+use crate::value::{StrRef, Value};
+use std::cmp::Ordering;
+
+/// A field of a plain table; None if a metatable has a say.
+#[inline(always)]
+pub(super) fn read_field(heap: &Heap, object: Value, name: (StrRef, u32)) -> Option<&Value> {
+    let Value::Table(table) = object else { return None };
+    let table = heap.tables.at(table.index());
+    let value = table.at_name(&heap.strings, name);
+    (!value.is_nil() || table.meta().is_none()).then_some(value)
+}
+
+/// An element that stands side by side with others, and is there.
+#[inline(always)]
+pub(super) fn read_element(heap: &Heap, object: Value, index: u32) -> Option<&Value> {
+    let Value::Table(table) = object else { return None };
+    let value = heap.tables.at(table.index()).array.get((index as usize).wrapping_sub(1))?;
+    (!value.is_nil()).then_some(value)
+}
+
+/// The longest way through `__index` tables that is gone here.
+const INHERITED_LINKS_MAX: usize = 8;
+
+/// A field that the object itself lacks, from the `__index` tables behind it: a method, as a rule,
+/// or a function of `string` for a text. None if a function has a say, or if it is an error.
+#[inline(never)]
+pub(super) fn read_inherited(
+    heap: &Heap,
+    index_name: StrRef,
+    object: Value,
+    name: (StrRef, u32),
+) -> Option<Value> {
+    let index_name = (index_name, heap.strings.hash(index_name));
+    let mut meta = match object {
+        Value::Table(table) => heap.tables.at(table.index()).meta()?,
+        Value::Str(_) => heap.string_meta?,
+        _ => return None,
+    };
+    for _ in 0..INHERITED_LINKS_MAX {
+        let next = match heap.tables.at(meta.index()).at_name(&heap.strings, index_name) {
+            Value::Table(next) => heap.tables.at(next.index()),
+            // Without one there is nothing, unless the object can't be indexed at all.
+            Value::Nil if matches!(object, Value::Table(_)) => return Some(Value::Nil),
+            _ => return None,
+        };
+        let value = next.at_name(&heap.strings, name);
+        match next.meta() {
+            Some(behind) if value.is_nil() => meta = behind,
+            _ => return Some(*value),
+        }
+    }
+    None
+}
+
+#[inline(never)]
+pub(super) fn read_index(heap: &Heap, object: Value, key: Value) -> Option<&Value> {
+    let Value::Table(table) = object else { return None };
+    let table = heap.tables.at(table.index());
+    let value = table.get(&heap.strings, key);
+    (!value.is_nil() || table.meta().is_none()).then_some(value)
+}
+
+/// Overwrites an entry that is there; anything else is not plain.
+#[inline(always)]
+pub(super) fn write_field(
+    heap: &mut Heap,
+    object: Value,
+    name: (StrRef, u32),
+    value: Value,
+) -> bool {
+    let Value::Table(table) = object else { return false };
+    if heap.tables.is_permanent(table.index()) {
+        return false;
+    }
+    let slot = heap.tables.at_mut(table.index()).named_slot(&heap.strings, name);
+    match slot {
+        Some(slot) if !slot.is_nil() => {
+            *slot = value;
+            true
+        }
+        _ => false,
+    }
+}
+
+#[inline(always)]
+pub(super) fn write_index(heap: &mut Heap, object: Value, key: Value, value: Value) -> bool {
+    let (Value::Table(table), Value::Number(number)) = (object, key) else { return false };
+    if heap.tables.is_permanent(table.index()) {
+        return false;
+    }
+    let object = heap.tables.at_mut(table.index());
+    let has_meta = object.meta().is_some();
+    match object.array_slot(number) {
+        Some(slot) if !has_meta || !slot.is_nil() => {
+            *slot = value;
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Equality that needs no metamethod; None for two different tables.
+#[inline(never)]
+pub(super) fn plain_equal(heap: &Heap, a: Value, b: Value) -> Option<bool> {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => Some(a == b),
+        (Value::Table(a), Value::Table(b)) if a != b => None,
+        _ => Some(heap.raw_equal(a, b)),
+    }
+}
+
+/// Whether one number or text comes before another; None for anything else.
+#[inline(always)]
+pub(super) fn is_less(heap: &Heap, a: Value, b: Value) -> Option<bool> {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => Some(a < b),
+        _ => compare_texts(heap, a, b).map(Ordering::is_lt),
+    }
+}
+
+#[inline(always)]
+pub(super) fn is_less_or_equal(heap: &Heap, a: Value, b: Value) -> Option<bool> {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => Some(a <= b),
+        _ => compare_texts(heap, a, b).map(Ordering::is_le),
+    }
+}
+
+#[inline(never)]
+fn compare_texts(heap: &Heap, a: Value, b: Value) -> Option<Ordering> {
+    match (a, b) {
+        (Value::Str(a), Value::Str(b)) => Some(heap.bytes(a).cmp(heap.bytes(b))),
+        _ => None,
+    }
+}

@@ -1,0 +1,4 @@
+#![no_main]
+//! The loader of log files; what must hold is in `tests/fuzz/src/log.rs`.
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| russet_fuzzing::log::check_file(bytes));

@@ -1,0 +1,350 @@
+# Completion of russet for bash. Made by `cargo xtask conf`.
+_russet() {
+    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+    local tool=${COMP_WORDS[1]}
+    COMPREPLY=()
+    case "$previous" in
+        --protected-mode) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --unixsocket) COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --mptcp) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --maxmemory-policy) COMPREPLY=($(compgen -W "volatile-lru volatile-lrm volatile-lfu volatile-random volatile-ttl allkeys-lru allkeys-lrm allkeys-lfu allkeys-random noeviction" -- "$word")); return ;;
+        --lazyfree-lazy-eviction) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --lazyfree-lazy-expire) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --lazyfree-lazy-server-del) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --lazyfree-lazy-user-del) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --lazyfree-lazy-user-flush) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --activerehashing) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --activedefrag) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --jemalloc-bg-thread) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --key-memory-histograms) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --sanitize-dump-payload) COMPREPLY=($(compgen -W "no yes clients" -- "$word")); return ;;
+        --loglevel) COMPREPLY=($(compgen -W "debug verbose notice warning nothing" -- "$word")); return ;;
+        --logfile) COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --log-format) COMPREPLY=($(compgen -W "legacy logfmt json" -- "$word")); return ;;
+        --log-timestamp-format) COMPREPLY=($(compgen -W "legacy iso8601 milliseconds" -- "$word")); return ;;
+        --syslog-enabled) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --syslog-facility) COMPREPLY=($(compgen -W "user local0 local1 local2 local3 local4 local5 local6 local7" -- "$word")); return ;;
+        --always-show-logo) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --hide-user-data-from-log) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --crash-log-enabled) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --crash-memcheck-enabled) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --latency-tracking) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --aclfile) COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --acl-pubsub-default) COMPREPLY=($(compgen -W "allchannels resetchannels" -- "$word")); return ;;
+        --enable-protected-configs) COMPREPLY=($(compgen -W "no yes local" -- "$word")); return ;;
+        --enable-debug-command) COMPREPLY=($(compgen -W "no yes local" -- "$word")); return ;;
+        --enable-module-command) COMPREPLY=($(compgen -W "no yes local" -- "$word")); return ;;
+        --daemonize) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --supervised) COMPREPLY=($(compgen -W "upstart systemd auto no" -- "$word")); return ;;
+        --pidfile) COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --dynamic-hz) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --shutdown-on-sigint) COMPREPLY=($(compgen -W "default save nosave now force safe failover" -- "$word")); return ;;
+        --shutdown-on-sigterm) COMPREPLY=($(compgen -W "default save nosave now force safe failover" -- "$word")); return ;;
+        --script-undeclared-keys) COMPREPLY=($(compgen -W "allow warn refuse" -- "$word")); return ;;
+        --set-proc-title) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --oom-score-adj) COMPREPLY=($(compgen -W "no yes relative absolute" -- "$word")); return ;;
+        --disable-thp) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --extended-redis-compatibility) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --import-mode) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --dir) COMPREPLY=($(compgen -d -- "$word")); return ;;
+        --rdbcompression) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --rdbchecksum) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --rdb-version-check) COMPREPLY=($(compgen -W "strict relaxed" -- "$word")); return ;;
+        --rdb-field-ttl-format) COMPREPLY=($(compgen -W "valkey redis" -- "$word")); return ;;
+        --rdb-del-sync-files) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --rdb-save-incremental-fsync) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --stop-writes-on-bgsave-error) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --appendonly) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --appendfsync) COMPREPLY=($(compgen -W "everysec always no" -- "$word")); return ;;
+        --no-appendfsync-on-rewrite) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --aof-load-truncated) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --aof-use-rdb-preamble) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --aof-timestamp-enabled) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --aof-rewrite-incremental-fsync) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --replica-serve-stale-data) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --replica-read-only) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --replica-lazy-flush) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --replica-ignore-maxmemory) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --replica-announced) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --replica-ignore-disk-write-errors) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --repl-diskless-sync) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --repl-diskless-load) COMPREPLY=($(compgen -W "disabled on-empty-db swapdb flush-before-load" -- "$word")); return ;;
+        --repl-rdb-channel) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --dual-channel-replication-enabled) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --repl-disable-tcp-nodelay) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --repl-mptcp) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --propagation-error-behavior) COMPREPLY=($(compgen -W "ignore panic panic-on-replicas" -- "$word")); return ;;
+        --cluster-enabled) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --cluster-config-file) COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --cluster-config-save-behavior) COMPREPLY=($(compgen -W "sync best-effort" -- "$word")); return ;;
+        --cluster-replica-no-failover) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --cluster-allow-replica-migration) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --cluster-require-full-coverage) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --cluster-allow-reads-when-down) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --cluster-allow-pubsubshard-when-down) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --cluster-preferred-endpoint-type) COMPREPLY=($(compgen -W "ip hostname unknown-endpoint" -- "$word")); return ;;
+        --cluster-slot-stats-enabled) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --tls-replication) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --tls-cluster) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --tls-cert-file) COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --tls-key-file) COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --tls-client-cert-file) COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --tls-client-key-file) COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --tls-dh-params-file) COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --tls-ca-cert-file) COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --tls-auth-clients) COMPREPLY=($(compgen -W "no yes optional" -- "$word")); return ;;
+        --tls-auth-clients-user) COMPREPLY=($(compgen -W "CN URI off" -- "$word")); return ;;
+        --tls-prefer-server-ciphers) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --tls-session-caching) COMPREPLY=($(compgen -W "yes no" -- "$word")); return ;;
+        --check-config | --output) COMPREPLY=($(compgen -f -- "$word")); return ;;
+    esac
+    case "$tool" in
+        check) [ "$COMP_CWORD" -eq 1 ] || { COMPREPLY=($(compgen -f -W "--fix --yes --largest --help" -- "$word")); return; } ;;
+        convert) [ "$COMP_CWORD" -eq 1 ] || { COMPREPLY=($(compgen -f -W "--commands --field-ttl-format --help" -- "$word")); return; } ;;
+        export) [ "$COMP_CWORD" -eq 1 ] || { COMPREPLY=($(compgen -f -W "--json --commands --replace --output --help" -- "$word")); return; } ;;
+    esac
+    local options="
+        --check-config
+        --help
+        --version
+        --bind
+        --port
+        --protected-mode
+        --tcp-backlog
+        --tcp-keepalive
+        --unixsocket
+        --unixsocketperm
+        --unixsocketgroup
+        --timeout
+        --login-timeout
+        --bind-source-addr
+        --socket-mark-id
+        --max-new-connections-per-cycle
+        --mptcp
+        --rdma-bind
+        --rdma-port
+        --rdma-rx-size
+        --rdma-completion-vector
+        --proto-max-bulk-len
+        --lookahead
+        --prefetch-batch-max-size
+        --maxclients
+        --client-query-buffer-limit
+        --client-output-buffer-limit
+        --maxmemory-clients
+        --tracking-table-max-keys
+        --maxmemory
+        --maxmemory-policy
+        --maxmemory-samples
+        --maxmemory-eviction-tenacity
+        --lfu-log-factor
+        --lfu-decay-time
+        --active-expire-effort
+        --lazyfree-lazy-eviction
+        --lazyfree-lazy-expire
+        --lazyfree-lazy-server-del
+        --lazyfree-lazy-user-del
+        --lazyfree-lazy-user-flush
+        --activerehashing
+        --activedefrag
+        --active-defrag-ignore-bytes
+        --active-defrag-threshold-lower
+        --active-defrag-threshold-upper
+        --active-defrag-cycle-min
+        --active-defrag-cycle-max
+        --active-defrag-cycle-us
+        --active-defrag-max-scan-fields
+        --jemalloc-bg-thread
+        --key-memory-histograms
+        --hash-max-listpack-entries
+        --hash-max-listpack-value
+        --list-max-listpack-size
+        --list-compress-depth
+        --set-max-intset-entries
+        --set-max-listpack-entries
+        --set-max-listpack-value
+        --zset-max-listpack-entries
+        --zset-max-listpack-value
+        --hll-sparse-max-bytes
+        --stream-node-max-bytes
+        --stream-node-max-entries
+        --sanitize-dump-payload
+        --loglevel
+        --logfile
+        --log-format
+        --log-timestamp-format
+        --syslog-enabled
+        --syslog-ident
+        --syslog-facility
+        --always-show-logo
+        --hide-user-data-from-log
+        --crash-log-enabled
+        --crash-memcheck-enabled
+        --slowlog-log-slower-than
+        --slowlog-max-len
+        --commandlog-request-larger-than
+        --commandlog-large-request-max-len
+        --commandlog-reply-larger-than
+        --commandlog-large-reply-max-len
+        --commandlog-shard-wait-longer-than
+        --commandlog-shard-wait-max-len
+        --latency-monitor-threshold
+        --latency-tracking
+        --latency-tracking-info-percentiles
+        --notify-keyspace-events
+        --metrics-port
+        --requirepass
+        --aclfile
+        --acllog-max-len
+        --acl-pubsub-default
+        --enable-protected-configs
+        --enable-debug-command
+        --enable-module-command
+        --threads
+        --threads-min
+        --shards
+        --redis-version
+        --databases
+        --daemonize
+        --supervised
+        --pidfile
+        --hz
+        --dynamic-hz
+        --io-threads
+        --shutdown-on-sigint
+        --shutdown-on-sigterm
+        --shutdown-timeout
+        --busy-reply-threshold
+        --once-records-max
+        --script-memory-max
+        --once-bytes-max
+        --script-undeclared-keys
+        --set-proc-title
+        --proc-title-template
+        --locale-collate
+        --oom-score-adj
+        --oom-score-adj-values
+        --disable-thp
+        --ignore-warnings
+        --hash-seed
+        --server-cpulist
+        --bio-cpulist
+        --aof-rewrite-cpulist
+        --bgsave-cpulist
+        --extended-redis-compatibility
+        --availability-zone
+        --import-mode
+        --dir
+        --save
+        --dbfilename
+        --rdbcompression
+        --rdbchecksum
+        --rdb-version-check
+        --rdb-field-ttl-format
+        --rdb-del-sync-files
+        --rdb-save-incremental-fsync
+        --stop-writes-on-bgsave-error
+        --appendonly
+        --appendfilename
+        --appenddirname
+        --appendfsync
+        --no-appendfsync-on-rewrite
+        --auto-aof-rewrite-percentage
+        --auto-aof-rewrite-min-size
+        --aof-load-truncated
+        --aof-use-rdb-preamble
+        --aof-timestamp-enabled
+        --aof-rewrite-incremental-fsync
+        --journal-backlog-max
+        --replicaof
+        --masterauth
+        --masteruser
+        --replica-serve-stale-data
+        --replica-read-only
+        --replica-lazy-flush
+        --replica-ignore-maxmemory
+        --replica-priority
+        --replica-announced
+        --replica-announce-ip
+        --replica-announce-port
+        --replica-ignore-disk-write-errors
+        --replica-full-sync-buffer-limit
+        --repl-diskless-sync
+        --repl-diskless-sync-delay
+        --repl-diskless-sync-max-replicas
+        --repl-diskless-load
+        --repl-rdb-channel
+        --dual-channel-replication-enabled
+        --repl-disable-tcp-nodelay
+        --repl-mptcp
+        --repl-ping-replica-period
+        --repl-timeout
+        --repl-backlog-size
+        --repl-backlog-ttl
+        --min-replicas-to-write
+        --min-replicas-max-lag
+        --propagation-error-behavior
+        --cluster-enabled
+        --cluster-config-file
+        --cluster-config-save-behavior
+        --cluster-databases
+        --cluster-port
+        --cluster-node-timeout
+        --cluster-replica-validity-factor
+        --cluster-replica-no-failover
+        --cluster-migration-barrier
+        --cluster-allow-replica-migration
+        --cluster-require-full-coverage
+        --cluster-allow-reads-when-down
+        --cluster-allow-pubsubshard-when-down
+        --cluster-manual-failover-timeout
+        --cluster-blacklist-ttl
+        --cluster-link-sendbuf-limit
+        --cluster-announce-ip
+        --cluster-announce-port
+        --cluster-announce-tls-port
+        --cluster-announce-bus-port
+        --cluster-announce-client-ipv4
+        --cluster-announce-client-ipv6
+        --cluster-announce-client-port
+        --cluster-announce-client-tls-port
+        --cluster-announce-hostname
+        --cluster-announce-human-nodename
+        --cluster-preferred-endpoint-type
+        --cluster-slot-stats-enabled
+        --cluster-compatibility-sample-ratio
+        --cluster-slot-migration-log-max-len
+        --cluster-slot-migration-handoff-max-lag-bytes
+        --cluster-slot-migration-write-pause-timeout
+        --slot-migration-max-failover-repl-bytes
+        --tls-port
+        --tls-replication
+        --tls-cluster
+        --tls-cert-file
+        --tls-key-file
+        --tls-key-file-pass
+        --tls-client-cert-file
+        --tls-client-key-file
+        --tls-client-key-file-pass
+        --tls-dh-params-file
+        --tls-ca-cert-file
+        --tls-ca-cert-dir
+        --tls-auth-clients
+        --tls-auth-clients-user
+        --tls-protocols
+        --tls-ciphers
+        --tls-ciphersuites
+        --tls-prefer-server-ciphers
+        --tls-session-caching
+        --tls-session-cache-size
+        --tls-session-cache-timeout
+        --tls-auto-reload-interval
+        --max-new-tls-connections-per-cycle
+    "
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        COMPREPLY=($(compgen -f -W "check convert export $options" -- "$word"))
+    else
+        COMPREPLY=($(compgen -W "$options" -- "$word"))
+    fi
+}
+complete -o filenames -F _russet russet
