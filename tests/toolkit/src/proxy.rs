@@ -53,6 +53,8 @@ pub enum ProxyMode {
     Open,
     /// They are closed at once.
     Shut,
+    /// They are closed so much later, and nothing comes back.
+    ShutAfter(Duration),
     /// They are taken, and nothing comes back.
     Silent,
     /// They are taken, and served so much later.
@@ -202,6 +204,10 @@ async fn serve(client: TcpStream, state: &State) -> io::Result<()> {
     match mode {
         ProxyMode::Open => {}
         ProxyMode::Shut => return Ok(()),
+        ProxyMode::ShutAfter(time) => {
+            tokio::time::sleep(time).await;
+            return Ok(());
+        }
         ProxyMode::Silent => return std::future::pending().await,
         ProxyMode::Slow(by) => tokio::time::sleep(by).await,
     }

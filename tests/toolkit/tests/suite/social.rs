@@ -178,7 +178,9 @@ async fn followers_page_by_page(kit: Kit) {
         all.extend(page.users.into_iter().map(|it| it.user));
         // Some go and come while it is read: those who stay are seen once.
         if all.len() == 20 {
-            let _unfollow = follows.unfollow(3_u64, "star").await.unwrap();
+            // Who followed in the same millisecond comes in the order of names: the one who goes
+            // must be one who was seen.
+            let _unfollow = follows.unfollow(all[3].clone(), "star").await.unwrap();
             let _follow = follows.follow("late", "star").await.unwrap();
         }
         let Some(next) = page.next else { break };

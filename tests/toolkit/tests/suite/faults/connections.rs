@@ -8,6 +8,9 @@ use russet_toolkit_tests::{Proxy, ProxyFault, ProxyMode};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// How long an attempt to connect takes that comes to nothing.
+const ATTEMPT: Duration = Duration::from_millis(100);
+
 russet_toolkit_tests::behind_a_proxy! {
     nobody_waits_behind_a_reply_that_is_overdue
     a_connection_that_still_blocks_is_not_used_again
@@ -46,7 +49,8 @@ async fn a_connection_that_still_blocks_is_not_used_again(kit: Kit, _proxy: Arc<
 /// Each caller tried to connect by itself, one after the other, so that the last of many waited for
 /// all attempts.
 async fn callers_share_the_attempts_to_connect(kit: Kit, proxy: Arc<Proxy>) {
-    proxy.set_mode(ProxyMode::Shut);
+    // All calls are made while the first attempt is under way.
+    proxy.set_mode(ProxyMode::ShutAfter(ATTEMPT));
     proxy.cut_all();
     // The first to call finds the connection broken.
     assert!(kit.ping().await.is_err());
