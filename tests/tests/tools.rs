@@ -281,6 +281,33 @@ fn groups_of_streams_deadlines_and_functions_are_exported_too() {
     drop(server);
 }
 
+/// An export that could not be written left a file that was cut off, under the name of a whole one.
+#[test]
+fn an_export_that_fails_leaves_nothing() {
+    let home = Home::new("full");
+    let (server, mut ours) = home.start(Kind::Russet, &[]).unwrap();
+    let long = "x".repeat(1000);
+    (0..200).for_each(|at| drop(call(&mut ours, &format!("SET key:{at} {long}"))));
+    call(&mut ours, "SAVE");
+    drop(server);
+    let (dump, to) = (home.path("dump.rdb"), home.path("exported"));
+    // A file may have no more than some blocks: what comes then can't be written.
+    let limited = |args: &str| {
+        let script = format!("trap '' XFSZ; ulimit -f 8; exec \"$0\" {args}");
+        let russet = russet_tests::server::russet_binary().unwrap();
+        Command::new("sh").arg("-c").arg(script).arg(russet).output().unwrap()
+    };
+    for form in ["--json", "--commands"] {
+        let failed = limited(&format!("export {form} --output {to} {dump}"));
+        assert_ends(&failed, FAILED, form);
+        assert!(!failed.stderr.is_empty(), "{form}: it says why");
+        let left: Vec<_> = fs::read_dir(&home.0).unwrap().map(|it| it.unwrap().path()).collect();
+        assert_eq!(left, [PathBuf::from(&dump)], "{form}");
+        assert_ends(&tool(&["export", form, "--output", &to, &dump]), GOOD, form);
+        fs::remove_file(&to).unwrap();
+    }
+}
+
 #[test]
 fn lines_of_json_have_every_type() {
     let home = Home::new("json");

@@ -48,6 +48,9 @@ pub struct Effects {
     pub outbox: Vec<Action>,
     /// The journal's offset behind what was appended last, until someone has noted it.
     pub appended: u64,
+    /// The journal's offset that what was answered depends on beside the held shards, until someone
+    /// has noted it.
+    pub shown: u64,
     /// Keys that were changed and that clients may have copies of.
     pub changed: Vec<ChangedKey>,
     /// Every key may have been changed.

@@ -21,7 +21,7 @@ use crate::store::raw::lock::Wake;
 use ring::Ring;
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::Thread;
 
@@ -185,6 +185,8 @@ impl Journal {
         if is_much {
             self.look_at_backlog();
         }
+        // Who sees counts that are published after this sees the offset, too.
+        fence(Ordering::Release);
         if (is_much || self.is_strict()) && self.is_reader_asleep.load(Ordering::SeqCst) {
             self.wake_reader();
         }

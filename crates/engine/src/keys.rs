@@ -31,6 +31,7 @@ use crate::watch::Watched;
 use russet_base::clock::UnixMillis;
 use smallvec::SmallVec;
 use std::ops::Range;
+use std::sync::atomic::{Ordering, fence};
 
 /// What a look at a key is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -554,6 +555,21 @@ impl<'a> Keys<'a> {
     /// The offset of the journal that is durable if all is that was written to the held shards.
     pub fn last_write(&self) -> u64 {
         last_write(self.keyspace, &self.locked)
+    }
+
+    /// What the call answers shows changes beside the held shards, up to an offset of the journal.
+    pub fn shows(&mut self, offset: u64) {
+        let journal = self.keyspace.journal();
+        if journal.is_strict() {
+            self.effects.shown = self.effects.shown.max(offset).max(journal.strict_since());
+        }
+    }
+
+    /// It shows something of the whole keyspace, which it has looked at before.
+    pub fn shows_all(&mut self) {
+        // Counts are published behind the records of what they count.
+        fence(Ordering::Acquire);
+        self.shows(self.keyspace.journal().offset());
     }
 
     /// Makes the counts and bytes of the changed shards visible to those without their locks.

@@ -106,6 +106,30 @@ impl<'e> EncodedRecord<'e> {
         args
     }
 
+    /// One of the arguments, from 0.
+    pub fn arg(self, index: usize) -> Option<&'e [u8]> {
+        let (count, mut rest) = read_number(self.bytes);
+        let mut splices = self.splices.iter().peekable();
+        for at in 0..count {
+            let (len, behind) = read_number(rest);
+            let place = self.start + self.bytes.len() - behind.len();
+            let arg = match splices.next_if(|(splice, _)| *splice == place) {
+                Some((_, shared)) => {
+                    rest = behind.get(2..)?;
+                    &shared[..]
+                }
+                None => {
+                    rest = behind.get(len + 2..)?;
+                    behind.get(..len)?
+                }
+            };
+            if at == index {
+                return Some(arg);
+            }
+        }
+        None
+    }
+
     /// The name of the command: none has so long a name that it would not be copied.
     pub fn name(self) -> &'e [u8] {
         let (_count, rest) = read_number(self.bytes);
@@ -529,5 +553,10 @@ mod tests {
         assert_eq!(ends, [true, false, true]);
         let names: Vec<&[u8]> = encoded.iter().map(|record| record.name()).collect();
         assert_eq!(names, [&b"MSET"[..], b"0", b"DEL"]);
+        for (record, args) in encoded.iter().zip(&all) {
+            let args = args.args.as_args();
+            (0..args.len()).for_each(|at| assert_eq!(record.arg(at), args.get(at), "{at}"));
+            assert_eq!(record.arg(args.len()), None);
+        }
     }
 }

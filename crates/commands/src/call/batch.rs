@@ -125,12 +125,12 @@ impl Worker {
             notes_keys: node.hot_keys.is_on(),
         };
         let ran = executor.run_all(&calls, &known, may_be_long);
-        executor.keys.publish();
         if executor.keys.is_recording() {
+            // Before the counts are published, as behind a single call.
             append(&mut executor.keys, node);
-            // None of a batch walks the keyspace.
             note_dependence(&mut executor.keys, executor.session, Command::Get);
         }
+        executor.keys.publish();
         drop(executor);
         self.effects.caller = Caller::default();
         session.next_call = match calls.get(ran) {
@@ -249,11 +249,14 @@ impl<'k> BatchExecutor<'_, 'k> {
         }
         if self.notes_requests {
             let request_bytes = call.args.extent_bytes() as u64;
-            node.large_requests.note(node, session, (call.command, call.args), request_bytes);
+            let asker = (*node, &**session);
+            let noted = (call.command, call.args);
+            node.large_requests.note(asker, noted, request_bytes, Some(keys));
         }
         let before = std::mem::replace(&mut self.replies_end, writer.bytes_len());
         let reply_bytes = (self.replies_end - before) as u64;
-        node.large_replies.note(node, session, (call.command, call.args), reply_bytes);
+        let asker = (*node, &**session);
+        node.large_replies.note(asker, (call.command, call.args), reply_bytes, Some(keys));
         if self.notes_keys {
             let net_bytes = call.args.extent_bytes() as u64 + reply_bytes;
             tally.note_keys(node, (call.command, call.args), net_bytes);

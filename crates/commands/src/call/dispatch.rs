@@ -30,7 +30,7 @@ use russet_catalog::spec::Flags;
 use russet_catalog::{Command, is_first_arg_only_key, keys as key_positions, resolve};
 use russet_engine::evict::Candidates;
 use russet_engine::keys::{Caller, Effects, Keys, KnownKey};
-use russet_engine::keyspace::{Keyspace, KeyspaceWait, Location};
+use russet_engine::keyspace::{KeyspaceWait, Location};
 use russet_engine::shard::Shard;
 use russet_engine::store::raw::lock::Locked;
 use russet_engine::store::shard_set::ShardSet;
@@ -161,8 +161,9 @@ impl Worker {
         session.end_caching(Some(command));
         // Its work was done in the time of the client that served it.
         let args = state.args.as_args();
-        note_call(&self.node, &self.stats, session, (command, args), 0);
-        note_size(&self.node, session, (command, args), ending.reply().len());
+        let asker = (&*self.node, &*session);
+        note_call(asker, &self.stats, (command, args), 0, None);
+        note_size(asker, (command, args), ending.reply().len(), None);
         self.tally.note_served_keys(&self.node, (command, args), ending.reply().len());
         match ending {
             Ending::Answered(reply) => {
@@ -479,7 +480,7 @@ impl Worker {
                 let code = code::find(&self.node, self.stats.number, command, args);
                 self.shards.clear();
                 let found = (&mut self.shards, known);
-                plan_keys(&self.node.keyspace, (command, args), code.as_ref(), found);
+                plan_keys(&self.node, (command, args), code.as_ref(), found);
                 code
             }
         }
@@ -489,11 +490,12 @@ impl Worker {
 /// Adds the shards of one call's keys. A call whose keys can't be found is refused by its handler
 /// before it touches any.
 pub(crate) fn plan_keys<'a>(
-    keyspace: &Keyspace,
+    node: &Node,
     (command, args): (Command, Args<'a>),
     code: Option<&Code>,
     (shards, known): (&mut ShardSet, &mut KnownKeys<'a>),
 ) {
+    let keyspace = &node.keyspace;
     if command.spec().flags.has_any(Flags::ALL_SHARDS.or(Flags::FURTHER_SHARDS)) {
         *shards = std::mem::take(shards).union(&generic::shards_of(keyspace, command, args));
         return;
@@ -505,7 +507,10 @@ pub(crate) fn plan_keys<'a>(
     if let Some(shard) = code.and_then(Code::own_shard) {
         shards.insert(shard);
     }
-    if scripting::changes_functions(command) {
+    // What is being changed is seen once the change is in the journal.
+    if scripting::changes_functions(command)
+        || scripting::shows_functions(command) && node.scripts.changes.is_under_way()
+    {
         shards.insert(scripting::REGISTRY_SHARD);
     }
     let mut last = None;
@@ -522,6 +527,9 @@ pub(crate) fn plan_keys<'a>(
 fn end_unit(keys: &mut Keys, session: &mut Session, (node, command): (&Node, Command)) {
     if matches!(command, Command::Exec | Command::Once | Command::Debug) {
         node.do_scheduled(keys);
+        node.scripts.changes.end(keys);
+    } else if scripting::changes_functions(command) {
+        node.scripts.changes.end(keys);
     }
     note_dependence(keys, session, command);
 }

@@ -4,12 +4,11 @@
 //! COMPAT: which of several refusals a client sees is decided by their order, which is Valkey's
 //! (tests/wire/transactions/order.wire).
 
-use crate::call::invoke::{Origin, limit_refusal, login_refusal};
+use crate::call::invoke::{Origin, limit_refusal, login_refusal, shows_figures, walks};
 use crate::call::mail::ResumeByMail;
 use crate::call::session::{Gate, Session};
 use crate::error::Refusal;
-use crate::groups::scripting::code;
-use crate::groups::scripting::once;
+use crate::groups::scripting::{code, once, shows_functions};
 use crate::groups::transactions;
 use crate::node::Node;
 use russet_base::Args;
@@ -144,14 +143,13 @@ pub(super) fn may_look(node: &Node, locked: &Locked<Shard>, command: Command) ->
     if !node.keyspace.barriers().is_up(Barrier::Failed) || !journal.is_strict() {
         return true;
     }
-    let flags = command.spec().flags;
     // It will hold other shards, too, or reads counts without any.
-    let walks =
-        flags.has(Flags::READONLY) && flags.has_any(Flags::ALL_SHARDS.or(Flags::FURTHER_SHARDS));
-    let shown = if walks { journal.offset() } else { last_write(&node.keyspace, locked) };
-    (locked.held().is_empty() && !walks)
-        || shown <= journal.durable()
-        || helps_when_log_failed(command)
+    let shows_all = command.spec().flags.has(Flags::READONLY) && walks(command);
+    let shows_all = shows_all || shows_figures(command);
+    let held = if locked.held().is_empty() { 0 } else { last_write(&node.keyspace, locked) };
+    let functions = if shows_functions(command) { node.scripts.changes.last() } else { 0 };
+    let shown = if shows_all { journal.offset() } else { held.max(functions) };
+    shown <= journal.durable() || helps_when_log_failed(command)
 }
 
 /// Shows nothing of the data, and is the way out for who looks after the server.

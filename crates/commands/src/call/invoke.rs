@@ -10,7 +10,7 @@ use crate::call::room::is_out_of_memory;
 use crate::call::session::{Gate, Session};
 use crate::call::tally::{Timing, note_call, note_size};
 use crate::error::Refusal;
-use crate::groups::scripting::once;
+use crate::groups::scripting::{once, shows_functions};
 use crate::groups::transactions;
 use crate::node::{Node, tracking};
 use russet_base::Args;
@@ -81,7 +81,8 @@ pub(crate) fn invoke_sent(ctx: &mut Ctx, args: Args) -> Invoked {
     let invoked = invoke(ctx, args);
     if invoked == Invoked::Done {
         let reply_bytes = written(ctx).saturating_sub(before);
-        note_size(ctx.node, ctx.session, (ctx.command, args), reply_bytes);
+        let call = (ctx.command, args);
+        note_size((ctx.node, ctx.session), call, reply_bytes, Some(ctx.keys));
     }
     invoked
 }
@@ -102,7 +103,8 @@ fn invoke_alone(ctx: &mut Ctx, args: Args) -> Invoked {
     let invoked = run(ctx, args);
     if invoked == Invoked::Done {
         let micros = ctx.tally.elapsed_since(ctx.node, started, ctx.command);
-        note_call(ctx.node, ctx.stats, ctx.session, (ctx.command, args), micros);
+        let call = (ctx.command, args);
+        note_call((ctx.node, ctx.session), ctx.stats, call, micros, Some(ctx.keys));
     }
     invoked
 }
@@ -158,7 +160,30 @@ fn run_recorded(ctx: &mut Ctx, args: Args) -> Invoked {
     let before = Before::of(ctx.keys.effects);
     let (invoked, is_refused) = run_handler(ctx, args);
     record(ctx, args, (before, is_refused));
+    if ctx.keys.keyspace().journal().is_strict() {
+        note_shown(ctx);
+    }
     invoked
+}
+
+/// Notes what a call's reply shows beside the shards that it holds. INFO says so itself.
+fn note_shown(ctx: &mut Ctx) {
+    if walks(ctx.command) || shows_figures(ctx.command) {
+        ctx.keys.shows_all();
+    } else if shows_functions(ctx.command) || ctx.command == Command::FunctionStats {
+        ctx.keys.shows(ctx.node.scripts.changes.last());
+    }
+}
+
+/// Whether a command looks at more of the keyspace than the shards that it holds at its end: it has
+/// held others before, or reads counts without any.
+pub(crate) fn walks(command: Command) -> bool {
+    command.spec().flags.has_any(Flags::ALL_SHARDS.or(Flags::FURTHER_SHARDS))
+}
+
+/// Whether it shows keys, or how many there are, without looking at them.
+pub(crate) fn shows_figures(command: Command) -> bool {
+    matches!(command, Command::MemoryStats | Command::HotkeysGet)
 }
 
 /// Why a call is refused, whoever has it run: no login, no memory, a script that only reads. What
@@ -311,8 +336,9 @@ pub(crate) fn publish_effects(keys: &mut Keys, node: &Node) {
 
 fn publish(keys: &mut Keys, node: &Node) {
     publish_call(keys, node);
-    keys.publish();
+    // First: who reads counts without a lock depends on the offset that there is then.
     append(keys, node);
+    keys.publish();
 }
 
 /// The same for a call of a batch, except for what is done once for all of them.
@@ -372,19 +398,16 @@ pub(crate) fn note_dependence(keys: &mut Keys, session: &mut Session, command: C
 #[inline(never)]
 fn note_offsets(keys: &mut Keys, session: &mut Session, command: Command) {
     let appended = std::mem::take(&mut keys.effects.appended);
+    let shown = std::mem::take(&mut keys.effects.shown);
     session.last_write = session.last_write.max(appended);
-    let journal = keys.keyspace().journal().clone();
-    // Those that walk the keyspace have held other shards before, or read counts without any.
-    let walks = command.spec().flags.has_any(Flags::ALL_SHARDS.or(Flags::FURTHER_SHARDS));
-    let has_seen = walks || !keys.held().is_empty();
     // These show nothing. What SAVE says it has done is durable without the log, and who changes a
     // log that can't be written must not wait for it.
     let shows_nothing = matches!(command, Command::Save | Command::Shutdown | Command::ConfigSet);
-    if !journal.is_strict() || !has_seen || shows_nothing {
+    if !keys.keyspace().journal().is_strict() || shows_nothing {
         return;
     }
-    let offset = if walks { journal.offset() } else { keys.last_write() };
-    session.depends_on = session.depends_on.max(offset);
+    let held = if keys.held().is_empty() { 0 } else { keys.last_write() };
+    session.depends_on = session.depends_on.max(held).max(shown);
 }
 
 #[cfg(test)]

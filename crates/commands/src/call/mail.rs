@@ -156,6 +156,14 @@ impl<'e> Posting<'e> {
             }
         }
     }
+
+    /// Does something that others can see.
+    pub fn act(&mut self, action: impl FnOnce() + Send + 'static) {
+        match &mut self.outbox {
+            None => action(),
+            Some(outbox) => outbox.push(Box::new(action)),
+        }
+    }
 }
 
 /// The mailbox of a session that nobody else can reach: the embedded engine's, and tests'.

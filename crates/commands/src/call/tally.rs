@@ -11,6 +11,7 @@ use crate::node::stats::{CallCounts, WorkerStats};
 use russet_base::{Args, UnixMillis};
 use russet_catalog::Command;
 use russet_catalog::spec::Flags;
+use russet_engine::keys::Keys;
 
 /// How the time of a call is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,16 +203,17 @@ impl Tally {
     }
 }
 
-/// Counts a call that was timed by itself, and remembers it if it took long.
+/// Counts a call that was timed by itself, and remembers it if it took long. With the keys of a
+/// call whose effects are not published yet.
 pub fn note_call(
-    node: &Node,
+    (node, session): (&Node, &Session),
     stats: &WorkerStats,
-    session: &Session,
     (command, args): (Command, Args),
     micros: u64,
+    keys: Option<&mut Keys>,
 ) {
     stats.count_call(command, micros);
-    node.slowlog.note(node, session, (command, args), micros);
+    node.slowlog.note((node, session), (command, args), micros, keys);
     let flags = command.spec().flags;
     let event = if flags.has(Flags::FAST) { "fast-command" } else { "command" };
     node.latency.note(event, micros, || node.clock.now().seconds());
@@ -219,9 +221,15 @@ pub fn note_call(
 
 /// Remembers a call that has run, if its request or its reply was large.
 #[inline]
-pub fn note_size(node: &Node, session: &Session, call: (Command, Args), reply_bytes: usize) {
-    node.large_requests.note(node, session, call, call.1.extent_bytes() as u64);
-    node.large_replies.note(node, session, call, reply_bytes as u64);
+pub fn note_size(
+    asker: (&Node, &Session),
+    call: (Command, Args),
+    reply_bytes: usize,
+    mut keys: Option<&mut Keys>,
+) {
+    let Node { large_requests, large_replies, .. } = asker.0;
+    large_requests.note(asker, call, call.1.extent_bytes() as u64, keys.as_deref_mut());
+    large_replies.note(asker, call, reply_bytes as u64, keys);
 }
 
 #[cfg(test)]

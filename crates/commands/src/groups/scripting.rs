@@ -10,6 +10,7 @@
 
 pub(crate) mod api;
 mod cache;
+mod changes;
 pub(crate) mod code;
 mod compiling;
 mod eval;
@@ -29,6 +30,7 @@ pub use eval::{eval, eval_ro, evalsha, evalsha_ro};
 pub use script::{BUSY_FUNCTION, BUSY_SCRIPT, debug, exists, flush, kill, load, show, stats};
 
 use cache::{Cache, Script};
+use changes::Changes;
 use code::Code;
 use compiling::RefusedScripts;
 use function::Libraries;
@@ -72,6 +74,8 @@ pub struct Scripts {
     libraries: RwLock<Arc<Libraries>>,
     /// Changes when libraries are forgotten.
     libraries_epoch: AtomicU64,
+    /// When they were last changed, for those whose reply shows them.
+    pub(crate) changes: Changes,
     /// Those that were planned and could not be compiled.
     refused: RefusedScripts,
     slots: Box<[WorkerSlot]>,
@@ -96,6 +100,7 @@ impl Default for Scripts {
             cache_epoch: AtomicU64::new(0),
             libraries: RwLock::default(),
             libraries_epoch: AtomicU64::new(0),
+            changes: Changes::default(),
             refused: RefusedScripts::default(),
             slots: (0..SLOTS).map(|_| WorkerSlot::default()).collect(),
             machines: Mutex::default(),
@@ -316,5 +321,14 @@ pub(crate) fn changes_functions(command: Command) -> bool {
             | Command::FunctionDelete
             | Command::FunctionFlush
             | Command::FunctionRestore
+    )
+}
+
+/// Whether what a call answers shows what functions there are. FUNCTION STATS does not count: it
+/// waits for nothing, so that it can say what keeps others waiting.
+pub(crate) fn shows_functions(command: Command) -> bool {
+    matches!(
+        command,
+        Command::Fcall | Command::FcallRo | Command::FunctionList | Command::FunctionDump
     )
 }

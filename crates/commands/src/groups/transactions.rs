@@ -172,7 +172,7 @@ pub(crate) fn plan(asker: (&Node, usize), session: &mut Session) -> ShardSet {
     }
     for queued in &transaction.queued {
         let call = (queued.command, args_of(&transaction.buffers, queued));
-        plan_keys(keyspace, call, queued.code.as_ref(), (&mut shards, &mut KnownKeys::new()));
+        plan_keys(asker.0, call, queued.code.as_ref(), (&mut shards, &mut KnownKeys::new()));
     }
     shards
 }
@@ -323,7 +323,8 @@ pub(crate) fn run_queued<'a>(
         invoke(&mut inner, args);
         let reply_bytes = written(&mut inner).saturating_sub(before);
         // DIFFERS: its request counts, too: Valkey forgets how large it was when it came.
-        note_size(inner.node, inner.session, (command, args), reply_bytes);
+        let asker = (inner.node, &*inner.session);
+        note_size(asker, (command, args), reply_bytes, Some(inner.keys));
         // For HOTKEYS: EXEC itself has no keys.
         if notes_keys {
             let net_bytes = (args.bytes_total() + reply_bytes) as u64;

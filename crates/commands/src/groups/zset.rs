@@ -15,6 +15,7 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use access::record_all;
 pub use add::{zadd, zincrby};
 pub use blocking::{bzmpop, bzpopmax, bzpopmin};
 pub use combine::{zdiff, zdiffstore, zinter, zintercard, zinterstore, zunion, zunionstore};

@@ -3,17 +3,19 @@
 #[cfg(test)]
 mod tests;
 
+use crate::call::mail::Posting;
 use crate::call::session::Session;
 use crate::node::Node;
 use crate::node::secrets::shown_args;
 use russet_base::Args;
 use russet_catalog::Command;
 use russet_catalog::spec::Flags;
+use russet_engine::keys::Keys;
 use russet_engine::keyspace::KeyspaceWait;
 use russet_engine::types::capacity::{allocated_bytes, allocated_for};
 use std::collections::VecDeque;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Most arguments of a command that are kept, and most bytes of each.
 const ARGS_MAX: usize = 32;
@@ -73,9 +75,14 @@ impl CostEntry {
 
 /// The newest commands that cost more than a threshold.
 pub struct CostLog {
-    next_id: AtomicU64,
     /// Negative: off.
     threshold: AtomicI64,
+    kept: Arc<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    next_id: AtomicU64,
     len_max: AtomicI64,
     entries: Mutex<Entries>,
     /// What the entries take up.
@@ -104,13 +111,27 @@ impl Entries {
 
 impl Default for CostLog {
     fn default() -> Self {
-        CostLog {
-            next_id: AtomicU64::new(0),
-            threshold: AtomicI64::new(-1),
-            len_max: AtomicI64::new(0),
-            entries: Mutex::default(),
-            memory_bytes: AtomicU64::new(0),
-        }
+        CostLog { threshold: AtomicI64::new(-1), kept: Arc::default() }
+    }
+}
+
+impl Kept {
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+
+    fn count_memory(&self, entries: &Entries) {
+        self.memory_bytes.store(entries.memory_bytes() as u64, Ordering::Relaxed);
+    }
+
+    fn add(&self, mut entry: CostEntry) {
+        let len_max = usize::try_from(self.len_max.load(Ordering::Relaxed)).unwrap_or(0);
+        let mut entries = self.entries();
+        entry.id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        entries.bytes += entry.memory_bytes();
+        entries.newest_first.push_front(entry);
+        entries.truncate(len_max);
+        self.count_memory(&entries);
     }
 }
 
@@ -120,19 +141,15 @@ impl CostLog {
     }
 
     pub fn set_len_max(&self, len_max: i64) {
-        self.len_max.store(len_max, Ordering::Relaxed);
-        let mut entries = self.entries();
+        self.kept.len_max.store(len_max, Ordering::Relaxed);
+        let mut entries = self.kept.entries();
         entries.truncate(usize::try_from(len_max).unwrap_or(0));
-        self.count_memory(&entries);
+        self.kept.count_memory(&entries);
     }
 
     /// Bytes that its entries take up, without looking at them.
     pub fn memory_bytes(&self) -> u64 {
-        self.memory_bytes.load(Ordering::Relaxed)
-    }
-
-    fn count_memory(&self, entries: &Entries) {
-        self.memory_bytes.store(entries.memory_bytes() as u64, Ordering::Relaxed);
+        self.kept.memory_bytes.load(Ordering::Relaxed)
     }
 
     #[inline]
@@ -147,10 +164,17 @@ impl CostLog {
         threshold >= 0 && cost >= threshold.unsigned_abs()
     }
 
+    /// Remembers a call if it cost much: when what it has changed may be seen, if `keys` has that.
     #[inline]
-    pub fn note(&self, node: &Node, session: &Session, call: (Command, Args), cost: u64) {
+    pub fn note(
+        &self,
+        asker: (&Node, &Session),
+        call: (Command, Args),
+        cost: u64,
+        keys: Option<&mut Keys>,
+    ) {
         if self.wants(cost) && !call.0.spec().flags.has(Flags::SKIP_SLOWLOG) {
-            self.add((node, session), call, cost, None);
+            self.add(asker, call, (cost, None), keys);
         }
     }
 
@@ -158,7 +182,7 @@ impl CostLog {
     pub fn note_wait(&self, asker: (&Node, &Session), call: (Command, Args), wait: &KeyspaceWait) {
         let micros = wait.waited_micros();
         if self.wants(micros) {
-            self.add(asker, call, micros, command_of(wait.holder()));
+            self.add(asker, call, (micros, command_of(wait.holder())), None);
         }
     }
 
@@ -167,11 +191,11 @@ impl CostLog {
         &self,
         (node, session): (&Node, &Session),
         call: (Command, Args),
-        cost: u64,
-        holder: Option<Command>,
+        (cost, holder): (u64, Option<Command>),
+        keys: Option<&mut Keys>,
     ) {
         let entry = CostEntry {
-            id: self.next_id.fetch_add(1, Ordering::Relaxed),
+            id: 0,
             unix_seconds: node.clock.now().seconds(),
             cost,
             args: shortened(node, call),
@@ -179,25 +203,22 @@ impl CostLog {
             client_name: session.card.names().name.clone(),
             holder,
         };
-        let len_max = usize::try_from(self.len_max.load(Ordering::Relaxed)).unwrap_or(0);
-        let mut entries = self.entries();
-        entries.bytes += entry.memory_bytes();
-        entries.newest_first.push_front(entry);
-        entries.truncate(len_max);
-        self.count_memory(&entries);
-    }
-
-    fn entries(&self) -> std::sync::MutexGuard<'_, Entries> {
-        self.entries.lock().unwrap_or_else(|poison| poison.into_inner())
+        match keys {
+            None => self.kept.add(entry),
+            Some(keys) => {
+                let kept = self.kept.clone();
+                Posting::of(keys).act(move || kept.add(entry));
+            }
+        }
     }
 
     /// The newest `count`, newest first.
     pub fn newest(&self, count: usize) -> Vec<CostEntry> {
-        self.entries().newest_first.iter().take(count).cloned().collect()
+        self.kept.entries().newest_first.iter().take(count).cloned().collect()
     }
 
     pub fn len(&self) -> usize {
-        self.entries().newest_first.len()
+        self.kept.entries().newest_first.len()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -205,9 +226,9 @@ impl CostLog {
     }
 
     pub fn reset(&self) {
-        let mut entries = self.entries();
+        let mut entries = self.kept.entries();
         *entries = Entries::default();
-        self.count_memory(&entries);
+        self.kept.count_memory(&entries);
     }
 }
 

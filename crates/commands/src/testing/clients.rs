@@ -47,7 +47,7 @@ impl TestClients {
         Self::on(TestServer::with_config(config), count)
     }
 
-    fn on(server: TestServer, count: u64) -> Self {
+    pub fn on(server: TestServer, count: u64) -> Self {
         let connect = |id: u64| {
             let address = || "127.0.0.1:1".to_owned();
             let card = ClientCard::new(id + 2, address(), address(), 3, 0);
@@ -170,9 +170,17 @@ impl TestClients {
 
     /// Runs `action` while somebody else holds the shard of `key`.
     pub fn while_busy<R>(&mut self, key: &str, action: impl FnOnce(&mut Self) -> R) -> R {
+        let Location { shard, .. } = self.node().keyspace.locate(key.as_bytes());
+        self.while_shard_is_busy(usize::from(shard), action)
+    }
+
+    pub fn while_shard_is_busy<R>(
+        &mut self,
+        shard: usize,
+        action: impl FnOnce(&mut Self) -> R,
+    ) -> R {
         let node = self.server.worker.node.clone();
-        let Location { shard, .. } = node.keyspace.locate(key.as_bytes());
-        let _held = node.keyspace.try_lock(&ShardSet::one(shard as usize)).unwrap();
+        let _held = node.keyspace.try_lock(&ShardSet::one(shard)).unwrap();
         action(self)
     }
 

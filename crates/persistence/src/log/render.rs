@@ -9,6 +9,12 @@ const MULTI: &[u8] = b"*1\r\n$5\r\nMULTI\r\n";
 const EXEC: &[u8] = b"*1\r\n$4\r\nEXEC\r\n";
 /// Recorded as a command, logged as an annotation.
 const ONCE: &[u8] = b"ONCE";
+/// An entry whose producer has named it, and where that is said.
+const XADD: &[u8] = b"XADD";
+const IDMP: &[u8] = b"IDMP";
+const PRODUCER_AT: usize = 2;
+/// Longest name of an entry that becomes an annotation; one that is longer stays with the command.
+const NOTE_BYTES_MAX: usize = 256 << 10;
 
 /// Turns frames of the journal into bytes of a file.
 #[derive(Debug, Default)]
@@ -65,6 +71,9 @@ impl Renderer {
             record.pieces(|piece| text.extend_from_slice(piece));
             return once::write(out, &text);
         }
+        if record.name() == XADD && record.arg(PRODUCER_AT) == Some(IDMP) {
+            return named_entry(record, out);
+        }
         record.pieces(|piece| out.extend_from_slice(piece));
     }
 
@@ -77,6 +86,36 @@ impl Renderer {
     }
 }
 
+/// An entry of a stream with the name that its producer gave it, `XADD key IDMP producer message id
+/// field value...`: Redis 7.0 knows the entry, and the name is an annotation, without the fields.
+fn named_entry(record: EncodedRecord, out: &mut Vec<u8>) {
+    let args = record.args();
+    let args: Vec<&[u8]> = args.as_args().iter().collect();
+    let [name, key, _, _, _, id, fields @ ..] = args.as_slice() else { return };
+    let note = &args[..args.len() - fields.len()];
+    if note.iter().map(|arg| arg.len()).sum::<usize>() > NOTE_BYTES_MAX {
+        return record.pieces(|piece| out.extend_from_slice(piece));
+    }
+    write_command(&[&[*name, *key, *id], fields].concat(), out);
+    let mut text = Vec::new();
+    write_command(note, &mut text);
+    once::write(out, &text);
+}
+
+fn write_command(args: &[&[u8]], out: &mut Vec<u8>) {
+    let number = |kind: u8, value: usize, out: &mut Vec<u8>| {
+        out.push(kind);
+        write_u64(out, value as u64);
+        out.extend_from_slice(b"\r\n");
+    };
+    number(b'*', args.len(), out);
+    for arg in args {
+        number(b'$', arg.len(), out);
+        out.extend_from_slice(arg);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
 /// `SELECT db`.
 pub fn write_select(db: usize, out: &mut Vec<u8>) {
     let mut digits = Vec::with_capacity(4);
@@ -86,4 +125,38 @@ pub fn write_select(db: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
     out.extend_from_slice(&digits);
     out.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use russet_engine::record::Records;
+
+    fn rendered(args: &[&[u8]]) -> Vec<u8> {
+        let mut records = Records::recording();
+        records.push(0, args.iter().copied());
+        records.end_unit();
+        let (mut out, mut renderer) = (Vec::new(), Renderer { db: 0, has_db: true });
+        renderer.frame(records.encoded_mut(), &mut out);
+        out
+    }
+
+    fn command(args: &[&[u8]]) -> Vec<u8> {
+        let mut out = Vec::new();
+        write_command(args, &mut out);
+        out
+    }
+
+    #[test]
+    fn the_name_of_an_entry_is_an_annotation() {
+        let plain: [&[u8]; 5] = [b"XADD", b"IDMP", b"1-1", b"f", b"IDMP"];
+        assert_eq!(rendered(&plain), command(&plain));
+        let named: [&[u8]; 8] = [b"XADD", b"s", b"IDMP", b"p", b"m", b"1-1", b"f", b"v"];
+        let mut expected = command(&[b"XADD", b"s", b"1-1", b"f", b"v"]);
+        once::write(&mut expected, &command(&named[..6]));
+        assert_eq!(rendered(&named), expected);
+        let long = vec![b'm'; NOTE_BYTES_MAX];
+        let named: [&[u8]; 8] = [b"XADD", b"s", b"IDMP", b"p", &long, b"1-1", b"f", b"v"];
+        assert_eq!(rendered(&named), command(&named), "it has no room in a line");
+    }
 }

@@ -2,16 +2,18 @@
 
 use super::Ending;
 use super::arguments::Arguments;
-use super::data::Data;
+use super::data::{Data, Problem};
 use russet_commands::node::offline::Visitor;
 use russet_engine::once::OnceRecord;
 use russet_engine::store::raw::table::EntryRef;
 use russet_engine::value::Object;
+use russet_persistence::disk::{Disk, FileSystem};
 use russet_persistence::export::commands::{CommandOptions, CommandWriter};
 use russet_persistence::export::json::JsonWriter;
-use std::fs::OpenOptions;
+use std::fmt::Display;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub const USAGE: &str = "\
 Usage: russet export [--json | --commands [--replace]] [--output file]
@@ -60,12 +62,10 @@ pub fn run(arguments: Arguments) -> Result<Ending, String> {
         Err(problem) => return super::data::refuse(&options.path, &problem),
     };
     data.warnings().iter().for_each(|line| eprintln!("russet: {line}"));
-    let out: Box<dyn Write> = match &options.output {
+    let output = options.output.as_deref().map(Output::create).transpose()?;
+    let out: Box<dyn Write + '_> = match &output {
         None => Box::new(io::stdout().lock()),
-        Some(path) => {
-            let opened = OpenOptions::new().write(true).create_new(true).open(path);
-            Box::new(opened.map_err(|error| format!("cannot make {}: {error}", path.display()))?)
-        }
+        Some(output) => Box::new(&output.file),
     };
     let now_ms = data.offline.now().0;
     let format = match options.is_commands {
@@ -79,16 +79,67 @@ pub fn run(arguments: Arguments) -> Result<Ending, String> {
     let mut exporter = Exporter { format, now_ms, requests: 0 };
     let visited = data.visit("exporting", &mut exporter);
     let requests = exporter.requests;
-    let finished = exporter.finish();
+    let finished = exporter.finish().map_err(|error| format!("cannot write: {error}"));
+    // What can't be written is no fault of the data, of which the rest is kept if it is damaged.
+    if !matches!(visited, Err(Problem::Other(_))) {
+        finished?;
+        output.map_or(Ok(()), Output::keep)?;
+    }
     if let Err(problem) = visited {
         return super::data::refuse(&options.path, &problem);
     }
-    finished.map_err(|error| format!("cannot write: {error}"))?;
     if requests > 0 {
         eprintln!("russet: {requests} requests of ONCE are left out: nobody else knows them");
     }
     let is_torn = data.files.iter().any(|file| file.torn.is_some());
     Ok(if is_torn { Ending::Torn } else { Ending::Good })
+}
+
+/// A file that has its name once it is complete: until then it has another, and is removed if
+/// nobody keeps it.
+struct Output<'p> {
+    path: &'p Path,
+    temporary: PathBuf,
+    file: File,
+    is_kept: bool,
+}
+
+impl<'p> Output<'p> {
+    fn create(path: &'p Path) -> Result<Self, String> {
+        let fail = |why: &dyn Display| format!("cannot make {}: {why}", path.display());
+        let name = path.file_name().ok_or_else(|| fail(&"it has no name"))?;
+        if path.symlink_metadata().is_ok() {
+            return Err(fail(&"it is there already"));
+        }
+        let temporary = format!("temp-{}-{}", std::process::id(), name.display());
+        let temporary = path.with_file_name(temporary);
+        let opened = OpenOptions::new().write(true).create_new(true).open(&temporary);
+        let file = opened.map_err(|error| fail(&error))?;
+        Ok(Output { path, temporary, file, is_kept: false })
+    }
+
+    /// All is written.
+    fn keep(mut self) -> Result<(), String> {
+        let path = self.path;
+        let fail = |error: io::Error| format!("cannot write {}: {error}", path.display());
+        self.file.sync_all().map_err(fail)?;
+        if path.symlink_metadata().is_ok() {
+            return Err(fail(io::ErrorKind::AlreadyExists.into()));
+        }
+        FileSystem.rename(&self.temporary, path).map_err(fail)?;
+        self.is_kept = true;
+        let dir = path.parent().filter(|dir| *dir != Path::new(""));
+        FileSystem.sync_dir(dir.unwrap_or(Path::new("."))).map_err(fail)
+    }
+}
+
+impl Drop for Output<'_> {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // What can't be removed has a name that says what it is.
+            let _removed = std::fs::remove_file(&self.temporary);
+        }
+    }
 }
 
 enum Format<W> {

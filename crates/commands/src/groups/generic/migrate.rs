@@ -116,9 +116,29 @@ pub fn migrate(ctx: &mut Ctx, args: Args) -> Outcome {
     let is_answered = AtomicBool::new(false);
     let migration = Migration { task, db, keys, is_copying, moving, mailbox, is_answered };
     let migration = Arc::new(migration);
-    start(migration.clone())?;
+    start_when_durable(ctx, &migration)?;
     ctx.node.migrations.add(migration.clone());
     wait(ctx, migration)
+}
+
+/// With `appendfsync always` nothing leaves before what it shows is durable, to other servers
+/// neither. The transaction that can't wait for that has its own writes in it, which are not even
+/// in the journal.
+fn start_when_durable(ctx: &Ctx, migration: &Arc<Migration>) -> Result<(), Refusal> {
+    let (journal, offset) = (ctx.node.keyspace.journal(), ctx.keys.last_write());
+    if journal.is_released(offset) {
+        return start(migration.clone());
+    }
+    let migration = migration.clone();
+    journal.defer(
+        offset,
+        Box::new(move || {
+            if start(migration.clone()).is_err() {
+                migration.abandon();
+            }
+        }),
+    );
+    Ok(())
 }
 
 /// The values that are there, in the order of their keys, each once.

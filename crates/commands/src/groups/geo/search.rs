@@ -4,7 +4,7 @@ use super::parse::{Form, Query, Store, parse};
 use super::read;
 use super::reply::{reply_distance, reply_member, reply_point};
 use crate::call::ctx::{Ctx, DONE, Outcome};
-use crate::groups::zset::limits;
+use crate::groups::zset::{limits, record_all};
 use russet_base::Args;
 use russet_engine::event::Event;
 use russet_engine::types::geo::{Filter, Hit, Hits, Shape};
@@ -53,7 +53,13 @@ fn search(ctx: &mut Ctx, args: Args, form: Form) -> Outcome {
     let stored = hits.len();
     let draft = draft(&query, store, &hits, limits);
     let name = if form == Form::SearchStore { "geosearchstore" } else { "georadiusstore" };
+    let dirty = ctx.keys.effects.dirty;
     put(ctx, store.key, draft, (Event::zset(name), stored));
+    // Servers that don't know it would pass over the call without a word.
+    let is_polygon = query.shape.as_ref().is_some_and(Shape::is_polygon);
+    if is_polygon && ctx.keys.effects.dirty != dirty {
+        record_all(ctx.keys, store.key);
+    }
     ctx.reply.int(stored as i64);
     DONE
 }

@@ -40,3 +40,19 @@ fn a_key_that_was_not_announced_is_never_written() {
     assert_eq!(server.say("GEORADIUS k 1 1 1 km STORE a STOREDIST b"), "1");
     assert_eq!(server.say("EXISTS a b"), "1");
 }
+
+/// Servers that know no polygons would pass over the call.
+#[test]
+fn what_lies_in_a_polygon_is_recorded_as_what_it_is() {
+    let mut server = TestServer::new();
+    server.say("GEOADD k 13.361389 38.115556 palermo 15.087269 37.502669 catania 40 40 far");
+    server.check_records(&[
+        (
+            "GEOSEARCHSTORE to k BYPOLYGON 4 12 37 18 37 18 40 12 40",
+            "DEL to | ZADD to 3479099956230698 palermo 3479447370796909 catania",
+        ),
+        ("GEOSEARCHSTORE to k BYPOLYGON 3 1 1 2 2 3 1", "DEL to"),
+        ("GEOSEARCHSTORE to k BYPOLYGON 3 1 1 2 2 3 1", ""),
+        ("GEOSEARCHSTORE to k FROMLONLAT 15 37 BYRADIUS 1 m", ""),
+    ]);
+}

@@ -221,7 +221,7 @@ pub(crate) fn plan<'a>(
         command => {
             code = code::find(node, worker, command, request.args);
             let call = (command, request.args);
-            plan_keys(&node.keyspace, call, code.as_ref(), (&mut shards, known));
+            plan_keys(node, call, code.as_ref(), (&mut shards, known));
         }
     }
     // Where a command's keys were planned, the shard of its first key is among them.

@@ -9,12 +9,17 @@ mod storage;
 use super::key_sizes::{self, SizesWalk};
 use crate::call::ctx::{Ctx, DONE, Flow, Outcome};
 use crate::call::invoke::Origin;
+use crate::error::Refusal;
 use crate::node::{AllocatorReport, Node, ProcessReport};
 use russet_base::Args;
+use russet_engine::barrier::Barrier;
 use std::fmt::{Display, Write};
 
 /// About as much as all sections that are shown by default.
 const TEXT_BYTES: usize = 8 << 10;
+
+/// The section that is about data.
+const KEYSPACE: &str = "keyspace";
 
 /// When a section is shown without being named.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,7 +62,7 @@ const SECTIONS: &[Section] = &[
     section("errorstats", "Errorstats", Shown::ByDefault, commands::errorstats),
     section("latencystats", "Latencystats", Shown::WithAll, commands::latencystats),
     section("cluster", "Cluster", Shown::ByDefault, |report| report.line("cluster_enabled", 0)),
-    section("keyspace", "Keyspace", Shown::ByDefault, storage::keyspace),
+    section(KEYSPACE, "Keyspace", Shown::ByDefault, storage::keyspace),
     section("keysizes", "Keysizes", Shown::Named, storage::key_sizes),
     section("debug", "Debug", Shown::Named, activity::debug),
 ];
@@ -130,9 +135,34 @@ pub(crate) fn info(ctx: &mut Ctx, args: Args) -> Outcome {
             return Ok(Flow::Again);
         }
     }
-    let text = text(ctx.node, sizes, |section| is_asked(section, args.from(1)));
+    let shows_keys = may_show_keys(ctx, args.from(1))?;
+    if shows_keys {
+        // Of the sections, that about memory says how many there are.
+        ctx.keys.shows(ctx.node.scripts.changes.last());
+    }
+    let is_shown = |section: &Section| {
+        is_asked(section, args.from(1)) && (shows_keys || section.name != KEYSPACE)
+    };
+    let text = text(ctx.node, sizes, &is_shown);
+    if SECTIONS.iter().any(|section| section.name == KEYSPACE && is_shown(section)) {
+        ctx.keys.shows_all();
+    }
     ctx.reply.verbatim(b"txt", text.as_bytes());
     DONE
+}
+
+/// Whether it may say how many keys there are: not while that can't be made durable and has to be.
+/// Who wants to know why gets the rest.
+fn may_show_keys(ctx: &Ctx, asked: Args) -> Result<bool, Refusal> {
+    let (journal, barriers) = (ctx.node.keyspace.journal(), ctx.node.keyspace.barriers());
+    let is_durable = !journal.is_strict() || journal.offset() <= journal.durable();
+    if is_durable || !barriers.is_up(Barrier::Failed) {
+        return Ok(true);
+    }
+    match asked.iter().any(|arg| arg.eq_ignore_ascii_case(KEYSPACE.as_bytes())) {
+        true => Err(Refusal::LogFailed(journal.failure())),
+        false => Ok(false),
+    }
 }
 
 #[cfg(test)]

@@ -67,7 +67,8 @@ impl<'a> AddCall<'a> {
         let trim = trim_options.finish(block_entries_max)?;
         let fields_at = at + 1;
         let fields = args.len().saturating_sub(fields_at);
-        if fields < 2 || fields % 2 == 1 {
+        let is_note = origin == Origin::Load && producer.is_some() && fields == 0;
+        if !is_note && (fields < 2 || fields % 2 == 1) {
             return Err(Refusal::Arity("xadd"));
         }
         if matches!(id, NewId::Given(GivenId::Whole(StreamId::MIN))) {
@@ -154,8 +155,11 @@ pub fn xadd(ctx: &mut Ctx, args: Args) -> Outcome {
     let call = AddCall::parse(args, ctx.origin, limits.entries_max)?;
     let fields = args.from(call.fields_at).iter();
     let (key, now_ms) = (args.at(1), u64::try_from(ctx.keys.real_now().0).unwrap_or(0));
-    if call.producer.is_some() {
-        return add_once(ctx, args, &call);
+    if let Some(producer) = &call.producer {
+        return match args.len() > call.fields_at {
+            true => add_once(ctx, args, &call),
+            false => note_message(ctx, key, producer, &call),
+        };
     }
     let too_large = call.fields_bytes(args) > MEMBERS_BYTES_MAX;
     let too_large_refusal = || Refusal::text("ERR Elements are too large to be stored");
@@ -222,6 +226,21 @@ fn finish(ctx: &mut Ctx, key: &[u8], trim: Option<Trim>, id: StreamId) -> Outcom
         ctx.keys.also(key, Event::stream("xtrim"));
     }
     reply::id(ctx.reply, id);
+    DONE
+}
+
+/// Out of a log, behind an entry: how its producer called it.
+fn note_message(ctx: &mut Ctx, key: &[u8], producer: &Producer, call: &AddCall) -> Outcome {
+    let now_ms = u64::try_from(ctx.keys.real_now().0).unwrap_or(0);
+    if let (Some(message), NewId::Given(GivenId::Whole(id))) = (producer.message, &call.id)
+        && let Some(stream) = access::edit(ctx.keys, key)?
+    {
+        let idempotency = stream.idempotency_mut();
+        idempotency.expire(producer.name, now_ms);
+        idempotency.note(producer.name, message, *id);
+        ctx.keys.wrote_beside(key, 1, None);
+    }
+    ctx.reply.null();
     DONE
 }
 

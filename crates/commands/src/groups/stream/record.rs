@@ -1,12 +1,10 @@
 //! What changes of streams are recorded as: with the IDs, moments and counts that they came to.
 
 use super::access;
+use super::delete::{Released, note_references, record_released};
 use russet_engine::keys::Keys;
 use russet_engine::types::element::IntText;
-use russet_engine::types::stream::{
-    Group, IdRange, Order, References, Stream, StreamId, StreamRef, Threshold, Trim,
-};
-use std::ops::ControlFlow;
+use russet_engine::types::stream::{Group, References, Stream, StreamId, StreamRef, Trim};
 
 /// What is pending for a consumer once it has been given an entry.
 #[derive(Clone, Copy, Debug)]
@@ -76,48 +74,59 @@ pub fn position(keys: &mut Keys, key: &[u8], name: &[u8]) {
     keys.record([&b"XGROUP"[..], b"SETID", key, name, last_id.as_bytes(), b"ENTRIESREAD", read]);
 }
 
-/// Trims, and says how many entries went. What went is recorded by `trimmed`, which gets the last
-/// of them where their number alone does not determine which.
-pub fn trim(stream: &mut Stream, trim: Trim, is_recording: bool) -> (u64, Option<StreamId>) {
-    if !is_recording || trim.references != References::Respect {
-        return (stream.trim(trim), None);
+/// What a trim came to, beside how many entries are left.
+#[derive(Default)]
+pub struct Trimmed {
+    /// What was pending and went.
+    released: Released,
+    /// Entries that went from behind one that had to stay.
+    deleted: Vec<StreamId>,
+    /// What XDEL would change and trimming does not.
+    max_deleted: StreamId,
+}
+
+/// Trims, and says how many entries went and, if it is to be recorded, what else `trimmed` needs.
+pub fn trim(stream: &mut Stream, trim: Trim, is_recording: bool) -> (u64, Trimmed) {
+    let mut trimmed = Trimmed { max_deleted: stream.log.max_deleted_id, ..Trimmed::default() };
+    if !is_recording || trim.references == References::Keep {
+        return (stream.trim(trim), trimmed);
     }
-    let before = ids(stream);
-    let removed = stream.trim(trim);
-    // Those that nobody refers to went in order, so the last one says which.
-    let left = ids(stream);
-    let last = before.into_iter().rev().find(|id| left.binary_search(id).is_err());
-    (removed, last)
-}
-
-fn ids(stream: &Stream) -> Vec<StreamId> {
-    let mut ids = Vec::new();
-    StreamRef::Large(stream).visit(IdRange::ALL, Order::Forward, |entry| {
-        ids.push(entry.id);
-        ControlFlow::Continue(())
+    let mut gone = Vec::new();
+    let removed = stream.trim_noting(trim, &mut |stream, id| {
+        note_references(stream, id, &mut trimmed.released);
+        gone.push(id);
     });
-    ids
+    if let Some(first_left) = StreamRef::Large(stream).first_entry_id() {
+        let prefix = gone.partition_point(|id| *id < first_left);
+        trimmed.deleted = gone.split_off(prefix);
+    }
+    (removed, trimmed)
 }
 
-/// A stream was trimmed: exactly to what is left.
-pub fn trimmed(keys: &mut Keys, key: &[u8], references: References, last: Option<StreamId>) {
+/// A stream was trimmed: exactly to what is left. Who keeps references, or deletes only what has
+/// none, uses options that servers before Redis 8.2 would pass over, so it is recorded as what it
+/// came to. The order matters: once the entries behind one that stayed are gone, those in front of
+/// the first that is left are all that is too much.
+pub fn trimmed(keys: &mut Keys, key: &[u8], trimmed: &Trimmed) {
     if !keys.is_recording() {
         return;
     }
     let Ok(Some(stream)) = access::peek(keys, key) else { return };
-    let threshold = match last.and_then(StreamId::next) {
-        Some(first_left) => Threshold::Id(first_left),
-        None => Threshold::Len(stream.len()),
-    };
-    let (name, value) = match threshold {
-        Threshold::Id(id) => (&b"MINID"[..], id.text().as_bytes().to_vec()),
-        Threshold::Len(len) => (&b"MAXLEN"[..], len.to_string().into_bytes()),
-    };
-    let references: Option<&[u8]> = match references {
-        References::Keep => None,
-        References::Delete => Some(b"DELREF"),
-        References::Respect => Some(b"ACKED"),
-    };
-    let call: [&[u8]; 5] = [b"XTRIM", key, name, b"=", &value];
-    keys.record(call.into_iter().chain(references));
+    let (len, last_id) = (stream.len().to_string(), stream.last_id().text());
+    let added = stream.entries_added().to_string();
+    record_released(keys, key, &trimmed.released, &trimmed.deleted);
+    if !trimmed.deleted.is_empty() {
+        let max_deleted = trimmed.max_deleted.text();
+        let call: [&[u8]; 7] = [
+            b"XSETID",
+            key,
+            last_id.as_bytes(),
+            b"ENTRIESADDED",
+            added.as_bytes(),
+            b"MAXDELETEDID",
+            max_deleted.as_bytes(),
+        ];
+        keys.record(call);
+    }
+    keys.record([&b"XTRIM"[..], key, b"MAXLEN", b"=", len.as_bytes()]);
 }

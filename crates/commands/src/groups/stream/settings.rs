@@ -2,6 +2,7 @@
 
 use super::{access, integer, strict_id};
 use crate::call::ctx::{Ctx, DONE, Outcome};
+use crate::call::invoke::Origin;
 use crate::error::Refusal;
 use russet_base::Args;
 use russet_base::text::eq_ignore_case;
@@ -15,6 +16,7 @@ const MESSAGES_MAX: RangeInclusive<u64> = 1..=10_000;
 pub fn xsetid(ctx: &mut Ctx, args: Args) -> Outcome {
     let id = strict_id(args.at(2), 0)?;
     let (mut entries_added, mut max_deleted) = (None, StreamId::MIN);
+    let mut has_max_deleted = false;
     let mut rest = args.from(3).iter();
     while let Some(arg) = rest.next() {
         let value = rest.next().ok_or(Refusal::Syntax)?;
@@ -24,6 +26,7 @@ pub fn xsetid(ctx: &mut Ctx, args: Args) -> Outcome {
             entries_added = Some(added.map_err(|_| refusal())?);
         } else if eq_ignore_case(arg, b"maxdeletedid") {
             max_deleted = strict_id(value, 0)?;
+            has_max_deleted = true;
             if id < max_deleted {
                 return Err(Refusal::text(
                     "ERR The ID specified in XSETID is smaller than the provided \
@@ -54,7 +57,8 @@ pub fn xsetid(ctx: &mut Ctx, args: Args) -> Outcome {
     if let Some(stream) = access::edit(ctx.keys, key)? {
         stream.log.last_id = id;
         stream.log.entries_added = entries_added.unwrap_or(stream.log.entries_added);
-        if max_deleted != StreamId::MIN {
+        // A client's 0-0 changes nothing, as in Redis. What is done again says what there was.
+        if max_deleted != StreamId::MIN || has_max_deleted && ctx.origin == Origin::Load {
             stream.log.max_deleted_id = max_deleted;
         }
     }

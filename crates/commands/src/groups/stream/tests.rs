@@ -158,3 +158,72 @@ fn changes_of_streams_are_recorded_with_what_they_came_to() {
         assert_eq!(server.records_of(line), records, "{line}");
     }
 }
+
+/// Options that servers before Redis 8.2 pass over are recorded as what they came to.
+#[test]
+fn trims_that_look_at_references_are_recorded_in_words_of_redis_7() {
+    let cases: [(&[&str], &str); 5] = [
+        (&["XTRIM s MAXLEN 2 DELREF"], "XACK s g 1-1 2-1 | XACK s h 2-1 | XTRIM s MAXLEN = 2"),
+        (
+            &["XADD s DELREF MINID 4-1 5-1 a 5"],
+            "XADD s 5-1 a 5 | XACK s g 1-1 2-1 | XACK s h 2-1 | XTRIM s MAXLEN = 2",
+        ),
+        (&["XACK s g 1-1", "XTRIM s ACKED MAXLEN 1"], "XACK s g 1-1 | XTRIM s MAXLEN = 3"),
+        (
+            &[
+                "XDEL s 1-1",
+                "XACK s g 2-1",
+                "XACK s h 2-1",
+                "XACK s g 1-1",
+                "XTRIM s ACKED MAXLEN 1",
+            ],
+            "XDEL s 1-1 | XACK s g 2-1 | XACK s h 2-1 | XACK s g 1-1 | XTRIM s MAXLEN = 2",
+        ),
+        // Those in front of it are pending.
+        (
+            &["XGROUP SETID s g 3-1", "XGROUP SETID s h 3-1", "XTRIM s ACKED MAXLEN 0"],
+            "XGROUP SETID s g 3-1 ENTRIESREAD -1 | XGROUP SETID s h 3-1 ENTRIESREAD -1 | \
+             XDEL s 3-1 | XSETID s 4-1 ENTRIESADDED 4 MAXDELETEDID 0-0 | XTRIM s MAXLEN = 3",
+        ),
+    ];
+    for (trims, records) in cases {
+        let (mut server, mut again) = (TestServer::new(), TestServer::new());
+        let all = server.record(|server| {
+            for line in [
+                "XADD s 1-1 a 1",
+                "XADD s 2-1 a 2",
+                "XADD s 3-1 a 3",
+                "XADD s 4-1 a 4",
+                "XGROUP CREATE s g 0",
+                "XGROUP CREATE s h 0",
+                "XREADGROUP GROUP g c COUNT 2 STREAMS s >",
+                "XREADGROUP GROUP h c COUNT 2 STREAMS s >",
+                "XACK s h 1-1",
+            ] {
+                server.say(line);
+            }
+        });
+        let more = server.record(|server| trims.iter().for_each(|line| _ = server.say(line)));
+        assert_eq!(more.join(" | "), records, "{trims:?}");
+        for record in all.iter().chain(&more) {
+            assert_eq!(again.say(&format!("DEBUG REPLAY 0 {record}")), "+OK", "{record}");
+        }
+        let digest = server.say("DEBUG DIGEST FULL");
+        assert_eq!(again.say("DEBUG DIGEST FULL"), digest, "{trims:?}");
+    }
+}
+
+/// In a log an entry is a plain XADD, and what its producer called it a line that others skip.
+#[test]
+fn what_a_producer_called_an_entry_is_remembered_apart_from_it() {
+    let (mut server, mut again) = (TestServer::new(), TestServer::new());
+    server.say("XADD s IDMP p m * a 1");
+    for record in ["XADD s 1700000000000-0 a 1", "XADD s IDMP p m 1700000000000-0"] {
+        assert_eq!(again.say(&format!("DEBUG REPLAY 0 {record}")), "+OK", "{record}");
+    }
+    let digest = server.say("DEBUG DIGEST FULL");
+    assert_eq!(again.say("DEBUG DIGEST FULL"), digest);
+    assert_eq!(again.say("XADD s IDMP p m * a 1"), "\"1700000000000-0\"");
+    assert_eq!(again.say("XLEN s"), "1");
+    assert!(again.say("XADD s IDMP p n 1700000000001-0").contains("ERR"), "clients have no such");
+}

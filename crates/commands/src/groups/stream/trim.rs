@@ -131,9 +131,9 @@ pub fn trim_stream(keys: &mut Keys, key: &[u8], trim: Trim) -> Result<u64, Refus
     }
     let is_recording = keys.is_recording();
     let Some(stream) = access::edit(keys, key)? else { return Ok(0) };
-    let (removed, last) = record::trim(stream, trim, is_recording);
+    let (removed, trimmed) = record::trim(stream, trim, is_recording);
     if removed > 0 {
-        record::trimmed(keys, key, trim.references, last);
+        record::trimmed(keys, key, &trimmed);
     }
     Ok(removed)
 }

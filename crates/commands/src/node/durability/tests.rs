@@ -3,6 +3,7 @@
 
 mod directives;
 mod recovery;
+mod shown;
 mod switched;
 
 use crate::testing::TestClients;

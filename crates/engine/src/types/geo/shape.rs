@@ -115,6 +115,10 @@ impl Shape {
     }
 
     /// Whether it holds a place, by the peers' own arithmetic.
+    pub fn is_polygon(&self) -> bool {
+        matches!(self.extents, Extents::Polygon(_))
+    }
+
     pub fn contains(&self, point: Point) -> bool {
         let metres = self.unit.metres();
         match &self.extents {

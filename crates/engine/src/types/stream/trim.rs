@@ -26,6 +26,12 @@ pub struct Trim {
 impl Stream {
     /// How many entries went.
     pub fn trim(&mut self, trim: Trim) -> u64 {
+        self.trim_noting(trim, &mut |_, _| {})
+    }
+
+    /// The same. Unless references are kept, `note` is shown each entry that goes while it, and
+    /// what refers to it, is still there.
+    pub fn trim_noting(&mut self, trim: Trim, note: &mut dyn FnMut(&Stream, StreamId)) -> u64 {
         let mut removed = 0;
         let mut from = StreamId::MIN;
         let keeps = trim.references == References::Keep;
@@ -52,7 +58,7 @@ impl Stream {
             if trim.is_approximate && keeps {
                 break;
             }
-            removed += self.trim_block(first, trim);
+            removed += self.trim_block(first, trim, note);
             if !goes_whole {
                 break;
             }
@@ -63,7 +69,12 @@ impl Stream {
     }
 
     /// Removes entries from within one block: its first ones, but for those that must stay.
-    fn trim_block(&mut self, first: StreamId, trim: Trim) -> u64 {
+    fn trim_block(
+        &mut self,
+        first: StreamId,
+        trim: Trim,
+        note: &mut dyn FnMut(&Stream, StreamId),
+    ) -> u64 {
         let excess = match trim.threshold {
             Threshold::Len(max) => self.log.len().saturating_sub(max),
             Threshold::Id(_) => u64::MAX,
@@ -92,7 +103,10 @@ impl Stream {
             if ids.len() as u64 == excess {
                 break;
             }
-            if self.release(id, trim.references) {
+            let goes = trim.references == References::Delete || !self.is_referenced(id);
+            if goes {
+                note(self, id);
+                self.release(id, trim.references);
                 ids.push(id);
             }
         }

@@ -48,7 +48,7 @@ impl Migration {
     }
 
     /// The other server does not answer, and nobody waits any longer: the keys stay.
-    fn abandon(&self) {
+    pub(super) fn abandon(&self) {
         self.task.abandon();
         self.mailbox.post(Letter::JobOver);
     }

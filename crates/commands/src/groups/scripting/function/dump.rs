@@ -49,6 +49,7 @@ pub fn restore(ctx: &mut Ctx, args: Args) -> Outcome {
     let loaded = sources.iter().map(|source| load::parse(source, &compiling));
     let loaded = loaded.collect::<Result<Vec<Library>, Refusal>>()?;
     drop(compiling);
+    ctx.node.scripts.changes.begin(ctx);
     ctx.node.scripts.change_libraries(|libraries| merge(libraries, loaded, policy))?;
     ctx.keys.wrote_no_key();
     ctx.reply.ok();

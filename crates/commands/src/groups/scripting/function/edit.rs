@@ -28,6 +28,7 @@ pub fn load(ctx: &mut Ctx, args: Args) -> Outcome {
         return Err(already_exists(&name));
     }
     let library = load::parse(source, &Compiling::of_call(ctx, args))?;
+    ctx.node.scripts.changes.begin(ctx);
     ctx.node.scripts.change_libraries(|libraries| {
         if !is_replacing && libraries.has(&name) {
             return Err(already_exists(&name));
@@ -50,6 +51,7 @@ fn already_exists(name: &[u8]) -> Refusal {
 }
 
 pub fn delete(ctx: &mut Ctx, args: Args) -> Outcome {
+    ctx.node.scripts.changes.begin(ctx);
     if !ctx.node.scripts.change_libraries(|libraries| libraries.remove(args.at(2))) {
         return Err(Refusal::text("ERR Library not found"));
     }
@@ -66,6 +68,7 @@ pub fn flush(ctx: &mut Ctx, args: Args) -> Outcome {
     if args.get(2).is_some_and(|arg| !is_mode(arg)) {
         return Err(Refusal::text("ERR FUNCTION FLUSH only supports SYNC|ASYNC option"));
     }
+    ctx.node.scripts.changes.begin(ctx);
     ctx.node.scripts.remove_libraries();
     ctx.keys.wrote_no_key();
     ctx.reply.ok();
