@@ -13,6 +13,11 @@ const SOON: Duration = Duration::from_secs(20);
 fn log_line(server: &Server, (file, text): (&Path, &str)) -> String {
     let mut client = Client::connect(server.address()).unwrap();
     client.call(&["DEBUG", "LOG", text]).unwrap();
+    await_line(file, text)
+}
+
+/// Waits until a line with this text is in the file.
+fn await_line(file: &Path, text: &str) -> String {
     let started = Instant::now();
     loop {
         let written = std::fs::read_to_string(file).unwrap_or_default();
@@ -81,6 +86,35 @@ fn one_event_is_one_line() {
     let written = std::fs::read_to_string(&log).unwrap();
     let forged = written.lines().find(|line| line.contains("forged")).expect(&written);
     assert!(forged.contains("one 99:M forged") && !forged.contains('\x1b'), "{forged}");
+    std::fs::remove_file(log).unwrap();
+}
+
+/// Who was closed for a limit left no trace but a count: nobody could say which client it was.
+#[test]
+fn clients_that_are_closed_for_what_they_hold_are_named() {
+    let limits = ["--client-output-buffer-limit", "normal 100kb 0 0"];
+    let (server, log) = logging(&limits);
+    let connect = || Client::connect(server.address()).unwrap();
+    let mut admin = connect();
+    let mut call = |args: &[&str]| assert!(!admin.call(args).unwrap().is_error(), "{args:?}");
+    call(&["CLIENT", "NO-EVICT", "ON"]);
+    call(&["CONFIG", "SET", "client-query-buffer-limit", "1mb"]);
+    call(&["SET", "secret-key", &"v".repeat(200_000)]);
+    let close = |bytes: &[u8], why: &str| {
+        let mut client = connect();
+        let address = client.local_address().unwrap();
+        // It may be closed before all is sent.
+        let _sent = client.send_raw(bytes);
+        let line = await_line(&log, why);
+        assert!(line.contains(&format!(" addr={address} ")), "{line}");
+    };
+    close(b"GET secret-key\r\n", "bytes of output are over client-output-buffer-limit normal");
+    let mut request = b"*2\r\n$4\r\nECHO\r\n$4000000\r\n".to_vec();
+    request.resize(3_000_000, b'v');
+    close(&request, "bytes of requests are over client-query-buffer-limit");
+    call(&["CONFIG", "SET", "maxmemory-clients", "300kb"]);
+    close(&request[..800_000], "maxmemory-clients is reached");
+    assert!(!std::fs::read_to_string(&log).unwrap().contains("secret-key"));
     std::fs::remove_file(log).unwrap();
 }
 

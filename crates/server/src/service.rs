@@ -66,9 +66,28 @@ impl RussetService {
     #[inline]
     fn check_output(&self, connected: &mut Connected, output_bytes: usize) {
         if output_bytes > REPLY_BYTES_FREE && !self.is_within_hard_limit(connected, output_bytes) {
-            self.node.stats.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
+            self.note_output_limit(connected, output_bytes);
             connected.client.session.cut_off();
         }
+    }
+
+    #[cold]
+    fn note_output_limit(&self, connected: &Connected, output_bytes: usize) {
+        self.node.stats.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
+        let limit = match connected.client.session.is_authenticated() {
+            true => format!("client-output-buffer-limit {}", class_of(connected).name()),
+            false => "what it may have before it logs in".to_owned(),
+        };
+        self.log_closed(connected, &format!("{output_bytes} bytes of output are over {limit}"));
+    }
+
+    /// A client is closed because of what it holds: whoever asks why finds it in the log. Clients
+    /// that have not logged in can't fill the log.
+    fn log_closed(&self, connected: &Connected, why: &str) {
+        let session = &connected.client.session;
+        let level = if session.is_authenticated() { Level::Warning } else { Level::Verbose };
+        let (id, address) = (session.id(), &session.card.address);
+        self.log.say(level, &format!("Client id={id} addr={address} closed: {why}"));
     }
 
     /// Whether a client has had `login-timeout` to log in. RESET makes it one that has not.
@@ -274,10 +293,12 @@ impl Service for RussetService {
         connected.client.session.is_cut_off
     }
 
-    fn may_hold_input(&self, _connected: &Connected, input_bytes: usize) -> bool {
+    fn may_hold_input(&self, connected: &Connected, input_bytes: usize) -> bool {
         let is_within = input_bytes <= input_bytes_max(&self.node.config);
         if !is_within {
             self.node.stats.query_limit_disconnections.fetch_add(1, Ordering::Relaxed);
+            let why = format!("{input_bytes} bytes of requests are over client-query-buffer-limit");
+            self.log_closed(connected, &why);
         }
         is_within
     }
@@ -351,7 +372,7 @@ impl Service for RussetService {
             connected.soft_limit_since_ms = None;
         }
         if is_over {
-            self.node.stats.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
+            self.note_output_limit(connected, output_bytes);
         }
         !is_over
     }

@@ -146,7 +146,7 @@ impl Client {
         let progress = match progress {
             Progress::Done => self.finish_reply(worker, out, before),
             Progress::Busy | Progress::Blocked => {
-                let is_silent = out.len() == before || self.session.caller().inline != 0;
+                let is_silent = out.len() == before || self.gets_messages();
                 debug_assert!(is_silent, "a command that waits has no reply");
                 progress
             }
@@ -405,13 +405,18 @@ impl Client {
 
     /// Whether letters to its mailbox may be on their way, so that it must keep it.
     pub fn may_get_letters(&self) -> bool {
-        self.session.subscriptions.count_all() > 0
+        self.gets_messages()
             || !matches!(self.session.hold, Hold::None)
             || !self.held.is_empty()
+            || self.session.card.has_flag(ClientFlags::PAUSED)
+    }
+
+    /// Whether it is sent what no command of its own has asked for.
+    fn gets_messages(&self) -> bool {
+        self.session.subscriptions.count_all() > 0
             || self.session.tracking.is_some()
             || self.session.card.is_redirect_target()
             || self.session.card.has_flag(ClientFlags::MONITOR)
-            || self.session.card.has_flag(ClientFlags::PAUSED)
     }
 
     /// Its letters go to another mailbox from now on.

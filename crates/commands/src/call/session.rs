@@ -98,8 +98,6 @@ pub struct Session {
     pub subscriptions: Subscriptions,
     /// CLIENT TRACKING.
     pub(crate) tracking: Option<Box<Tracked>>,
-    /// Its calls may send it messages: it is subscribed to channels, or tracks keys.
-    may_message_itself: bool,
     /// Messages come through its mailbox only, never between replies.
     pub is_mailed: bool,
     /// Messages that its last call has sent to it, which come behind the reply.
@@ -151,7 +149,6 @@ impl Session {
             watch_flag: Arc::default(),
             subscriptions: Subscriptions::default(),
             tracking: None,
-            may_message_itself: false,
             is_mailed: false,
             own_messages: Vec::new(),
             is_silent: false,
@@ -279,23 +276,14 @@ impl Session {
         card.mark_uncounted();
         let closed = self.resp == Resp::V2 && self.subscriptions.count_all() > 0;
         self.gate.set(Gate::SUBSCRIBED_RESP2, closed);
-        self.messages_changed();
     }
 
-    /// Must be called when it subscribes to its first channel, leaves its last, or when tracking
-    /// begins or ends.
-    pub(crate) fn messages_changed(&mut self) {
-        self.may_message_itself = self.subscriptions.count_all() > 0 || self.tracking.is_some();
-    }
-
-    /// The client whose call runs, for those who send messages.
+    /// The client whose call runs, for those who send messages. It counts for every client: a
+    /// transaction may begin with what has messages sent to it, and others may redirect theirs.
     #[inline]
     pub(crate) fn caller(&self) -> Caller {
-        match self.may_message_itself {
-            true if self.is_mailed => Caller { author: self.card.id, inline: 0 },
-            true => Caller { author: self.card.id, inline: self.card.id },
-            false => Caller::default(),
-        }
+        let id = self.card.id;
+        Caller { author: id, inline: if self.is_mailed { 0 } else { id } }
     }
 
     /// CLIENT CACHING was called for the next command.

@@ -82,7 +82,10 @@ pub fn reset(ctx: &mut Ctx, _args: Args) -> Outcome {
     set_db(ctx, 0);
     let session = &mut *ctx.session;
     session.set_resp(Resp::V2);
-    session.set_reply_mode(ReplyMode::On);
+    // COMPAT: CLIENT REPLY SKIP counts for this reply, too (`client_modes.wire`).
+    if session.reply_mode != ReplyMode::SkipThis {
+        session.set_reply_mode(ReplyMode::On);
+    }
     session.begin_as_default(&ctx.node.acl);
     session.is_silent = false;
     for flag in

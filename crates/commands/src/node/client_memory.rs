@@ -135,6 +135,9 @@ impl Node {
             }
             used = used.saturating_sub(bytes);
             self.stats.evicted_clients.fetch_add(1, Ordering::Relaxed);
+            let (id, address) = (card.id, &card.address);
+            let why = format!("{bytes} bytes, and maxmemory-clients is reached");
+            self.host.note(&format!("Client id={id} addr={address} evicted: {why}"));
             card.kill(receipt_for(card.id));
         }
         *futile_until = now + FUTILE_FOR_MICROS;

@@ -1,7 +1,7 @@
 //! MONITOR: clients that see every command.
 
 use crate::call::ctx::Ctx;
-use crate::call::mail::{Letter, Mailbox, Posting};
+use crate::call::mail::{Mailbox, Posting};
 use crate::node::secrets::shown_args;
 use russet_base::{Args, SharedBytes, text};
 use russet_catalog::spec::Flags;
@@ -61,8 +61,8 @@ impl Monitors {
         let line = SharedBytes::new(line);
         let listeners = self.listeners.read().unwrap_or_else(|poison| poison.into_inner());
         let mut posting = Posting::of(keys);
-        for mailbox in listeners.values() {
-            posting.post(mailbox, Letter::Push(line.clone()));
+        for (id, mailbox) in listeners.iter() {
+            posting.push_to((*id, mailbox), line.clone());
         }
     }
 }

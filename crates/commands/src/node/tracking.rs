@@ -146,7 +146,6 @@ pub(crate) fn begin(
         tracked.prefixes.extend(added);
     }
     session.tracking = Some(Box::new(tracked));
-    session.messages_changed();
 }
 
 /// CLIENT TRACKING OFF, RESET, and disconnection.
@@ -158,7 +157,6 @@ pub(crate) fn end(node: &Node, session: &mut Session) {
     session.card.forget_prefixes();
     session.card.set_flag(ClientFlags::TRACKING, false);
     session.card.set_tracking(0, false, false);
-    session.messages_changed();
     // Of who tracks prefixes no reads are remembered, and where there are none nothing is left.
     if tracked.mode != Mode::Broadcast && node.keyspace.tracked_totals().readers() > 0 {
         tracking.has_left.store(true, Ordering::Relaxed);

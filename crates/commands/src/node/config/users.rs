@@ -21,15 +21,17 @@ impl ConfiguredUsers {
         let [name, rules @ ..] = args else {
             return Err(bad_user(b"", "no name is given".to_owned(), position));
         };
+        if !is_user_name(name) {
+            // Often a whole line in quotes: what is behind its first word may be a password.
+            let start = name.split(|byte| !is_user_name(&[*byte])).next().unwrap_or_default();
+            return Err(bad_user(start, "a name has no spaces".to_owned(), position));
+        }
         let rules = self.read(name, rules).map_err(|reason| bad_user(name, reason, position))?;
         self.0.push(ConfiguredUser { name: name.to_vec(), rules, position: position.clone() });
         Ok(())
     }
 
     fn read(&self, name: &[u8], args: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, String> {
-        if !is_user_name(name) {
-            return Err("a name has no spaces".to_owned());
-        }
         if self.0.iter().any(|user| user.name == name) {
             return Err(DUPLICATE.to_owned());
         }

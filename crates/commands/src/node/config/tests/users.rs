@@ -43,6 +43,7 @@ fn a_bad_user_is_named_without_its_rules() {
     assert_eq!(at("user a >sesame nosuch"), "1: bad user 'a': rule 2: Syntax error");
     assert!(at("user a on\nuser a off").starts_with("2: bad user 'a': Duplicate user found."));
     assert_eq!(at("user a (>sesame"), "1: bad user 'a': a selector has no end");
+    assert_eq!(at("user 'a on >sesame'"), "1: bad user 'a': a name has no spaces");
     assert!(at("user a &x\nacl-pubsub-default allchannels").starts_with("1: bad user 'a': rule 1"));
     assert!(at("aclfile users.acl\nuser a on").starts_with("2: users are given by"));
 }
