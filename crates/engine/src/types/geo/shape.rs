@@ -114,11 +114,11 @@ impl Shape {
         !is_beyond
     }
 
-    /// Whether it holds a place, by the peers' own arithmetic.
     pub fn is_polygon(&self) -> bool {
         matches!(self.extents, Extents::Polygon(_))
     }
 
+    /// Whether it holds a place, by the peers' own arithmetic.
     pub fn contains(&self, point: Point) -> bool {
         let metres = self.unit.metres();
         match &self.extents {
