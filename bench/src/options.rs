@@ -51,7 +51,8 @@ Options:
   --valkey-args 'A B'
   --threads N            of Russet and of the floor (their default)
   --work LIST            only these workloads of throughput, compare or instructions, or
-                         commands of sweep, for example get,set
+                         commands of sweep, for example get,set, or programs of lua, by parts
+                         of their names
   --pipeline LIST        pipeline depths (1,16,100)
   --connections N        connections of the loader (50)
   --keys N               keys that requests choose from (1000000)

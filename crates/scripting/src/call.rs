@@ -31,9 +31,14 @@ pub(crate) type QuickFn = fn(&Heap, &[Value]) -> Option<Value>;
 /// nothing.
 pub(crate) type MakingFn = fn(&mut Heap, &[Value]) -> Option<Value>;
 
-/// What a native gives for the next turn of a loop, of the value that is gone through and the last
-/// key: two results, nil at the end. `None` if these need more, or are wrong.
-pub(crate) type StepFn = fn(&Heap, Value, Value) -> Option<(Value, Value)>;
+/// What a loop goes through, turn by turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Walk {
+    /// All entries, as `next` does.
+    Entries,
+    /// The elements 1..n, as the iterator of `ipairs` does.
+    Elements,
+}
 
 /// Where a native keeps a value across calls back into Lua.
 #[derive(Clone, Copy, Debug)]
@@ -250,6 +255,11 @@ impl Call<'_> {
     /// Calls a value with these arguments; its first result, or nil.
     pub fn call(&mut self, function: Value, args: &[Value]) -> Result<Value, Fault> {
         self.state.call_one(self.host, function, args)
+    }
+
+    /// As `call`, for two arguments.
+    pub(crate) fn call_pair(&mut self, function: Value, args: [Value; 2]) -> Result<Value, Fault> {
+        self.state.call_pair(self.host, function, args)
     }
 
     /// Calls a value and gives all its results.

@@ -10,7 +10,7 @@ pub enum Fault {
     /// The host asked for an end, or a bound was met that no `pcall` may hide.
     Killed,
     /// Not a failure: the running coroutine hands its top `count` values to who resumed it.
-    Yield { count: u32 },
+    Yield { count: usize },
 }
 
 /// Why a table refused a write.

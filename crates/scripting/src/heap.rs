@@ -16,9 +16,9 @@ mod tests;
 pub(crate) use arena::Arena;
 pub(crate) use memory::Memory;
 pub(crate) use strings::{RunStrings, Strings, Unfinished};
-pub(crate) use table::{TABLE_BYTES, Table};
+pub(crate) use table::{TABLE_BYTES, Table, low_bits};
 
-use crate::call::{MakingFn, NativeFn, QuickFn, StepFn};
+use crate::call::{MakingFn, NativeFn, QuickFn, Walk};
 use crate::fault::{Fault, OUT_OF_MEMORY, Refusal};
 use crate::limits::{COLLECT_BYTES_MIN, MEMORY_BYTES_MIN, PACKED_STRING_BYTES_MAX};
 pub(crate) use crate::value::same_handle;
@@ -47,7 +47,7 @@ pub(crate) enum NativeCode {
     /// The same for one that makes a string or changes a table.
     Making(MakingFn, NativeFn),
     /// One that loops call at each turn: the form without a frame is tried first.
-    Step(StepFn, NativeFn),
+    Step(Walk, NativeFn),
     /// The host's function of that number.
     Host(u16),
     Free,

@@ -8,7 +8,7 @@ mod collect;
 mod mark;
 mod promote;
 
-use crate::call::{MakingFn, NativeFn, QuickFn, StepFn};
+use crate::call::{MakingFn, NativeFn, QuickFn, Walk};
 use crate::fault::Fault;
 use crate::heap::{Arena, Heap, NativeCode};
 use crate::host::Host;
@@ -216,8 +216,8 @@ impl State {
     }
 
     /// A function that loops call at each turn.
-    pub(crate) fn step(&mut self, step: StepFn, code: NativeFn) -> Result<Value, Fault> {
-        let made = self.heap.try_native(NativeCode::Step(step, code), &[]);
+    pub(crate) fn step(&mut self, walk: Walk, code: NativeFn) -> Result<Value, Fault> {
+        let made = self.heap.try_native(NativeCode::Step(walk, code), &[]);
         made.map(Value::Native).map_err(|refusal| self.heap.fault_of(refusal))
     }
 

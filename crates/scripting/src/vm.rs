@@ -26,6 +26,10 @@ pub(crate) const WINDOW: usize = 256;
 /// All results are wanted.
 pub(crate) const ALL: i32 = -1;
 
+/// Counts of none and of one, as instructions give them.
+const NO_RESULT: u8 = 1;
+const ONE_RESULT: u8 = 2;
+
 /// What a place on a stack counts for, with its share of the frames.
 pub(crate) const STACK_SLOT_BYTES: usize = 2 * size_of::<Value>();
 

@@ -138,3 +138,74 @@ fn fields_come_in_the_order_in_which_they_were_added() {
         assert_eq!(String::from_utf8_lossy(&run(&mut state, source)), wanted, "{source}");
     }
 }
+
+/// A loop remembers in the table where it is. Other loops, keys that are no names, names that are
+/// made anew and a table that changes must not lead it astray.
+#[test]
+fn a_walk_finds_its_way() {
+    let mut state = state_with_seed(9);
+    for (source, wanted) in [
+        // Two walks of one table, one inside the other.
+        (
+            "local t, seen = {a = 1, b = 2, c = 3}, '' for k in pairs(t) do seen = seen .. k \
+             for l, v in pairs(t) do seen = seen .. v end end return seen",
+            "a123b123c123",
+        ),
+        // 0, fractions and numbers below 1 are fields like any other, before and behind a list.
+        (
+            "local t = {[0] = 'z', 'a', 'b', [-1] = 'y', [1.5] = 'x', n = 'w', [9] = 'v'} \
+             local seen = '' for k, v in pairs(t) do seen = seen .. v end return seen",
+            "abzyxwv",
+        ),
+        ("local n = 0 for k in pairs({[0] = 1}) do n = n + 1 end return tostring(n)", "1"),
+        // A name that is equal, but another string.
+        (
+            "local t, seen = {ab = 1, cd = 2, ef = 3}, '' \
+             for k, v in next, t, 'a' .. string.char(98) do seen = seen .. v end return seen",
+            "23",
+        ),
+        // Holes, and the entry behind the last one visited removed.
+        (
+            "local t, seen = {1, 2, nil, 4, a = 5, b = 6, c = 7}, '' \
+             for k, v in pairs(t) do seen = seen .. v t.b = nil end return seen",
+            "12457",
+        ),
+        (
+            "local seen = '' \
+             for i, v in ipairs({1, 2, nil, 4}) do seen = seen .. v end return seen",
+            "12",
+        ),
+        // Elements that stand among the other fields.
+        (
+            "local t, seen = {}, '' t[3] = 'c' t[2] = 'b' t[1] = 'a' \
+             for i, v in ipairs(t) do seen = seen .. i .. v end return seen",
+            "1a2b3c",
+        ),
+        // An end that comes closer while the loop runs, and one that goes away.
+        (
+            "local t, seen = {1, 2, 3, 4}, '' for i, v in ipairs(t) do seen = seen .. v \
+             t[4] = nil if i < 3 then t[5] = 9 end end return seen",
+            "123",
+        ),
+        (
+            "local t, n = {1}, 0 for i in ipairs(t) do n = i if i < 50 then t[i + 1] = i end end \
+             return tostring(n)",
+            "50",
+        ),
+        // More variables than there are values.
+        (
+            "local seen = '' for k, v, x, y in pairs({a = 1}) do \
+             seen = seen .. k .. v .. tostring(x) .. tostring(y) end return seen",
+            "a1nilnil",
+        ),
+        // The iterator of `ipairs` with a start of one's own.
+        (
+            "local step, seen = ipairs({}), '' \
+             for i, v in step, {1, 2, 3}, 1 do seen = seen .. v end \
+             for i, v in step, {[-1] = 8, [0] = 9, 1}, -2 do seen = seen .. v end return seen",
+            "23891",
+        ),
+    ] {
+        assert_eq!(String::from_utf8_lossy(&run(&mut state, source)), wanted, "{source}");
+    }
+}

@@ -52,10 +52,18 @@ const NODE_BYTES: usize = size_of::<Node>();
 /// The largest array part has 2^26 elements.
 const ARRAY_BITS_MAX: usize = 26;
 
+/// The number itself if it is a whole one of 32 bits, else anything: in the sum the lowest bit
+/// stands for 1. That takes fewer instructions than a conversion, which has to know its bounds.
+#[inline(always)]
+pub(crate) fn low_bits(number: f64) -> u32 {
+    const LOWEST_BIT_IS_ONE: f64 = (1u64 << 52) as f64;
+    (number + LOWEST_BIT_IS_ONE).to_bits() as u32
+}
+
 /// The whole number that a key is, if it may stand in an array part.
 #[inline(always)]
 fn array_index(number: f64) -> Option<usize> {
-    let index = number as u32;
+    let index = low_bits(number);
     (f64::from(index) == number).then_some(index as usize)
 }
 
@@ -454,6 +462,26 @@ impl Table {
             _ => self.node_of(strings, key)?,
         };
         Some(self.array.len() + index + 1)
+    }
+
+    /// The entry behind that of a name, if a traversal came to the name last and it is there.
+    #[inline(always)]
+    pub(crate) fn node_after(&self, name: StrRef) -> Option<&Node> {
+        let visited = self.visited.get();
+        let node = self.nodes.get(visited as usize)?;
+        let is_there = matches!(node.key, Value::Str(key) if key == name);
+        if !is_there || visited + 1 == self.last {
+            return None;
+        }
+        let next = self.nodes.get(node.after as usize).filter(|next| !next.value.is_nil())?;
+        self.visited.set(node.after);
+        Some(next)
+    }
+
+    /// The element behind one of the array part, or the first one behind 0, if it is there.
+    #[inline(always)]
+    pub(crate) fn element_after(&self, before: f64) -> Option<&Value> {
+        self.array.get(array_index(before)?).filter(|value| !value.is_nil())
     }
 
     /// The first entry at or after a cursor, with the cursor behind it.

@@ -1,7 +1,7 @@
 //! The functions that have no library's name before them.
 
 use super::quick_whole;
-use crate::call::{Call, Outcome};
+use crate::call::{Call, Outcome, Walk};
 use crate::compile::{Purpose, compile_for};
 use crate::fault::Fault;
 use crate::heap::Heap;
@@ -24,8 +24,6 @@ pub(super) fn open(state: &mut State) -> Result<(), Fault> {
         ("loadstring", loadstring),
         ("pcall", pcall),
         ("rawequal", rawequal),
-        ("rawget", rawget),
-        ("rawset", rawset),
         ("setmetatable", setmetatable),
         ("unpack", unpack),
         ("xpcall", xpcall),
@@ -37,11 +35,13 @@ pub(super) fn open(state: &mut State) -> Result<(), Fault> {
     state.define_quick(globals, "select", (select_quick, select))?;
     state.define_quick(globals, "type", (type_quick, type_of))?;
     state.define_making(globals, "tostring", (tostring_quick, tostring))?;
-    let step = state.step(next_step, next)?;
+    state.define_quick(globals, "rawget", (rawget_quick, rawget))?;
+    state.define_making(globals, "rawset", (rawset_quick, rawset))?;
+    let step = state.step(Walk::Entries, next)?;
     state.define_value(globals, "next", step)?;
     let iterate = state.heap_mut().native(pairs, &[step])?;
     state.define_value(globals, "pairs", Value::Native(iterate))?;
-    let step = state.step(ipairs_quick_step, ipairs_step)?;
+    let step = state.step(Walk::Elements, ipairs_step)?;
     let iterate = state.heap_mut().native(ipairs, &[step])?;
     state.define_value(globals, "ipairs", Value::Native(iterate))?;
     state.define_value(globals, "_G", Value::Table(globals))?;
@@ -209,11 +209,6 @@ fn next(call: &mut Call<'_>) -> Outcome {
     }
 }
 
-fn next_step(heap: &Heap, object: Value, key: Value) -> Option<(Value, Value)> {
-    let Value::Table(table) = object else { return None };
-    Some(heap.next(table, key).ok()?.unwrap_or((Value::Nil, Value::Nil)))
-}
-
 fn pairs(call: &mut Call<'_>) -> Outcome {
     let table = call.table(1)?;
     call.push(call.upvalue(0))?;
@@ -228,21 +223,6 @@ fn ipairs(call: &mut Call<'_>) -> Outcome {
     call.push(Value::Table(table))?;
     call.push(Value::Number(0.0))?;
     Ok(3)
-}
-
-fn ipairs_quick_step(heap: &Heap, object: Value, key: Value) -> Option<(Value, Value)> {
-    let (Value::Table(table), Value::Number(before)) = (object, key) else { return None };
-    // What is no count is left to the other form.
-    let index = before as i32;
-    if f64::from(index) != before || !(0..i32::MAX).contains(&index) {
-        return None;
-    }
-    let key = Value::Number(before + 1.0);
-    let value = match heap.tables.at(table.index()).array.get(index as usize) {
-        Some(value) => *value,
-        None => heap.get(table, key),
-    };
-    Some(if value.is_nil() { (Value::Nil, Value::Nil) } else { (key, value) })
 }
 
 fn ipairs_step(call: &mut Call<'_>) -> Outcome {
@@ -353,6 +333,17 @@ fn rawget(call: &mut Call<'_>) -> Outcome {
     let (table, key) = (call.table(1)?, call.any(2)?);
     let value = call.heap().get(table, key);
     call.give(value)
+}
+
+fn rawget_quick(heap: &Heap, args: &[Value]) -> Option<Value> {
+    let [Value::Table(table), key] = *args else { return None };
+    Some(heap.get(table, key))
+}
+
+fn rawset_quick(heap: &mut Heap, args: &[Value]) -> Option<Value> {
+    let [Value::Table(table), key, value] = *args else { return None };
+    heap.try_set(table, key, value).ok()?;
+    Some(Value::Table(table))
 }
 
 fn rawset(call: &mut Call<'_>) -> Outcome {

@@ -104,7 +104,7 @@ fn yield_(call: &mut Call<'_>) -> Outcome {
         let text = "attempt to yield across metamethod/C-call boundary";
         return Err(call.state.runtime_error(text));
     }
-    Err(Fault::Yield { count: call.arg_count() as u32 })
+    Err(Fault::Yield { count: call.arg_count() })
 }
 
 impl State {
@@ -207,7 +207,7 @@ impl State {
                 let frame = self.current.frames.last().expect("a native's frame yields");
                 self.current.waiting = Some((frame.func, frame.wanted));
                 let end = self.current.top;
-                self.current.top = end - count as usize;
+                self.current.top = end - count;
                 Ok(self.current.top..end)
             }
             Err(fault) => Err(fault),

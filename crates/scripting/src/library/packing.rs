@@ -15,6 +15,35 @@ pub(super) const ENTRIES: &[Entry] = &[("pack", pack), ("size", size), ("unpack"
 
 /// What an item other than a string may take, padding included.
 const ITEM_BYTES_MAX: usize = 2 * INTEGER_BYTES_MAX;
+/// What most calls of `pack` give fits, with room for one more item.
+const OUTPUT_BYTES_USUAL: usize = 4 * ITEM_BYTES_MAX;
+const FORMAT_BYTES_USUAL: usize = 32;
+
+/// A format apart from the heap, which changes while the format is read.
+enum FormatText {
+    Short([u8; FORMAT_BYTES_USUAL], usize),
+    Long(Vec<u8>),
+}
+
+impl FormatText {
+    fn of(text: &[u8]) -> FormatText {
+        let mut short = [0; FORMAT_BYTES_USUAL];
+        match short.get_mut(..text.len()) {
+            Some(bytes) => {
+                bytes.copy_from_slice(text);
+                FormatText::Short(short, text.len())
+            }
+            None => FormatText::Long(text.to_vec()),
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            FormatText::Short(bytes, len) => &bytes[..*len],
+            FormatText::Long(bytes) => bytes,
+        }
+    }
+}
 
 fn malformed(call: &mut Call, fault: &FormatFault) -> Fault {
     call.error(fault.text())
@@ -50,9 +79,9 @@ fn control(call: &mut Call, format: &mut Format, item: Item) -> Result<(), Fault
 
 fn pack(call: &mut Call) -> Outcome {
     let text = call.string(1)?;
-    let text = call.bytes(text).to_vec();
-    let mut format = Format::new(&text);
-    let mut out = Vec::new();
+    let text = FormatText::of(call.bytes(text));
+    let mut format = Format::new(text.bytes());
+    let mut out = Vec::with_capacity(OUTPUT_BYTES_USUAL);
     let mut position = 2;
     while let Some(item) = format.item().map_err(|fault| malformed(call, &fault))? {
         grow(call, &mut out, ITEM_BYTES_MAX)?;
@@ -111,8 +140,8 @@ fn append_text(
 
 fn size(call: &mut Call) -> Outcome {
     let text = call.string(1)?;
-    let text = call.bytes(text).to_vec();
-    let mut format = Format::new(&text);
+    let text = FormatText::of(call.bytes(text));
+    let mut format = Format::new(text.bytes());
     let mut offset = 0usize;
     while let Some(item) = format.item().map_err(|fault| malformed(call, &fault))? {
         call.charge(1)?;
@@ -146,8 +175,8 @@ fn unpack(call: &mut Call) -> Outcome {
     if position == 0 {
         return Err(call.arg_error(3, "offset must be 1 or greater"));
     }
-    let text = call.bytes(text).to_vec();
-    let mut format = Format::new(&text);
+    let text = FormatText::of(call.bytes(text));
+    let mut format = Format::new(text.bytes());
     let offset = (position as usize).wrapping_sub(1);
     let mut unpacking = Unpacking { data, offset, results: Vec::new() };
     while let Some(item) = format.item().map_err(|fault| malformed(call, &fault))? {

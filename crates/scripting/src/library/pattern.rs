@@ -8,7 +8,7 @@
 
 mod class;
 
-use class::{class_end, is_in_set, is_single_match, run_len};
+use class::{class_end, is_in_set, is_single_match, run_len, run_up_to};
 use std::ops::Range;
 
 /// Most captures of one pattern.
@@ -139,7 +139,7 @@ impl Matcher {
             match self.step(source, steps)? {
                 Step::Onward(next) => self.position = next,
                 Step::Matched(end) => return Ok(Progress::Matched(end)),
-                Step::Failed => match self.retreat(source) {
+                Step::Failed => match self.retreat(source, steps) {
                     Some(next) => self.position = next,
                     None => return Ok(Progress::Failed),
                 },
@@ -148,7 +148,7 @@ impl Matcher {
     }
 
     /// The last thing left to try.
-    fn retreat(&mut self, source: Source) -> Option<Position> {
+    fn retreat(&mut self, source: Source, steps: &mut usize) -> Option<Position> {
         loop {
             match self.retreats.pop()? {
                 Retreat::Resume(position) => return Some(position),
@@ -163,14 +163,37 @@ impl Matcher {
                 Retreat::Grow(Position { text, pattern }) => {
                     // The item was read before, so it has an end.
                     let Ok(end) = class_end(source.pattern, pattern) else { continue };
-                    if source.is_single(text, pattern..end) {
-                        let text = text + 1;
-                        self.retreats.push(Retreat::Grow(Position { text, pattern }));
-                        return Some(Position { text, pattern: end + 1 });
+                    if source.is_single(text, pattern..end)
+                        && let Some(next) = self.grow(source, text + 1, pattern..end, steps)
+                    {
+                        return Some(next);
                     }
                 }
             }
         }
+    }
+
+    /// Goes on behind an item that takes as little as it can and has come to `text`. If a byte that
+    /// stands for itself comes next, the item takes all up to that byte at once.
+    fn grow(
+        &mut self,
+        source: Source,
+        text: usize,
+        item: Range<usize>,
+        steps: &mut usize,
+    ) -> Option<Position> {
+        let mut at = text;
+        if let Some(wanted) = source.own_byte(item.end + 1) {
+            let rest = &source.text[text..];
+            let (end, is_wanted) = run_up_to(wanted, rest, &source.pattern[item.clone()]);
+            *steps = steps.saturating_sub(end);
+            if !is_wanted {
+                return None;
+            }
+            at += end;
+        }
+        self.retreats.push(Retreat::Grow(Position { text: at, pattern: item.start }));
+        Some(Position { text: at, pattern: item.end + 1 })
     }
 
     fn step(&mut self, source: Source, steps: &mut usize) -> Result<Step, Malformed> {
@@ -244,10 +267,10 @@ impl Matcher {
             }
             Some(b'*') => Ok(self.expand(source, at.text, at.pattern..end, steps)),
             Some(b'+') if is_single => Ok(self.expand(source, at.text + 1, at.pattern..end, steps)),
-            Some(b'-') => {
-                self.retreats.push(Retreat::Grow(at));
-                Ok(Step::Onward(next))
-            }
+            Some(b'-') => Ok(match self.grow(source, at.text, at.pattern..end, steps) {
+                Some(next) => Step::Onward(next),
+                None => Step::Failed,
+            }),
             Some(b'+') => Ok(Step::Failed),
             _ if is_single => Ok(Step::Onward(Position { text: at.text + 1, pattern: end })),
             _ => Ok(Step::Failed),
@@ -271,6 +294,14 @@ impl Matcher {
 }
 
 impl Source<'_> {
+    /// The byte that the pattern wants at this place and that no repetition follows.
+    fn own_byte(self, pattern: usize) -> Option<u8> {
+        let (&byte, after) = self.pattern.get(pattern..)?.split_first()?;
+        let is_own = !matches!(byte, b'.' | b'%' | b'[' | b'(' | b')' | b'$');
+        let is_once = !matches!(after.first(), Some(b'*' | b'+' | b'?' | b'-'));
+        (is_own && is_once).then_some(byte)
+    }
+
     fn is_single(self, text: usize, item: Range<usize>) -> bool {
         self.text.get(text).is_some_and(|byte| is_single_match(*byte, &self.pattern[item]))
     }

@@ -8,6 +8,7 @@ use super::{charge_bytes, grow};
 use crate::call::{Call, Outcome};
 use crate::fault::Fault;
 use crate::value::{StrRef, Value};
+use memchr::memmem::Finder;
 use std::ops::Range;
 
 /// Steps of a matcher between two charges.
@@ -15,12 +16,44 @@ const STEPS_PER_CHARGE: usize = 1000;
 /// Bytes that make a string more than one to be searched.
 const SPECIALS: &[u8] = b"^$*+?.([%-";
 
+/// What every match of a pattern begins with: where it is not, no attempt is made.
+enum Beginning {
+    Anything,
+    Byte(u8),
+    /// All of the pattern, which stands for itself.
+    Whole(Box<Finder<'static>>),
+}
+
+impl Beginning {
+    fn of(pattern: &[u8]) -> Beginning {
+        match pattern {
+            [_, b'*' | b'?' | b'-', ..] => Beginning::Anything,
+            [first, ..] if is_plain(first) => Beginning::Byte(*first),
+            _ => Beginning::Anything,
+        }
+    }
+
+    /// The same for a search of many matches, for which more can be prepared.
+    fn of_many(pattern: &[u8]) -> Beginning {
+        if pattern.is_empty() || !pattern.iter().all(is_plain) {
+            return Beginning::of(pattern);
+        }
+        Beginning::Whole(Box::new(Finder::new(pattern).into_owned()))
+    }
+}
+
+/// Whether a byte of a pattern stands for itself, unless a repetition follows.
+fn is_plain(byte: &u8) -> bool {
+    !SPECIALS.contains(byte) && !matches!(byte, b')' | 0)
+}
+
 /// A text that is searched, and with what.
 struct Search {
     text: StrRef,
     pattern: StrRef,
     /// Whether the pattern begins with `^`, which then is no part of it.
     is_anchored: bool,
+    beginning: Beginning,
     /// Lent by the state, which keeps one for the next search.
     matcher: Box<Matcher>,
 }
@@ -28,8 +61,12 @@ struct Search {
 impl Search {
     fn new(call: &mut Call, text: StrRef, pattern: StrRef) -> Search {
         let is_anchored = call.bytes(pattern).first() == Some(&b'^');
+        let beginning = match is_anchored {
+            true => Beginning::Anything,
+            false => Beginning::of(call.bytes(pattern)),
+        };
         let matcher = call.state().library.matcher.take().unwrap_or_default();
-        Search { text, pattern, is_anchored, matcher }
+        Search { text, pattern, is_anchored, beginning, matcher }
     }
 
     /// Ends a search that went well.
@@ -59,13 +96,31 @@ impl Search {
     /// The first match that begins at `start` or later.
     fn first(&mut self, call: &mut Call, start: usize) -> Result<Option<Range<usize>>, Fault> {
         let len = call.bytes(self.text).len();
-        for start in start..=len {
-            if let Some(end) = self.match_at(call, start)? {
-                return Ok(Some(start..end));
+        let mut at = start;
+        while at <= len {
+            at = match &self.beginning {
+                Beginning::Anything => at,
+                Beginning::Byte(first) => {
+                    let found = memchr::memchr(*first, &call.bytes(self.text)[at..]);
+                    charge_bytes(call, found.unwrap_or(len - at))?;
+                    let Some(found) = found else { return Ok(None) };
+                    at + found
+                }
+                Beginning::Whole(whole) => {
+                    self.matcher.begin(at);
+                    let found = whole.find(&call.bytes(self.text)[at..]);
+                    charge_bytes(call, found.unwrap_or(len - at))?;
+                    let found = found.map(|found| at + found);
+                    return Ok(found.map(|found| found..found + whole.needle().len()));
+                }
+            };
+            if let Some(end) = self.match_at(call, at)? {
+                return Ok(Some(at..end));
             }
             if self.is_anchored {
                 break;
             }
+            at += 1;
         }
         Ok(None)
     }
@@ -150,10 +205,26 @@ fn has_specials(pattern: &[u8]) -> bool {
     visible.into_iter().any(|byte| SPECIALS.contains(byte))
 }
 
+/// Places that are looked at before a search is prepared that takes linear time for any text.
+const CANDIDATES: usize = 4;
+
+fn find_bytes(text: &[u8], wanted: &[u8]) -> Option<usize> {
+    let Some(first) = wanted.first() else { return Some(0) };
+    let mut at = 0;
+    for _ in 0..CANDIDATES {
+        at += memchr::memchr(*first, &text[at..])?;
+        if text[at..].starts_with(wanted) {
+            return Some(at);
+        }
+        at += 1;
+    }
+    memchr::memmem::find(&text[at..], wanted).map(|found| at + found)
+}
+
 fn find_plain(call: &mut Call, text: StrRef, wanted: StrRef, start: usize) -> Outcome {
     let len = call.bytes(text).len();
     charge_bytes(call, len - start)?;
-    let found = memchr::memmem::find(&call.bytes(text)[start..], call.bytes(wanted));
+    let found = find_bytes(&call.bytes(text)[start..], call.bytes(wanted));
     let Some(found) = found else { return call.give(Value::Nil) };
     let first = start + found;
     let last = first + call.bytes(wanted).len();
@@ -216,30 +287,35 @@ pub(super) fn gsub(call: &mut Call) -> Outcome {
     call.hold(Value::Str(text));
     call.hold(Value::Str(pattern));
     let mut search = Search::new(call, text, pattern);
+    if !search.is_anchored {
+        search.beginning = Beginning::of_many(call.bytes(pattern));
+    }
     let mut out = Vec::new();
     let (mut at, mut count) = (0, 0);
     while count < most {
-        let end = search.match_at(call, at)?;
-        if let Some(end) = end {
-            count += 1;
-            append_replacement(call, &search, at..end, replacement, &mut out)?;
+        let Some(found) = search.first(call, at)? else { break };
+        if out.capacity() == 0 {
+            grow(call, &mut out, len)?;
         }
-        match end {
-            Some(end) if end > at => at = end,
-            _ if at < len => {
-                if out.len() == out.capacity() {
-                    grow(call, &mut out, len - at)?;
-                }
-                out.push(call.bytes(text)[at]);
-                at += 1;
+        append_source(call, text, at..found.start, &mut out)?;
+        count += 1;
+        append_replacement(call, &search, found.clone(), replacement, &mut out)?;
+        at = found.end;
+        if found.is_empty() {
+            if at == len {
+                break;
             }
-            _ => break,
+            append_source(call, text, at..at + 1, &mut out)?;
+            at += 1;
         }
         if search.is_anchored {
             break;
         }
     }
     search.end(call);
+    if count == 0 {
+        return call.give_two(text, 0.0);
+    }
     grow(call, &mut out, len - at)?;
     out.extend_from_slice(&call.bytes(text)[at..]);
     let result = call.heap().string_owned(out)?;

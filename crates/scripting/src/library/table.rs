@@ -42,10 +42,19 @@ fn quick_remove(heap: &mut Heap, args: &[Value]) -> Option<Value> {
 }
 
 fn element(call: &mut Call, table: TableRef, index: i32) -> Value {
-    call.heap().get(table, Value::Number(f64::from(index)))
+    let heap = call.heap();
+    match heap.array_part(table).get((index as usize).wrapping_sub(1)) {
+        Some(value) => *value,
+        None => heap.get(table, Value::Number(f64::from(index))),
+    }
 }
 
 fn set_element(call: &mut Call, table: TableRef, index: i32, value: Value) -> Result<(), Fault> {
+    let at = (index as usize).wrapping_sub(1);
+    if let Some(slot) = call.heap().run_array_mut(table).and_then(|it| it.get_mut(at)) {
+        *slot = value;
+        return Ok(());
+    }
     call.heap().set(table, Value::Number(f64::from(index)), value)
 }
 

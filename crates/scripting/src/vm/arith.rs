@@ -24,7 +24,7 @@ impl State {
             handler = self.event_of(b, event);
         }
         if !handler.is_nil() {
-            return self.call_one(host, handler, &[a, b]);
+            return self.call_pair(host, handler, [a, b]);
         }
         let (culprit, operand) = if self.heap.to_number(a).is_none() { (a, 0) } else { (b, 1) };
         Err(self.type_fault("perform arithmetic on", culprit, Some(operand)))
@@ -76,7 +76,7 @@ impl State {
             handler = self.event_of(right, Event::Concat);
         }
         if !handler.is_nil() {
-            return self.call_one(host, handler, &[left, right]);
+            return self.call_pair(host, handler, [left, right]);
         }
         let (culprit, operand) = if is_text(left) { (right, operand) } else { (left, operand - 1) };
         Err(self.type_fault("concatenate", culprit, Some(operand as u8)))

@@ -1,6 +1,7 @@
 //! Entering and leaving functions.
 
-use super::{ALL, Callee, Frame, STACK_SLOT_BYTES, WINDOW};
+use super::frames::Entry;
+use super::{ALL, Callee, Frame, NO_RESULT, ONE_RESULT, STACK_SLOT_BYTES, WINDOW};
 use crate::call::Call;
 use crate::fault::Fault;
 use crate::heap::NativeCode;
@@ -78,6 +79,7 @@ impl State {
         Ok(func)
     }
 
+    /// As `call_value`, for one result.
     pub(crate) fn call_one(
         &mut self,
         host: &mut dyn Host,
@@ -89,6 +91,72 @@ impl State {
         let value = self.current.stack[func];
         self.current.top = top;
         Ok(value)
+    }
+
+    /// As `call_one`, for what is called most from Rust: metamethods and order functions, which as
+    /// a rule are Lua functions.
+    pub(crate) fn call_pair(
+        &mut self,
+        host: &mut dyn Host,
+        function: Value,
+        args: [Value; 2],
+    ) -> Result<Value, Fault> {
+        let (top, func) = (self.current.top, self.scratch());
+        if !self.enter_quick(func, function, args, ONE_RESULT) {
+            return self.call_one(host, function, &args);
+        }
+        self.run_entry(host)?;
+        self.current.top = top;
+        Ok(self.current.stack[func])
+    }
+
+    /// Runs the entry frame that was made last.
+    #[inline(always)]
+    fn run_entry(&mut self, host: &mut dyn Host) -> Result<(), Fault> {
+        self.heap.steps_left = self.heap.steps_left.saturating_sub(1).max(1);
+        self.depth += 1;
+        let outcome = self.run(host);
+        self.depth -= 1;
+        outcome
+    }
+
+    /// Makes the entry frame of a Lua function, if that takes nothing but the frame.
+    #[inline(always)]
+    fn enter_quick<const N: usize>(
+        &mut self,
+        func: usize,
+        function: Value,
+        args: [Value; N],
+        results: u8,
+    ) -> bool {
+        let Value::Function(callee) = function else { return false };
+        if self.depth >= NATIVE_DEPTH_MAX {
+            return false;
+        }
+        let Some([slot, slots @ ..]) = self.current.stack.get_mut(func..) else { return false };
+        let Some(slots) = slots.first_chunk_mut::<N>() else { return false };
+        *slot = function;
+        *slots = args;
+        let args = N as u8 + 1;
+        let entry = Entry { function: callee, func, args, results, is_entry: true };
+        self.current.enter_plain(&self.heap, &self.protos, entry)
+    }
+
+    /// As `call_value`, for a metamethod that gives nothing.
+    pub(crate) fn call_for_nothing(
+        &mut self,
+        host: &mut dyn Host,
+        function: Value,
+        args: [Value; 3],
+    ) -> Result<(), Fault> {
+        let (top, func) = (self.current.top, self.scratch());
+        if self.enter_quick(func, function, args, NO_RESULT) {
+            self.run_entry(host)?;
+        } else {
+            self.call_value(host, function, &args, 0)?;
+        }
+        self.current.top = top;
+        Ok(())
     }
 
     pub(crate) fn call_all(

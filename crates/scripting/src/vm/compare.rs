@@ -15,7 +15,7 @@ impl State {
         if handler.is_nil() {
             return Ok(false);
         }
-        Ok(self.call_one(host, handler, &[a, b])?.is_true())
+        Ok(self.call_pair(host, handler, [a, b])?.is_true())
     }
 
     pub(crate) fn less_than(
@@ -71,7 +71,7 @@ impl State {
         if handler.is_nil() {
             return Ok(None);
         }
-        Ok(Some(self.call_one(host, handler, &[a, b])?.is_true()))
+        Ok(Some(self.call_pair(host, handler, [a, b])?.is_true()))
     }
 
     fn shared_event(&self, a: Value, b: Value, event: Event) -> Value {

@@ -118,7 +118,8 @@ pub(super) fn plain_equal(heap: &Heap, a: Value, b: Value) -> Option<bool> {
 pub(super) fn is_less(heap: &Heap, a: Value, b: Value) -> Option<bool> {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => Some(a < b),
-        _ => compare_texts(heap, a, b).map(Ordering::is_lt),
+        (Value::Str(a), Value::Str(b)) => Some(compare_texts(heap, a, b).is_lt()),
+        _ => None,
     }
 }
 
@@ -126,14 +127,19 @@ pub(super) fn is_less(heap: &Heap, a: Value, b: Value) -> Option<bool> {
 pub(super) fn is_less_or_equal(heap: &Heap, a: Value, b: Value) -> Option<bool> {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => Some(a <= b),
-        _ => compare_texts(heap, a, b).map(Ordering::is_le),
+        (Value::Str(a), Value::Str(b)) => Some(compare_texts(heap, a, b).is_le()),
+        _ => None,
     }
 }
 
 #[inline(never)]
-fn compare_texts(heap: &Heap, a: Value, b: Value) -> Option<Ordering> {
-    match (a, b) {
-        (Value::Str(a), Value::Str(b)) => Some(heap.bytes(a).cmp(heap.bytes(b))),
-        _ => None,
+fn compare_texts(heap: &Heap, a: StrRef, b: StrRef) -> Ordering {
+    let (a, b) = (heap.bytes(a), heap.bytes(b));
+    // Most texts differ early.
+    if let (Some(start_a), Some(start_b)) = (a.first_chunk::<8>(), b.first_chunk::<8>())
+        && start_a != start_b
+    {
+        return u64::from_be_bytes(*start_a).cmp(&u64::from_be_bytes(*start_b));
     }
+    a.cmp(b)
 }

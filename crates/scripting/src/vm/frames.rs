@@ -14,6 +14,7 @@ pub(super) struct Entry {
     pub(super) func: usize,
     pub(super) args: u8,
     pub(super) results: u8,
+    pub(super) is_entry: bool,
 }
 
 /// Where a return leads.
@@ -89,8 +90,39 @@ impl Coroutine {
             wanted: i32::from(entry.results) - 1,
             varargs: varargs as u32,
             tail_calls: 0,
-            is_entry: false,
+            is_entry: entry.is_entry,
         });
+        true
+    }
+
+    /// Enters a function in place of the running one, if it takes no varargs and there is room;
+    /// else nothing has happened.
+    #[inline(always)]
+    pub(super) fn replace_plain(
+        &mut self,
+        heap: &Heap,
+        protos: &Arena<Loaded>,
+        entry: Entry,
+    ) -> bool {
+        let proto_ref = heap.functions.at(entry.function.index()).proto;
+        let proto = &protos.at(proto_ref.index()).proto;
+        let count = self.list_len(entry.func + 1, entry.args);
+        let params = proto.params as usize;
+        let to = self.last().func as usize;
+        let has_room = self.stack.len() >= to + 1 + proto.registers as usize + WINDOW;
+        if proto.is_vararg || !has_room || self.frames.len() >= CALL_DEPTH_MAX {
+            return false;
+        }
+        let given = count.min(params);
+        self.stack.copy_within(entry.func..entry.func + 1 + given, to);
+        self.stack[to + 1 + given..to + 1 + params].fill(Value::Nil);
+        if let Some(frame) = self.frames.last_mut() {
+            frame.callee = Callee::Lua { function: entry.function, proto: proto_ref };
+            frame.base = to as u32 + 1;
+            frame.pc = 0;
+            frame.varargs = 0;
+            frame.tail_calls = frame.tail_calls.wrapping_add(1);
+        }
         true
     }
 
@@ -138,7 +170,8 @@ impl Coroutine {
     pub(crate) fn deliver(&mut self, (to, from): (usize, usize), count: usize, wanted: i32) {
         let Coroutine { stack, top, .. } = self;
         match wanted {
-            1 => stack[to] = if count > 0 { stack[from] } else { Value::Nil },
+            1 if count > 0 => stack[to] = stack[from],
+            1 => stack[to] = Value::Nil,
             0 => {}
             ALL => {
                 stack.copy_within(from..from + count, to);

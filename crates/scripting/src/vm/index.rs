@@ -14,7 +14,10 @@ impl State {
     /// The handler that a value's metatable names.
     pub(crate) fn event_of(&self, value: Value, event: Event) -> Value {
         match self.heap.meta_of(value) {
-            Some(meta) => self.heap.get(meta, Value::Str(self.event(event))),
+            Some(meta) => {
+                let meta = self.heap.tables.at(meta.index());
+                *meta.at_str(&self.heap.strings, self.event(event))
+            }
             None => Value::Nil,
         }
     }
@@ -63,7 +66,7 @@ impl State {
                 }
             };
             if is_function(handler) {
-                return self.call_one(host, handler, &[object, key]);
+                return self.call_pair(host, handler, [object, key]);
             }
             object = handler;
         }
@@ -97,10 +100,7 @@ impl State {
                 }
             };
             if is_function(handler) {
-                let top = self.current.top;
-                self.call_value(host, handler, &[object, key, value], 0)?;
-                self.current.top = top;
-                return Ok(());
+                return self.call_for_nothing(host, handler, [object, key, value]);
             }
             object = handler;
         }

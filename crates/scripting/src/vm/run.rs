@@ -9,10 +9,10 @@ use super::fields::{
     write_field, write_index,
 };
 use super::frames::{Entry, Left, list_len};
-use super::quick::{call_quick, step_quick};
-use super::{Callee, Coroutine, WINDOW, make};
+use super::quick::{call_quick, for_loop, for_loop_one, step_quick};
+use super::{Callee, Coroutine, NO_RESULT, ONE_RESULT, make};
 use crate::fault::Fault;
-use crate::heap::{Arena, Heap};
+use crate::heap::{Arena, Heap, low_bits};
 use crate::host::{Host, Tick};
 use crate::limits::STEPS_PER_TICK;
 use crate::proto::Op;
@@ -128,13 +128,8 @@ fn compute_text(
     heap: &Heap,
     (left, right): (&Value, &Value),
     compute: fn(f64, f64) -> f64,
-    result: &mut Value,
-) -> bool {
-    let (Some(left), Some(right)) = (heap.to_number(*left), heap.to_number(*right)) else {
-        return false;
-    };
-    *result = Value::Number(compute(left, right));
-    true
+) -> Option<f64> {
+    Some(compute(heap.to_number(*left)?, heap.to_number(*right)?))
 }
 
 macro_rules! arith {
@@ -143,10 +138,10 @@ macro_rules! arith {
         if let (Value::Number(left), Value::Number(right)) = (&$left, &$right) {
             $registers[$a as usize] = Value::Number(compute(*left, *right));
         } else {
-            let (left, right) = ($left, $right);
-            if !compute_text(&$heap, (&left, &right), compute, &mut $registers[$a as usize]) {
+            let Some(number) = compute_text(&$heap, (&$left, &$right), compute) else {
                 break Stop::Slow;
-            }
+            };
+            $registers[$a as usize] = Value::Number(number);
         }
     }};
 }
@@ -162,10 +157,6 @@ macro_rules! compare {
         }
     }};
 }
-
-/// Counts of none and of one, as instructions give them.
-const NO_RESULT: u8 = 1;
-const ONE_RESULT: u8 = 2;
 
 /// A list of what each instruction does, in one match so that it becomes one jump table.
 #[inline(never)]
@@ -204,7 +195,7 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<Stop, Fault> {
                 state.current.save(pc);
                 match callee {
                     Value::Function(function) => {
-                        let entry = Entry { function, func, args, results };
+                        let entry = Entry { function, func, args, results, is_entry: false };
                         if !state.current.enter_plain(&state.heap, &state.protos, entry) {
                             break Stop::Slow;
                         }
@@ -215,6 +206,43 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<Stop, Fault> {
                         let count = state.current.list_len(func + 1, args);
                         let wanted = i32::from(results) - 1;
                         state.enter_native(host, (native, func), count, wanted)?;
+                    }
+                    _ => break Stop::Slow,
+                }
+                code = code_of(&state.protos, state.current.last().callee);
+                r = Coroutine::window(&mut state.current.stack, base);
+                if state.heap.steps_left == 0 {
+                    break Stop::Tick;
+                }
+            }
+            Op::TailCall { a, args } => {
+                let func = base + a as usize;
+                match r[a as usize] {
+                    Value::Function(function) => {
+                        let entry = Entry { function, func, args, results: 0, is_entry: false };
+                        if !state.current.replace_plain(&state.heap, &state.protos, entry) {
+                            break Stop::Slow;
+                        }
+                        (base, pc) = (state.current.last().base as usize, 0);
+                        state.heap.steps_left = state.heap.steps_left.wrapping_sub(1);
+                    }
+                    Value::Native(native) => {
+                        // The quick forms of natives that give nothing give nil.
+                        let frame = state.current.frames.last();
+                        if frame.is_none_or(|frame| !matches!(frame.wanted, 0 | 1)) {
+                            break Stop::Slow;
+                        }
+                        let count = list_len(state.current.top, func + 1, args);
+                        let Some(value) = call_quick(&mut state.heap, native, r, (a, count)) else {
+                            break Stop::Slow;
+                        };
+                        r[a as usize] = value;
+                        let Left::Caller(frame) = state.current.leave_plain(func, ONE_RESULT)
+                        else {
+                            return Ok(Stop::Returned);
+                        };
+                        (base, pc) = (frame.base as usize, frame.pc as usize);
+                        state.heap.steps_left = state.heap.steps_left.saturating_sub(1).max(1);
                     }
                     _ => break Stop::Slow,
                 }
@@ -281,8 +309,8 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<Stop, Fault> {
             }
             Op::GetIndex { a, b, c } => {
                 if let Value::Number(number) = r[c as usize]
-                    && let Some(value) = read_element(&state.heap, r[b as usize], number as u32)
-                    && f64::from(number as u32) == number
+                    && let Some(value) = read_element(&state.heap, r[b as usize], low_bits(number))
+                    && f64::from(low_bits(number)) == number
                 {
                     r[a as usize] = *value;
                     continue;
@@ -472,18 +500,20 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<Stop, Fault> {
                 }
             }
             Op::ForCall { a, count } => {
-                let Some((first, second)) = step_quick(&state.heap, r, a) else {
-                    break Stop::Slow;
-                };
-                let results = a as usize + 3;
-                r[results] = first;
-                r[results + 1] = second;
+                let Some(goes_on) = step_quick(&state.heap, r, a) else { break Stop::Slow };
                 if count > 2 {
+                    let results = a as usize + 3;
                     r[results + 2..results + count as usize].fill(Value::Nil);
                 }
-                state.heap.steps_left = state.heap.steps_left.wrapping_sub(1);
-                if state.heap.steps_left == 0 {
-                    break Stop::Tick;
+                // The next instruction always is `ForNext`: it is done with this one.
+                let Op::ForNext { to, .. } = code.ops[pc] else { continue };
+                pc += 1;
+                if goes_on {
+                    pc = to as usize;
+                    state.heap.steps_left = state.heap.steps_left.wrapping_sub(1);
+                    if state.heap.steps_left == 0 {
+                        break Stop::Tick;
+                    }
                 }
             }
             Op::ForNext { a, to } => {
@@ -533,46 +563,10 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<Stop, Fault> {
             | Op::SetGlobal { .. }
             | Op::Pow { .. }
             | Op::PowK { .. }
-            | Op::TailCall { .. }
             | Op::ForPrepare { .. }
             | Op::ArgTable { .. } => break Stop::Slow,
         }
     };
     state.current.save(pc);
     Ok(stop)
-}
-
-/// One turn of a numeric loop: whether there is another.
-#[inline(always)]
-fn for_loop(r: &mut [Value; WINDOW], a: u8) -> bool {
-    // A loop has four registers, and the compiler gives none beyond 250.
-    let Some([index, limit, step, shown]) = r[a as usize..].first_chunk_mut::<4>() else {
-        return false;
-    };
-    let (Value::Number(at), Value::Number(end), Value::Number(by)) = (*index, *limit, *step) else {
-        return false;
-    };
-    let at = at + by;
-    let goes_on = if by > 0.0 { at <= end } else { end <= at };
-    if goes_on {
-        *index = Value::Number(at);
-        *shown = Value::Number(at);
-    }
-    goes_on
-}
-
-/// As `for_loop`, for a loop without a step of its own.
-#[inline(always)]
-fn for_loop_one(r: &mut [Value; WINDOW], a: u8) -> bool {
-    let Some([index, limit, _, shown]) = r[a as usize..].first_chunk_mut::<4>() else {
-        return false;
-    };
-    let (Value::Number(at), Value::Number(end)) = (*index, *limit) else { return false };
-    let at = at + 1.0;
-    if at <= end {
-        *index = Value::Number(at);
-        *shown = Value::Number(at);
-        return true;
-    }
-    false
 }

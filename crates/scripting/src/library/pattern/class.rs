@@ -58,6 +58,17 @@ pub fn run_len(text: &[u8], item: &[u8]) -> usize {
     first_other.unwrap_or(text.len())
 }
 
+/// How many bytes at the beginning of a text are what the item stands for and not the wanted byte,
+/// and whether that comes next.
+pub fn run_up_to(wanted: u8, text: &[u8], item: &[u8]) -> (usize, bool) {
+    let end = match item {
+        [b'.', ..] => memchr::memchr(wanted, text),
+        _ => text.iter().position(|byte| *byte == wanted || !is_single_match(*byte, item)),
+    };
+    let end = end.unwrap_or(text.len());
+    (end, text.get(end) == Some(&wanted))
+}
+
 /// Whether the byte is in a set, given with its brackets.
 pub fn is_in_set(byte: u8, set: &[u8]) -> bool {
     let mut rest = &set[1..set.len() - 1];

@@ -132,3 +132,36 @@ fn a_long_pattern_needs_no_deep_stack() {
     assert_eq!(end("aaa", &"a?".repeat(100_000)), Some(3));
     assert_eq!(end("aaa", &"a-".repeat(100_000)), Some(0));
 }
+
+/// What Lua's own matcher does, by calling itself, for items without captures.
+fn by_recursion(text: &[u8], pattern: &[u8]) -> Option<usize> {
+    let Some(&byte) = pattern.first() else { return Some(0) };
+    let is_single = text.first().is_some_and(|it| byte == b'.' || *it == byte);
+    let more = |rest: &[u8]| by_recursion(&text[1..], rest).map(|end| end + 1);
+    match pattern.get(1) {
+        Some(b'-') => {
+            by_recursion(text, &pattern[2..]).or_else(|| is_single.then(|| more(pattern)).flatten())
+        }
+        Some(b'*') => (is_single.then(|| more(pattern)).flatten())
+            .or_else(|| by_recursion(text, &pattern[2..])),
+        Some(b'?') => (is_single.then(|| more(&pattern[2..])).flatten())
+            .or_else(|| by_recursion(text, &pattern[2..])),
+        _ => is_single.then(|| more(&pattern[1..])).flatten(),
+    }
+}
+
+/// An item that takes as little as it can goes to the next byte that the pattern wants at once.
+#[test]
+fn lazy_items_end_where_lua_s_do() {
+    let mut random = russet_base::Random::from_seed(1);
+    for _ in 0..20_000 {
+        let mut pattern = String::new();
+        for _ in 0..=random.below(4) {
+            pattern.push(char::from(b"aabc."[random.index(5)]));
+            pattern.push_str(["", "", "-", "-", "*", "?"][random.index(6)]);
+        }
+        let text: String = (0..random.below(9)).map(|_| ['a', 'b', 'c'][random.index(3)]).collect();
+        let wanted = by_recursion(text.as_bytes(), pattern.as_bytes());
+        assert_eq!(end(&text, &pattern), wanted, "{pattern} in {text}");
+    }
+}

@@ -37,7 +37,7 @@ impl Sorting {
         if self.order.is_nil() {
             return call.less_than(a, b);
         }
-        call.call(self.order, &[a, b]).map(Value::is_true)
+        call.call_pair(self.order, [a, b]).map(Value::is_true)
     }
 
     /// Sorts the elements from `low` to `high`. It calls itself for the smaller part only, so the
