@@ -349,6 +349,12 @@ pub(crate) fn publish_call(keys: &mut Keys, node: &Node) {
         blocking::serve_ready(keys, node);
     }
     keys.effects.records.end_unit();
+    notify_listeners(keys, node);
+}
+
+/// Notifies those who have copies of keys, or listen to events, of what was changed so far: at the
+/// end of a call, and before a message that it publishes, which may be about these changes.
+pub(crate) fn notify_listeners(keys: &mut Keys, node: &Node) {
     if !keys.effects.changed.is_empty() || keys.effects.are_all_changed {
         tracking::publish_changes(keys, node);
     }

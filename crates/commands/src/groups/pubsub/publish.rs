@@ -2,6 +2,7 @@
 
 use super::hub::Space;
 use crate::call::ctx::{Ctx, DONE, Outcome};
+use crate::call::invoke::notify_listeners;
 use crate::call::mail::Posting;
 use russet_base::Args;
 
@@ -14,6 +15,8 @@ pub fn spublish(ctx: &mut Ctx, args: Args) -> Outcome {
 }
 
 fn to(ctx: &mut Ctx, space: Space, args: Args) -> Outcome {
+    // Of a transaction or script: what it has changed before is known first.
+    notify_listeners(ctx.keys, ctx.node);
     let mut posting = Posting::of(ctx.keys);
     let receivers = ctx.node.hub.publish(space, args.at(1), args.at(2), &mut posting);
     ctx.reply.int(receivers as i64);
