@@ -31,6 +31,7 @@ struct Slot {
 pub(super) struct Record {
     slots: SlotSet,
     /// By their numbers, in ascending order: readers without a slot.
+    #[expect(clippy::box_collection, reason = "one word, so that the record is one line")]
     others: Option<Box<Vec<u64>>>,
     place: u32,
     name: SmallVec<[u8; NAME_INLINE_BYTES]>,
