@@ -110,6 +110,9 @@ impl Worker {
         // One of the keys may be on its way to another server: then each is looked at by itself.
         calls.truncate(if node.keyspace.barriers().are_down() { planned } else { 0 });
         prefetch_once(&mut keys, &calls, &known);
+        if session.tracking.as_ref().is_some_and(|tracked| tracked.remembers_reads()) {
+            keys.prefetch_readers(calls.last().map_or(0, |call| call.keys().end));
+        }
         let notes_requests = node.large_requests.wants(ARGS_BYTES_MAX as u64);
         let writer = RespWriter::new(out, session.resp);
         let replies_end = writer.bytes_len();
