@@ -373,7 +373,7 @@ pub(crate) fn note_dependence(keys: &mut Keys, session: &mut Session, command: C
 fn note_offsets(keys: &mut Keys, session: &mut Session, command: Command) {
     let appended = std::mem::take(&mut keys.effects.appended);
     session.last_write = session.last_write.max(appended);
-    let journal = keys.keyspace().journal().clone();
+    let journal = keys.keyspace().journal();
     // Those that walk the keyspace have held other shards before, or read counts without any.
     let walks = command.spec().flags.has_any(Flags::ALL_SHARDS.or(Flags::FURTHER_SHARDS));
     let has_seen = walks || !keys.held().is_empty();

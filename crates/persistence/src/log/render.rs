@@ -2,6 +2,7 @@
 //! EXEC around what happened at once.
 
 use super::once;
+use russet_base::SharedBytes;
 use russet_base::num::write_u64;
 use russet_engine::record::{Encoded, EncodedRecord};
 
@@ -9,6 +10,25 @@ const MULTI: &[u8] = b"*1\r\n$5\r\nMULTI\r\n";
 const EXEC: &[u8] = b"*1\r\n$4\r\nEXEC\r\n";
 /// Recorded as a command, logged as an annotation.
 const ONCE: &[u8] = b"ONCE";
+
+/// Bytes of a file. Long arguments are not copied: they are kept with their offset.
+#[derive(Debug, Default)]
+pub struct Rendered {
+    pub bytes: Vec<u8>,
+    /// Offsets in `bytes`, in ascending order, and what belongs there.
+    pub splices: Vec<(usize, SharedBytes)>,
+}
+
+impl Rendered {
+    pub fn with_room(mut bytes: Vec<u8>) -> Self {
+        bytes.clear();
+        Rendered { bytes, splices: Vec::new() }
+    }
+
+    pub fn bytes_total(&self) -> usize {
+        self.bytes.len() + self.splices.iter().map(|(_, long)| long.len()).sum::<usize>()
+    }
+}
 
 /// Turns frames of the journal into bytes of a file.
 #[derive(Debug, Default)]
@@ -25,7 +45,7 @@ impl Renderer {
     }
 
     /// A frame: the units of one call or of a batch.
-    pub fn frame(&mut self, frame: &Encoded, out: &mut Vec<u8>) {
+    pub fn frame(&mut self, frame: &Encoded, out: &mut Rendered) {
         let mut unit: Vec<EncodedRecord> = Vec::new();
         for record in frame.iter() {
             if record.destination.is_logged() {
@@ -43,29 +63,32 @@ impl Renderer {
         self.unit(&unit, out);
     }
 
-    fn unit(&mut self, unit: &[EncodedRecord], out: &mut Vec<u8>) {
+    fn unit(&mut self, unit: &[EncodedRecord], out: &mut Rendered) {
         match unit {
             [] => {}
             [record] => self.record(*record, out),
             [first, ..] => {
                 // Before MULTI, so that a log which is cut there has selected it.
-                self.select(first.db, out);
-                out.extend_from_slice(MULTI);
+                self.select(first.db, &mut out.bytes);
+                out.bytes.extend_from_slice(MULTI);
                 unit.iter().for_each(|record| self.record(*record, out));
-                out.extend_from_slice(EXEC);
+                out.bytes.extend_from_slice(EXEC);
             }
         }
     }
 
     #[inline]
-    fn record(&mut self, record: EncodedRecord, out: &mut Vec<u8>) {
-        self.select(record.db, out);
-        if record.name() == ONCE {
+    fn record(&mut self, record: EncodedRecord, out: &mut Rendered) {
+        self.select(record.db, &mut out.bytes);
+        if record.has_name(ONCE) {
             let mut text = Vec::new();
             record.pieces(|piece| text.extend_from_slice(piece));
-            return once::write(out, &text);
+            return once::write(&mut out.bytes, &text);
         }
-        record.pieces(|piece| out.extend_from_slice(piece));
+        record.parts(|bytes, long| {
+            out.bytes.extend_from_slice(bytes);
+            out.splices.extend(long.map(|long| (out.bytes.len(), long.clone())));
+        });
     }
 
     #[inline]
