@@ -24,6 +24,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::Thread;
+use std::time::Instant;
 
 /// Frames that the journal has slots for.
 const FRAMES_MAX: usize = 8192;
@@ -32,6 +33,11 @@ const FRAMES_MAX: usize = 8192;
 const FRAMES_WAITING_MAX: u64 = FRAMES_MAX as u64 - 1024;
 /// Frames that are waiting when the reader is woken, though it would look by itself soon.
 const FRAMES_URGENT: u64 = FRAMES_MAX as u64 / 4;
+
+/// Buffers of frames that are kept for calls to come: what some milliseconds take. They are used
+/// again last in, first out. If each went round with the ring, no call would find its buffer in the
+/// processor's cache.
+const SPARES_MAX: usize = 512;
 
 /// What becomes of what calls change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +51,21 @@ pub enum Mode {
     Strict = 2,
 }
 
-/// What is done once an offset is durable.
-pub type Action = Box<dyn FnOnce() + Send>;
+/// Actions after which those are woken who were told by them.
+const WAKES_PUT_OFF_MAX: usize = 256;
+
+/// What is done once an offset is durable. It may leave it to the caller to wake who was told: a
+/// thread that is woken may take the processor from the one that has to tell all the others.
+pub type Action = Box<dyn FnOnce() -> Option<Arc<dyn Wake>> + Send>;
+
+/// Those whose output waits for something to become durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeferredCount {
+    /// How many wait.
+    pub waiting: usize,
+    /// How many there were, since the journal began, who need not wait any more.
+    pub released: u64,
+}
 
 #[derive(Default)]
 struct Deferred {
@@ -54,12 +73,17 @@ struct Deferred {
     queue: VecDeque<(u64, Action)>,
     /// Some that were in the queue are being done: what comes now is done after them.
     is_releasing: bool,
+    released: u64,
+    /// The reader sleeps until so many wait; 0 if it does not.
+    awaited: usize,
 }
 
 pub struct Journal {
     mode: AtomicU8,
     barriers: Arc<Barriers>,
     ring: OnceLock<Ring<Encoded>>,
+    /// Empty frames with room.
+    spares: Mutex<Vec<Encoded>>,
     /// Everything before this offset is durable.
     durable: AtomicU64,
     /// What was appended before strict mode began is durable when this is.
@@ -88,6 +112,7 @@ impl Journal {
             mode: AtomicU8::new(Mode::Off as u8),
             barriers,
             ring: OnceLock::new(),
+            spares: Mutex::default(),
             durable: AtomicU64::new(0),
             strict_since: AtomicU64::new(0),
             taken: AtomicU64::new(0),
@@ -178,6 +203,7 @@ impl Journal {
         let Some(ring) = self.ring.get() else { return 0 };
         let bytes = frame.bytes_total() as u64;
         let number = ring.push(frame);
+        self.give_room(frame, bytes as usize);
         let backlog_bytes = self.backlog_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let waiting = number.saturating_sub(self.taken.load(Ordering::Relaxed));
         let is_much = waiting >= FRAMES_URGENT
@@ -191,6 +217,16 @@ impl Journal {
             self.wake_reader();
         }
         number + 1
+    }
+
+    /// Room for the next frame, which may take as much as the last. Nobody waits for it.
+    #[inline]
+    fn give_room(&self, frame: &mut Encoded, bytes: usize) {
+        let spare = self.spares.try_lock().ok().and_then(|mut spares| spares.pop());
+        match spare {
+            Some(spare) => *frame = spare,
+            None => frame.reserve(bytes),
+        }
     }
 
     /// Holds writers back if too much is waiting, and no longer if it is not.
@@ -238,11 +274,18 @@ impl Journal {
         let mut deferred = lock(&self.deferred);
         if self.is_released(offset) && deferred.queue.is_empty() && !deferred.is_releasing {
             drop(deferred);
-            return action();
+            if let Some(told) = action() {
+                told.wake();
+            }
+            return;
         }
         let last = deferred.queue.back().map_or(0, |(last, _)| *last);
         deferred.queue.push_back((offset.max(last), action));
+        let is_awaited = deferred.queue.len() == deferred.awaited;
         drop(deferred);
+        if is_awaited {
+            self.wake_reader();
+        }
         // It may have become durable between the look and the lock.
         if self.is_released(offset) {
             self.release();
@@ -259,9 +302,28 @@ impl Journal {
         must_wait
     }
 
-    /// Whether something waits for what is not durable.
-    pub fn has_deferred(&self) -> bool {
-        !lock(&self.deferred).queue.is_empty()
+    pub fn deferred_count(&self) -> DeferredCount {
+        let deferred = lock(&self.deferred);
+        DeferredCount { waiting: deferred.queue.len(), released: deferred.released }
+    }
+
+    /// For the reader: sleeps until so many wait for something to become durable, or until the
+    /// deadline; how many do.
+    pub fn await_deferred(&self, count: usize, deadline: Instant) -> usize {
+        let mut deferred = lock(&self.deferred);
+        while deferred.queue.len() < count {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            deferred.awaited = count;
+            drop(deferred);
+            // Whoever else wakes it can wait until the deadline.
+            std::thread::park_timeout(left);
+            deferred = lock(&self.deferred);
+        }
+        deferred.awaited = 0;
+        deferred.queue.len()
     }
 
     /// Does what was deferred and may be done.
@@ -277,23 +339,36 @@ impl Journal {
                 deferred.is_releasing = false;
                 return;
             }
+            deferred.released += due.len() as u64;
             drop(deferred);
-            due.into_iter().for_each(|action| action());
+            run_all(due);
             deferred = lock(&self.deferred);
         }
     }
 
     /// For the reader: all frames in this range that are complete, one after the other. `take`
-    /// must leave each empty, and says whether it takes more. The number of the next frame.
-    pub fn take(&self, range: Range<u64>, mut take: impl FnMut(&mut Encoded) -> bool) -> u64 {
+    /// says whether it takes more. The number of the next frame.
+    pub fn take(&self, range: Range<u64>, mut take: impl FnMut(&Encoded) -> bool) -> u64 {
         let (first, mut next) = (range.start, range.start);
         let Some(ring) = self.ring.get() else { return next };
-        let mut takes_more = true;
-        while takes_more && next < range.end && ring.pop(next, |frame| takes_more = take(frame)) {
+        let (mut takes_more, mut spares) = (true, Vec::new());
+        while takes_more && next < range.end {
+            let mut frame = Encoded::default();
+            if !ring.pop(next, |content| std::mem::swap(content, &mut frame)) {
+                break;
+            }
             next += 1;
-            takes_more &= next - first < FRAMES_URGENT;
+            takes_more = take(&frame) && next - first < FRAMES_URGENT;
+            if spares.len() < SPARES_MAX {
+                frame.recycle();
+                spares.push(frame);
+            }
         }
         if next != first {
+            let mut kept = lock(&self.spares);
+            spares.truncate(SPARES_MAX.saturating_sub(kept.len()));
+            kept.append(&mut spares);
+            drop(kept);
             self.taken.store(next, Ordering::SeqCst);
             if self.barriers.is_up(Barrier::Backlog) {
                 self.look_at_backlog();
@@ -339,4 +414,16 @@ impl Journal {
             reader.unpark();
         }
     }
+}
+
+/// Does all of this, and wakes who was told by it afterwards.
+fn run_all(actions: Vec<Action>) {
+    let mut told: Vec<Arc<dyn Wake>> = Vec::new();
+    for (index, action) in actions.into_iter().enumerate() {
+        told.extend(action());
+        if (index + 1).is_multiple_of(WAKES_PUT_OFF_MAX) {
+            told.drain(..).for_each(|sleeper| sleeper.wake());
+        }
+    }
+    told.iter().for_each(|sleeper| sleeper.wake());
 }

@@ -92,6 +92,17 @@ impl<'e> EncodedRecord<'e> {
         piece(&self.bytes[done..]);
     }
 
+    /// The same with long arguments apart: bytes that were copied, and what follows them.
+    #[inline]
+    pub fn parts(self, mut part: impl FnMut(&'e [u8], Option<&'e SharedBytes>)) {
+        let mut done = 0;
+        for (at, shared) in self.splices {
+            part(&self.bytes[done..at - self.start], Some(shared));
+            done = at - self.start;
+        }
+        part(&self.bytes[done..], None);
+    }
+
     /// The arguments of the command again.
     pub fn args(self) -> OwnedArgs {
         let mut text = Vec::with_capacity(self.bytes.len());
@@ -130,6 +141,18 @@ impl<'e> EncodedRecord<'e> {
         None
     }
 
+    /// Whether the command has this name.
+    #[inline]
+    pub fn has_name(self, name: &[u8]) -> bool {
+        match self.bytes {
+            // Fewer than ten arguments, and a name of fewer than ten bytes: nearly all.
+            [b'*', _, b'\r', b'\n', b'$', len, b'\r', b'\n', rest @ ..] => {
+                usize::from(len.wrapping_sub(b'0')) == name.len() && rest.starts_with(name)
+            }
+            _ => self.name() == name,
+        }
+    }
+
     /// The name of the command: none has so long a name that it would not be copied.
     pub fn name(self) -> &'e [u8] {
         let (_count, rest) = read_number(self.bytes);
@@ -165,6 +188,16 @@ impl Encoded {
     pub fn recycle(&mut self) {
         self.clear();
         self.shrink();
+    }
+
+    #[cfg(test)]
+    pub(crate) fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// Makes room for so many bytes, but no more than is kept.
+    pub(crate) fn reserve(&mut self, bytes: usize) {
+        self.bytes.reserve(bytes.min(ENCODED_KEPT_BYTES_MAX));
     }
 
     fn shrink(&mut self) {
@@ -211,12 +244,19 @@ impl Encoded {
 
     #[inline]
     fn number(&mut self, mark: u8, number: usize) {
-        self.bytes.push(mark);
+        let digit = |value: usize| b'0' + value as u8;
         match number {
-            0..10 => self.bytes.push(b'0' + number as u8),
-            number => write_u64(&mut self.bytes, number as u64),
+            0..10 => self.bytes.extend_from_slice(&[mark, digit(number), b'\r', b'\n']),
+            10..100 => {
+                let (tens, ones) = (digit(number / 10), digit(number % 10));
+                self.bytes.extend_from_slice(&[mark, tens, ones, b'\r', b'\n']);
+            }
+            number => {
+                self.bytes.push(mark);
+                write_u64(&mut self.bytes, number as u64);
+                self.bytes.extend_from_slice(b"\r\n");
+            }
         }
-        self.bytes.extend_from_slice(b"\r\n");
     }
 
     #[inline]

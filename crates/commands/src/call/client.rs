@@ -187,7 +187,7 @@ impl Client {
             return true;
         }
         let mailbox = self.session.mailbox.clone();
-        journal.defer(offset, Box::new(move || mailbox.post(Letter::Durable)));
+        journal.defer(offset, Box::new(move || mailbox.post_asleep(Letter::Durable)));
         false
     }
 

@@ -61,7 +61,7 @@ impl HeldOutput {
         if let Some(first) = self.marks.front().filter(|_| !self.is_awaited) {
             self.is_awaited = true;
             let mailbox = mailbox.clone();
-            journal.defer(first.offset, Box::new(move || mailbox.post(Letter::Durable)));
+            journal.defer(first.offset, Box::new(move || mailbox.post_asleep(Letter::Durable)));
         }
     }
 }

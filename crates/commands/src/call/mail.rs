@@ -39,6 +39,13 @@ pub enum Letter {
 /// does not read its mail.
 pub trait Mailbox: Send + Sync {
     fn post(&self, letter: Letter);
+
+    /// As `post`, for who posts many: the caller has to wake whoever is returned, when all letters
+    /// are posted.
+    fn post_asleep(&self, letter: Letter) -> Option<Arc<dyn Wake>> {
+        self.post(letter);
+        None
+    }
 }
 
 /// What a client has asked of others and waits for.
@@ -152,7 +159,7 @@ impl<'e> Posting<'e> {
             None => mailbox.post(letter),
             Some(outbox) => {
                 let mailbox = mailbox.clone();
-                outbox.push(Box::new(move || mailbox.post(letter)));
+                outbox.push(Box::new(move || mailbox.post_asleep(letter)));
             }
         }
     }
@@ -161,7 +168,10 @@ impl<'e> Posting<'e> {
     pub fn act(&mut self, action: impl FnOnce() + Send + 'static) {
         match &mut self.outbox {
             None => action(),
-            Some(outbox) => outbox.push(Box::new(action)),
+            Some(outbox) => outbox.push(Box::new(move || {
+                action();
+                None
+            })),
         }
     }
 }

@@ -23,7 +23,6 @@ fn taken(journal: &Journal, next: &mut u64) -> Vec<String> {
     let mut names = Vec::new();
     *next = journal.take(*next..u64::MAX, |frame| {
         names.extend(frame.iter().map(|it| String::from_utf8_lossy(it.name()).into_owned()));
-        frame.recycle();
         true
     });
     names
@@ -66,7 +65,6 @@ fn many_writers_fill_the_ring_again_and_again() {
                     assert_eq!(number(1), Ok(seen[writer]), "a writer's own order is kept");
                     seen[writer] += 1;
                 }
-                frame.recycle();
                 true
             });
         }
@@ -81,7 +79,11 @@ fn what_is_deferred_is_done_in_order_when_it_is_durable() {
     let done = Arc::new(Mutex::new(Vec::new()));
     let defer = |offset, name: &'static str| {
         let done = done.clone();
-        journal.defer(offset, Box::new(move || lock(&done).push(name)));
+        let action = move || {
+            lock(&done).push(name);
+            None
+        };
+        journal.defer(offset, Box::new(action));
     };
     defer(0, "at once");
     assert_eq!(*lock(&done), ["at once"]);
@@ -97,20 +99,64 @@ fn what_is_deferred_is_done_in_order_when_it_is_durable() {
     assert_eq!(lock(&done)[1..], ["second", "behind it", "first, but later"]);
     let third = journal.append(&mut frame("SET"));
     defer(third, "no longer strict");
-    assert!(journal.has_deferred());
+    assert_eq!(journal.deferred_count().waiting, 1);
     journal.set_mode(Mode::Lazy);
     assert_eq!(lock(&done).last(), Some(&"no longer strict"));
 }
 
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// The first of many that was woken took the processor of the thread that had yet to tell the
+/// others.
+#[test]
+fn nobody_is_woken_before_all_are_told() {
+    const CLIENTS: usize = 5;
+    let journal = journal(Mode::Strict);
+    let (told, woken) = (Arc::<Woken>::default(), Arc::<Woken>::default());
+    let offset = journal.append(&mut frame("SET"));
+    for _ in 0..CLIENTS {
+        let (told, woken) = (told.clone(), woken.clone());
+        let action = move || {
+            assert_eq!(woken.0.load(Ordering::SeqCst), 0);
+            told.wake();
+            Some(woken as Arc<dyn Wake>)
+        };
+        journal.defer(offset, Box::new(action));
+    }
+    assert_eq!(journal.deferred_count(), DeferredCount { waiting: CLIENTS, released: 0 });
+    journal.set_durable(offset, 0);
+    let count = |who: &Woken| who.0.load(Ordering::SeqCst);
+    assert_eq!((count(&told), count(&woken)), (CLIENTS, CLIENTS));
+    assert_eq!(journal.deferred_count(), DeferredCount { waiting: 0, released: CLIENTS as u64 });
+}
+
+/// The deadline is so far that the test would not end without the wake-up.
+#[test]
+fn the_reader_sleeps_until_as_many_wait_as_it_expects() {
+    let journal = &journal(Mode::Strict);
+    let offset = journal.append(&mut frame("SET"));
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(move || {
+            journal.set_reader(Some(std::thread::current()));
+            let deadline = Instant::now() + std::time::Duration::from_secs(3600);
+            journal.await_deferred(2, deadline)
+        });
+        (0..2).for_each(|_| journal.defer(offset, Box::new(|| None)));
+        assert_eq!(reader.join().unwrap(), 2);
+    });
+    let now = Instant::now();
+    assert_eq!(journal.await_deferred(3, now), 2, "nobody else comes before the deadline");
+}
+
 #[test]
 fn writers_wait_while_too_much_is_waiting() {
-    #[derive(Default)]
-    struct Woken(AtomicUsize);
-    impl Wake for Woken {
-        fn wake(&self) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
     let journal = journal(Mode::Lazy);
     let writer = Arc::<Woken>::default();
     assert!(!journal.delay(writer.clone()));
@@ -125,6 +171,23 @@ fn writers_wait_while_too_much_is_waiting() {
     journal.raise(Barrier::Late, false);
     assert_eq!(writer.0.load(Ordering::SeqCst), 1);
     assert!(journal.barriers().are_down() && journal.barriers().may_expire());
+}
+
+/// Each call found a buffer that had gone round with the whole ring, in no cache any more.
+#[test]
+fn the_buffer_of_a_frame_that_was_taken_is_used_for_the_next() {
+    let journal = journal(Mode::Lazy);
+    let mut call = frame("SET key value");
+    journal.append(&mut call);
+    assert!(call.is_empty() && call.capacity() > 0, "there is room for the next");
+    let mut next = 0;
+    assert_eq!(taken(&journal, &mut next), ["SET"]);
+    assert_eq!(lock(&journal.spares).len(), 1);
+    journal.append(&mut frame("GET"));
+    assert_eq!(lock(&journal.spares).len(), 0, "the call has it");
+    (0..2 * SPARES_MAX).for_each(|_| _ = journal.append(&mut frame("SET")));
+    while !taken(&journal, &mut next).is_empty() {}
+    assert_eq!(lock(&journal.spares).len(), SPARES_MAX);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! EXEC around what happened at once.
 
 use super::once;
+use russet_base::SharedBytes;
 use russet_base::num::write_u64;
 use russet_engine::record::{Encoded, EncodedRecord};
 
@@ -15,6 +16,25 @@ const IDMP: &[u8] = b"IDMP";
 const PRODUCER_AT: usize = 2;
 /// Longest name of an entry that becomes an annotation; one that is longer stays with the command.
 const NOTE_BYTES_MAX: usize = 256 << 10;
+
+/// Bytes of a file. Long arguments are not copied: they are kept with their offset.
+#[derive(Debug, Default)]
+pub struct Rendered {
+    pub bytes: Vec<u8>,
+    /// Offsets in `bytes`, in ascending order, and what belongs there.
+    pub splices: Vec<(usize, SharedBytes)>,
+}
+
+impl Rendered {
+    pub fn with_room(mut bytes: Vec<u8>) -> Self {
+        bytes.clear();
+        Rendered { bytes, splices: Vec::new() }
+    }
+
+    pub fn bytes_total(&self) -> usize {
+        self.bytes.len() + self.splices.iter().map(|(_, long)| long.len()).sum::<usize>()
+    }
+}
 
 /// Turns frames of the journal into bytes of a file.
 #[derive(Debug, Default)]
@@ -31,7 +51,7 @@ impl Renderer {
     }
 
     /// A frame: the units of one call or of a batch.
-    pub fn frame(&mut self, frame: &Encoded, out: &mut Vec<u8>) {
+    pub fn frame(&mut self, frame: &Encoded, out: &mut Rendered) {
         let mut unit: Vec<EncodedRecord> = Vec::new();
         for record in frame.iter() {
             if record.destination.is_logged() {
@@ -49,32 +69,32 @@ impl Renderer {
         self.unit(&unit, out);
     }
 
-    fn unit(&mut self, unit: &[EncodedRecord], out: &mut Vec<u8>) {
+    fn unit(&mut self, unit: &[EncodedRecord], out: &mut Rendered) {
         match unit {
             [] => {}
             [record] => self.record(*record, out),
             [first, ..] => {
                 // Before MULTI, so that a log which is cut there has selected it.
-                self.select(first.db, out);
-                out.extend_from_slice(MULTI);
+                self.select(first.db, &mut out.bytes);
+                out.bytes.extend_from_slice(MULTI);
                 unit.iter().for_each(|record| self.record(*record, out));
-                out.extend_from_slice(EXEC);
+                out.bytes.extend_from_slice(EXEC);
             }
         }
     }
 
     #[inline]
-    fn record(&mut self, record: EncodedRecord, out: &mut Vec<u8>) {
-        self.select(record.db, out);
-        if record.name() == ONCE {
+    fn record(&mut self, record: EncodedRecord, out: &mut Rendered) {
+        self.select(record.db, &mut out.bytes);
+        if record.has_name(ONCE) {
             let mut text = Vec::new();
             record.pieces(|piece| text.extend_from_slice(piece));
-            return once::write(out, &text);
+            return once::write(&mut out.bytes, &text);
         }
-        if record.name() == XADD && record.arg(PRODUCER_AT) == Some(IDMP) {
+        if record.has_name(XADD) && record.arg(PRODUCER_AT) == Some(IDMP) {
             return named_entry(record, out);
         }
-        record.pieces(|piece| out.extend_from_slice(piece));
+        as_it_is(record, out);
     }
 
     #[inline]
@@ -88,18 +108,26 @@ impl Renderer {
 
 /// An entry of a stream with the name that its producer gave it, `XADD key IDMP producer message id
 /// field value...`: Redis 7.0 knows the entry, and the name is an annotation, without the fields.
-fn named_entry(record: EncodedRecord, out: &mut Vec<u8>) {
+fn named_entry(record: EncodedRecord, out: &mut Rendered) {
     let args = record.args();
     let args: Vec<&[u8]> = args.as_args().iter().collect();
     let [name, key, _, _, _, id, fields @ ..] = args.as_slice() else { return };
     let note = &args[..args.len() - fields.len()];
     if note.iter().map(|arg| arg.len()).sum::<usize>() > NOTE_BYTES_MAX {
-        return record.pieces(|piece| out.extend_from_slice(piece));
+        return as_it_is(record, out);
     }
-    write_command(&[&[*name, *key, *id], fields].concat(), out);
+    write_command(&[&[*name, *key, *id], fields].concat(), &mut out.bytes);
     let mut text = Vec::new();
     write_command(note, &mut text);
-    once::write(out, &text);
+    once::write(&mut out.bytes, &text);
+}
+
+#[inline]
+fn as_it_is(record: EncodedRecord, out: &mut Rendered) {
+    record.parts(|bytes, long| {
+        out.bytes.extend_from_slice(bytes);
+        out.splices.extend(long.map(|long| (out.bytes.len(), long.clone())));
+    });
 }
 
 fn write_command(args: &[&[u8]], out: &mut Vec<u8>) {
@@ -136,9 +164,13 @@ mod tests {
         let mut records = Records::recording();
         records.push(0, args.iter().copied());
         records.end_unit();
-        let (mut out, mut renderer) = (Vec::new(), Renderer { db: 0, has_db: true });
-        renderer.frame(records.encoded_mut(), &mut out);
-        out
+        let mut out = Rendered::default();
+        Renderer { db: 0, has_db: true }.frame(records.encoded_mut(), &mut out);
+        let Rendered { mut bytes, splices } = out;
+        for (at, long) in splices.iter().rev() {
+            bytes.splice(at..at, long.iter().copied());
+        }
+        bytes
     }
 
     fn command(args: &[&[u8]]) -> Vec<u8> {

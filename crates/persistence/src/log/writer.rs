@@ -7,6 +7,7 @@
 
 mod block;
 mod files;
+mod group_commit;
 mod rewrite;
 mod thread;
 

@@ -6,6 +6,7 @@ use super::stream::{Peer, Stream};
 use super::turn::Verdict;
 use mio::Waker;
 use russet_commands::call::mail::{Letter, Mailbox};
+use russet_engine::store::raw::lock::Wake;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -52,11 +53,15 @@ impl<S: Service> Inbox<S> {
     }
 
     pub fn post(&self, message: Message<S>) {
-        self.messages.lock().unwrap_or_else(|poison| poison.into_inner()).push(message);
-        if self.is_asleep.swap(false, Ordering::SeqCst) {
-            // The only failure is a full counter, and then the loop is being woken anyway.
-            drop(self.waker.wake());
+        if self.post_asleep(message) {
+            self.wake();
         }
+    }
+
+    /// Posts without waking the loop. True if that is left to the caller.
+    fn post_asleep(&self, message: Message<S>) -> bool {
+        self.messages.lock().unwrap_or_else(|poison| poison.into_inner()).push(message);
+        self.is_asleep.swap(false, Ordering::SeqCst)
     }
 
     pub fn take(&self) -> Vec<Message<S>> {
@@ -79,6 +84,13 @@ impl<S: Service> Inbox<S> {
     }
 }
 
+impl<S: Service> Wake for Inbox<S> {
+    fn wake(&self) {
+        // The only failure is a full counter, and then the loop is being woken anyway.
+        drop(self.waker.wake());
+    }
+}
+
 /// Where one connection's letters go. It stays valid when the connection is gone: letters to an old
 /// generation are thrown away.
 pub struct Address<S: Service> {
@@ -91,5 +103,11 @@ impl<S: Service> Mailbox for Address<S> {
     fn post(&self, letter: Letter) {
         let (slot, generation) = (self.slot, self.generation);
         self.inbox.post(Message::Letter { slot, generation, letter });
+    }
+
+    fn post_asleep(&self, letter: Letter) -> Option<Arc<dyn Wake>> {
+        let (slot, generation) = (self.slot, self.generation);
+        let must_wake = self.inbox.post_asleep(Message::Letter { slot, generation, letter });
+        must_wake.then(|| self.inbox.clone() as Arc<dyn Wake>)
     }
 }

@@ -136,6 +136,7 @@ fn start_when_durable(ctx: &Ctx, migration: &Arc<Migration>) -> Result<(), Refus
             if start(migration.clone()).is_err() {
                 migration.abandon();
             }
+            None
         }),
     );
     Ok(())

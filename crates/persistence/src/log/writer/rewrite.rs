@@ -7,7 +7,7 @@ use crate::data_file::Form;
 use crate::disk::Disk;
 use crate::log::LogError;
 use crate::log::manifest::LogFile;
-use crate::log::render::Renderer;
+use crate::log::render::{Rendered, Renderer};
 use russet_engine::record::Encoded;
 use std::io;
 use std::ops::Range;
@@ -82,7 +82,7 @@ pub(super) struct NewBase {
 /// Records of calls that are newer than a cut, while older ones may still come.
 pub(super) struct Aside {
     renderer: Renderer,
-    records: Vec<u8>,
+    records: Rendered,
     /// The number of the first frame, and what is behind all that was gathered with it.
     pub frames: Range<u64>,
     frame_bytes: u64,
@@ -92,7 +92,7 @@ pub(super) struct Aside {
 
 impl Aside {
     pub fn beginning(number: u64) -> Self {
-        let (renderer, records) = (Renderer::default(), Vec::new());
+        let (renderer, records) = (Renderer::default(), Rendered::default());
         Aside { renderer, records, frames: number..number, frame_bytes: 0, at: Instant::now() }
     }
 

@@ -1,11 +1,12 @@
 //! The writer's own loop.
 
-use super::block::{BLOCK_BYTES_MAX, Block, write_all};
+use super::block::{BLOCK_BYTES_MAX, Block, Written, write_all, write_anew};
+use super::group_commit::GroupCommit;
 use super::rewrite::{Aside, NewBase, other};
 use super::{Beginning, LogEvents, Policy, SYNC_AFTER, Shared};
 use crate::disk::{DiskFile, NoFile};
 use crate::log::manifest::LogFile;
-use crate::log::render::Renderer;
+use crate::log::render::{Rendered, Renderer};
 use crate::log::sums::SumWriter;
 use crate::log::{LogDirectory, LogError};
 use russet_engine::journal::Journal;
@@ -22,6 +23,10 @@ const NAP: Duration = Duration::from_millis(5);
 const REST: Duration = Duration::from_millis(50);
 /// After so long without a record, a last line says that all of the file is durable.
 const IDLE_AFTER: Duration = Duration::from_millis(100);
+/// Blocks whose room is kept for others while there is something to write, and how large such a
+/// room may be: to ask the system for it each time, and give it back, costs more than to fill it.
+const SPARES_MAX: usize = 32;
+const ROOM_BYTES_MAX: usize = 2 << 20;
 /// How often it is tried to write what is left, at the end.
 const TRIES_AT_END_MAX: u32 = 3;
 /// After how long it is tried to write again after an error.
@@ -80,13 +85,16 @@ pub(super) struct Writer {
     pub(super) has_lost_files: bool,
     pub(super) files_checked_at: Instant,
     sync: Option<Sync>,
+    group: GroupCommit,
     pub(super) failed_at: Option<Instant>,
     busy_at: Instant,
     /// The time, and the one that was noted last.
     unix_seconds: u64,
     stamped_seconds: u64,
-    /// Room for records of the next block.
-    spare: Vec<u8>,
+    /// Room for records of the next blocks, while there are some.
+    spares: Vec<Vec<u8>>,
+    /// What the last block took: the next one may take as much.
+    usual_bytes: usize,
 }
 
 impl Writer {
@@ -127,11 +135,13 @@ impl Writer {
             has_lost_files: false,
             files_checked_at: Instant::now(),
             sync: None,
+            group: GroupCommit::default(),
             failed_at: awaits_base.then(Instant::now),
             busy_at: Instant::now(),
             unix_seconds: 0,
             stamped_seconds: 0,
-            spare: Vec::new(),
+            spares: Vec::new(),
+            usual_bytes: 0,
         };
         if let Some(why) = why_not {
             writer.fail(&why);
@@ -144,6 +154,10 @@ impl Writer {
         loop {
             let is_stopping = self.shared.is_stopping.load(Ordering::Acquire);
             let before = next;
+            let may_wait = !is_stopping && self.failed_at.is_none();
+            if may_wait && self.shared.policy() == Policy::Always && next != self.journal.offset() {
+                self.group.await_others(&self.journal);
+            }
             next = self.turn(next, is_stopping);
             let is_drained = next == self.journal.offset();
             if is_stopping {
@@ -157,6 +171,8 @@ impl Writer {
             }
             if next != before {
                 self.busy_at = Instant::now();
+            } else if self.busy_at.elapsed() >= IDLE_AFTER {
+                (self.spares, self.usual_bytes) = (Vec::new(), 0);
             }
             let is_busy = next != before || self.sync.is_some();
             match self.shared.policy() {
@@ -201,8 +217,9 @@ impl Writer {
     /// Takes frames from the journal and puts a block together. What is newer than a cut that is
     /// being made is set aside.
     fn gather(&mut self, next: u64) -> u64 {
-        let (db, mut records) = (self.renderer.db(), std::mem::take(&mut self.spare));
-        self.stamp(&mut records);
+        let room = self.spares.pop().unwrap_or_else(|| Vec::with_capacity(self.usual_bytes));
+        let (db, mut records) = (self.renderer.db(), Rendered::with_room(room));
+        self.stamp(&mut records.bytes);
         let until = self.rewrite_offset().filter(|_| self.new_base.is_none());
         let cut = &self.shared.cut_version;
         let (mut frames, mut frame_bytes) = (0, 0);
@@ -218,18 +235,17 @@ impl Writer {
                 (frames, frame_bytes) = (frames + 1, frame_bytes + bytes);
                 renderer.frame(frame, &mut records);
             }
-            frame.recycle();
-            records.len() < BLOCK_BYTES_MAX
+            records.bytes_total() < BLOCK_BYTES_MAX
         });
         if let Some(aside) = &mut self.aside {
             // When it is durable, so is all that was gathered before.
             aside.frames.end = behind;
         }
         if frames == 0 {
-            records.clear();
-            self.spare = records;
+            self.spares.push(records.bytes);
         } else {
             self.stamped_seconds = self.unix_seconds;
+            self.usual_bytes = records.bytes.len().min(ROOM_BYTES_MAX);
             // What is set aside is not durable, though what came behind it may be.
             let end = self.aside.as_ref().map_or(behind, |aside| aside.frames.start);
             self.blocks.push_back(Block::new(records, db, (end, frame_bytes)));
@@ -301,8 +317,10 @@ impl Writer {
     pub(super) fn sync_now(&mut self) -> io::Result<()> {
         let (started, len) = (Instant::now(), self.len);
         self.file.sync_data().inspect_err(|_| self.doubt_left())?;
-        self.events.took("aof-fsync-always", started.elapsed());
+        let time = started.elapsed();
+        self.events.took("aof-fsync-always", time);
         self.synced(len, (self.written, u64::MAX));
+        self.group.synced(time, self.journal.deferred_count());
         Ok(())
     }
 
@@ -401,6 +419,10 @@ impl Writer {
         let (mut end, mut bytes) = (0, 0);
         for block in self.blocks.drain(..count) {
             (end, bytes) = (block.end, bytes + block.frame_bytes);
+            let room = block.into_room();
+            if room.capacity() <= ROOM_BYTES_MAX && self.spares.len() < SPARES_MAX {
+                self.spares.push(room);
+            }
         }
         self.written -= count;
         if count > 0 {
@@ -556,33 +578,10 @@ impl Writer {
         while next < self.journal.offset() {
             next = self.journal.take(next..u64::MAX, |frame| {
                 bytes += frame.bytes_total() as u64;
-                frame.recycle();
                 true
             });
         }
         self.journal.set_durable(0, bytes);
         bytes
     }
-}
-
-/// What a new file begins with.
-struct Written {
-    sums: SumWriter,
-    len: u64,
-}
-
-/// Writes blocks to a file that is empty, and makes them durable.
-fn write_anew<'b>(
-    blocks: impl Iterator<Item = &'b mut Block>,
-    file: &dyn DiskFile,
-) -> io::Result<Written> {
-    let (mut sums, mut len) = (SumWriter::default(), 0);
-    for (index, block) in blocks.enumerate() {
-        if index == 0 {
-            block.make_first();
-        }
-        len += block.write(file, &mut sums, 0)?;
-    }
-    file.sync_data()?;
-    Ok(Written { sums, len })
 }
