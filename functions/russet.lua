@@ -231,6 +231,8 @@ local grace_ms = whole(ARGV[5], 1, 1e13)
 if not ttl_ms then return refuse('ttl_ms') end
 if not items_max then return refuse('items_max') end
 if not grace_ms then return refuse('grace_ms') end
+-- A key that is not what it should be fails here, before anything is written.
+redis.call('HLEN', KEYS[2])
 -- States whose deadlines were lost belong to nothing.
 if redis.call('ZCARD', KEYS[1]) == 0 then redis.call('UNLINK', KEYS[2]) end
 local is_there = redis.call('ZSCORE', KEYS[1], ARGV[1])
@@ -328,6 +330,8 @@ if not deadline then return {'MISSING'} end
 if ARGV[2] and tonumber(ARGV[2]) ~= tonumber(deadline) then
   return {'RENEWED', 'expires_at_ms', tonumber(deadline)}
 end
+-- A key that is not what it should be fails here, before anything is written.
+redis.call('HLEN', KEYS[2])
 redis.call('ZREM', KEYS[1], ARGV[1])
 redis.call('HDEL', KEYS[2], ARGV[1])
 return {'REMOVED'}
@@ -1243,7 +1247,7 @@ if not claim_ttl then return refuse('claim_ttl_ms') end
 if not result_ttl or result_ttl < claim_ttl then return refuse('result_ttl_ms') end
 local now = now_ms()
 local record = redis.call('HMGET', KEYS[1], 'state', 'owner', 'fingerprint', 'deadline_ms',
-  'attempt_count', 'is_takeover', 'created_at_ms')
+  'attempt_count', 'is_takeover', 'created_at_ms', 'claim_ttl_ms')
 local state = record[1]
 if state and record[3] ~= ARGV[2] then
   return {'MISMATCH'}
@@ -1256,15 +1260,21 @@ local is_running = state == 'IN_PROGRESS'
 local is_own = is_running and record[2] == ARGV[1]
 local deadline = tonumber(record[4] or 0) or 0
 if is_running and not is_own and now < deadline then
-  -- No more than a claim lasts, though the clock of its owner was ahead of this one.
-  return {'IN_FLIGHT', 'retry_after_ms', math.min(deadline - now, claim_ttl)}
+  local lent = tonumber(record[8] or '') or claim_ttl
+  if deadline - now > lent then
+    -- The clock was set back: nobody has more time than it was given.
+    deadline = now + lent
+    redis.call('HSET', KEYS[1], 'deadline_ms', deadline)
+  end
+  return {'IN_FLIGHT', 'retry_after_ms', deadline - now}
 end
 local attempt, is_takeover = tonumber(record[5] or 0) or 0, record[6] == '1'
 if not is_own then
   attempt, is_takeover = attempt + 1, is_running
 end
 redis.call('HSET', KEYS[1], 'schema_version', 1, 'state', 'IN_PROGRESS', 'owner', ARGV[1],
-  'fingerprint', ARGV[2], 'deadline_ms', now + claim_ttl, 'attempt_count', attempt,
+  'fingerprint', ARGV[2], 'deadline_ms', now + claim_ttl, 'claim_ttl_ms', claim_ttl,
+  'attempt_count', attempt,
   'is_takeover', is_takeover and 1 or 0, 'created_at_ms', record[7] or now, 'updated_at_ms', now)
 redis.call('PEXPIRE', KEYS[1], result_ttl)
 return {'CLAIMED', 'attempt', attempt, 'is_takeover', is_takeover and 1 or 0}
@@ -1289,7 +1299,8 @@ if record[1] ~= 'IN_PROGRESS' or record[2] ~= ARGV[1] then
   return {'LOST'}
 end
 local now = now_ms()
-redis.call('HSET', KEYS[1], 'deadline_ms', now + claim_ttl, 'updated_at_ms', now)
+redis.call('HSET', KEYS[1], 'deadline_ms', now + claim_ttl, 'claim_ttl_ms', claim_ttl,
+  'updated_at_ms', now)
 if redis.call('PTTL', KEYS[1]) < claim_ttl then
   redis.call('PEXPIRE', KEYS[1], claim_ttl)
 end
@@ -1364,12 +1375,15 @@ local function step(KEYS, ARGV)
 -- KEYS: 1 the record
 -- ARGV: none
 -- Replies: ABSENT; IN_PROGRESS attempt, retry_after_ms; COMPLETED attempt; FAILED_RETRYABLE attempt, reason; FAILED_FINAL attempt, reason
-local record = redis.call('HMGET', KEYS[1], 'state', 'attempt_count', 'deadline_ms', 'reason')
+local record = redis.call('HMGET', KEYS[1], 'state', 'attempt_count', 'deadline_ms', 'reason',
+  'claim_ttl_ms')
 local state, attempt = record[1], tonumber(record[2] or 0) or 0
 if not state then
   return {'ABSENT'}
 elseif state == 'IN_PROGRESS' then
   local left = math.max((tonumber(record[3] or 0) or 0) - now_ms(), 0)
+  -- Nobody has more time than it was given, though the clock was set back.
+  left = math.min(left, tonumber(record[5] or '') or left)
   return {state, 'attempt', attempt, 'retry_after_ms', left}
 end
 return {state, 'attempt', attempt, 'reason', record[4]}
@@ -2487,6 +2501,17 @@ local function give_back(key, kind, max, length, window)
   return part
 end
 
+-- Keys that are not what they should be fail here, before anything is written.
+for i = 1, count do
+  local kind, key = ARGV[4 * i], KEYS[i + 2]
+  if kind == 'SLIDING' then
+    redis.call('HLEN', key)
+  elseif kind == 'LOG' or kind == 'CONCURRENCY' then
+    redis.call('ZCARD', key)
+  else
+    redis.call('GET', key)
+  end
+end
 local returned = {}
 for i = 1, count do
   local at = 4 * i - 1
@@ -3696,6 +3721,7 @@ redis.call('HLEN', meta)
 if group ~= '' then
   redis.call('ZCARD', ready)
   redis.call('ZCARD', parked)
+  if KEYS[7] then redis.call('LLEN', KEYS[7]) end
 end
 if redis.call('ZREM', taken, ARGV[2]) == 0 then
   return {is_there and 'STALE' or 'GONE'}, true
@@ -5635,6 +5661,13 @@ local CLAIMED_AGAIN = 1e7
 
 -- The field `payload` of an entry, or nil.
 
+-- The stream stays until what was claimed or given back is due, and for a TTL more.
+local function keep(stream, keep_ms)
+  if redis.call('PTTL', stream) < keep_ms then
+    redis.call('PEXPIRE', stream, keep_ms)
+  end
+end
+
 -- Ends an entry.
 
 -- To the dead letters, of which the oldest are dropped if there are too many.
@@ -5655,9 +5688,7 @@ if redis.call('EXISTS', KEYS[2]) == 0 then
   redis.call('XGROUP', 'CREATE', KEYS[2], GROUP, '0', 'MKSTREAM')
 end
 local id = redis.call('XADD', KEYS[2], '*', 'payload', ARGV[2])
-if redis.call('PTTL', KEYS[2]) < ttl_ms then
-  redis.call('PEXPIRE', KEYS[2], ttl_ms)
-end
+keep(KEYS[2], ttl_ms)
 return {'ADDED', 'id', id}
 end
 redis.register_function{function_name = 'russet_v1_stream_add', flags = {}, callback = function(KEYS, ARGV)
@@ -5696,6 +5727,13 @@ local function payload_of(fields)
   end
 end
 
+-- The stream stays until what was claimed or given back is due, and for a TTL more.
+local function keep(stream, keep_ms)
+  if redis.call('PTTL', stream) < keep_ms then
+    redis.call('PEXPIRE', stream, keep_ms)
+  end
+end
+
 -- Ends an entry.
 local function remove(stream, id)
   redis.call('XACK', stream, GROUP, id)
@@ -5705,12 +5743,13 @@ end
 -- To the dead letters, of which the oldest are dropped if there are too many.
 local function dead_letter(stream, dead, id, letter)
   local entry = redis.call('XRANGE', stream, id, id)[1]
-  remove(stream, id)
+  -- The letter first: if it can't be written, the entry stays.
   if entry then
     redis.call('XADD', dead, 'MAXLEN', letter.dead_max, '*', 'payload',
       payload_of(entry[2]) or '', 'reason', letter.reason, 'attempts', letter.attempts)
     redis.call('PEXPIRE', dead, letter.ttl_ms)
   end
+  remove(stream, id)
 end
 local function step(KEYS, ARGV)
 -- Takes entries of a work stream: first those that were delivered and not acknowledged in time,
@@ -5781,10 +5820,7 @@ if #jobs == 0 then
   local last = redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1)[1]
   return {'EMPTY', 'expired', expired, 'last_id', last and last[1] or '0-0'}, #stale == 0
 end
-local keep_ms = math.max(ttl_ms, visibility_ms)
-if redis.call('PTTL', stream) < keep_ms then
-  redis.call('PEXPIRE', stream, keep_ms)
-end
+keep(stream, visibility_ms + ttl_ms)
 return {'CLAIMED', 'jobs', jobs, 'expired', expired}
 end
 redis.register_function{function_name = 'russet_v1_stream_claim', flags = {}, callback = function(KEYS, ARGV)
@@ -5823,6 +5859,8 @@ end
 
 
 -- The field `payload` of an entry, or nil.
+
+-- The stream stays until what was claimed or given back is due, and for a TTL more.
 
 -- Ends an entry.
 local function remove(stream, id)
@@ -5894,6 +5932,13 @@ local function payload_of(fields)
   end
 end
 
+-- The stream stays until what was claimed or given back is due, and for a TTL more.
+local function keep(stream, keep_ms)
+  if redis.call('PTTL', stream) < keep_ms then
+    redis.call('PEXPIRE', stream, keep_ms)
+  end
+end
+
 -- Ends an entry.
 local function remove(stream, id)
   redis.call('XACK', stream, GROUP, id)
@@ -5903,12 +5948,13 @@ end
 -- To the dead letters, of which the oldest are dropped if there are too many.
 local function dead_letter(stream, dead, id, letter)
   local entry = redis.call('XRANGE', stream, id, id)[1]
-  remove(stream, id)
+  -- The letter first: if it can't be written, the entry stays.
   if entry then
     redis.call('XADD', dead, 'MAXLEN', letter.dead_max, '*', 'payload',
       payload_of(entry[2]) or '', 'reason', letter.reason, 'attempts', letter.attempts)
     redis.call('PEXPIRE', dead, letter.ttl_ms)
   end
+  remove(stream, id)
 end
 local function step(KEYS, ARGV)
 -- Gives an entry of a work stream back: it is delivered again after a delay of at most the
@@ -5947,6 +5993,7 @@ end
 local idle = math.max(0, visibility_ms - delay_ms)
 redis.call('XCLAIM', stream, GROUP, WAITING, 0, id, 'IDLE', idle, 'RETRYCOUNT',
   string.format('%.0f', count), 'JUSTID')
+keep(stream, visibility_ms - idle + ttl_ms)
 return {'RETRIED', 'attempts', attempts}
 end
 redis.register_function{function_name = 'russet_v1_stream_retry', flags = {'allow-oom'}, callback = function(KEYS, ARGV)
@@ -5986,26 +6033,32 @@ end
 
 -- The field `payload` of an entry, or nil.
 
+-- The stream stays until what was claimed or given back is due, and for a TTL more.
+local function keep(stream, keep_ms)
+  if redis.call('PTTL', stream) < keep_ms then
+    redis.call('PEXPIRE', stream, keep_ms)
+  end
+end
+
 -- Ends an entry.
 
 -- To the dead letters, of which the oldest are dropped if there are too many.
 local function step(KEYS, ARGV)
 -- The holder of an entry of a work stream says that it still works on it.
 -- KEYS: 1 the stream
--- ARGV: 1 receipt; 2 ttl_ms
+-- ARGV: 1 receipt; 2 ttl_ms; 3 optional: visibility_ms, for which the entry is kept from now on
 -- Replies: EXTENDED; STALE (it was given back, delivered again, or ended)
--- Errors: INVALID receipt, ttl_ms
+-- Errors: INVALID receipt, ttl_ms, visibility_ms
 local id, delivery = read_receipt(ARGV[1])
-local ttl_ms = whole(ARGV[2], 1, TTL_MAX)
+local ttl_ms, visibility_ms = whole(ARGV[2], 1, TTL_MAX), whole(ARGV[3] or '0', 0, TTL_MAX)
 if not id then return refuse('receipt') end
 if not ttl_ms then return refuse('ttl_ms') end
+if not visibility_ms then return refuse('visibility_ms') end
 if delivery_of(KEYS[1], id) ~= delivery then
   return {'STALE'}
 end
 redis.call('XCLAIM', KEYS[1], GROUP, CONSUMER, 0, id, 'IDLE', 0, 'JUSTID')
-if redis.call('PTTL', KEYS[1]) < ttl_ms then
-  redis.call('PEXPIRE', KEYS[1], ttl_ms)
-end
+keep(KEYS[1], visibility_ms + ttl_ms)
 return {'EXTENDED'}
 end
 redis.register_function{function_name = 'russet_v1_stream_extend', flags = {'allow-oom'}, callback = function(KEYS, ARGV)
@@ -6031,6 +6084,8 @@ local CLAIMED_AGAIN = 1e7
 
 
 -- The field `payload` of an entry, or nil.
+
+-- The stream stays until what was claimed or given back is due, and for a TTL more.
 
 -- Ends an entry.
 
@@ -6077,6 +6132,13 @@ local CLAIMED_AGAIN = 1e7
 
 -- The field `payload` of an entry, or nil.
 
+-- The stream stays until what was claimed or given back is due, and for a TTL more.
+local function keep(stream, keep_ms)
+  if redis.call('PTTL', stream) < keep_ms then
+    redis.call('PEXPIRE', stream, keep_ms)
+  end
+end
+
 -- Ends an entry.
 
 -- To the dead letters, of which the oldest are dropped if there are too many.
@@ -6101,9 +6163,7 @@ if redis.call('EXISTS', KEYS[2]) == 0 then
   redis.call('XGROUP', 'CREATE', KEYS[2], GROUP, '0', 'MKSTREAM')
 end
 redis.call('XADD', KEYS[2], '*', 'payload', letter[2][2])
-if redis.call('PTTL', KEYS[2]) < ttl_ms then
-  redis.call('PEXPIRE', KEYS[2], ttl_ms)
-end
+keep(KEYS[2], ttl_ms)
 redis.call('XDEL', KEYS[3], ARGV[2])
 return {'REQUEUED'}
 end
@@ -6132,6 +6192,8 @@ local CLAIMED_AGAIN = 1e7
 
 
 -- The field `payload` of an entry, or nil.
+
+-- The stream stays until what was claimed or given back is due, and for a TTL more.
 
 -- Ends an entry.
 
@@ -6615,6 +6677,8 @@ end
 if redis.call('XLEN', outbox) >= outbox_max then
   return {'BUSY'}, true
 end
+-- A key that is not what it should be fails here, before anything is written.
+redis.call('ZCARD', holds)
 local is_reclaimed = false
 if order then
   -- The reservation of this user is over.
@@ -6724,6 +6788,9 @@ end
 if order.state == 'paid' then
   return {'PAID'}
 end
+-- Keys that are not what they should be fail here, before anything is written.
+redis.call('ZCARD', holds)
+redis.call('XLEN', outbox)
 local now, reply = now_ms(), nil
 local at = keep_until(sale, now)
 if not at then
@@ -6812,6 +6879,9 @@ if is_corrupt then return redis.error_reply('CORRUPT order') end
 if not order or order.id ~= ARGV[2] then
   return {'GONE'}
 end
+-- Keys that are not what they should be fail here, before anything is written.
+redis.call('ZCARD', holds)
+redis.call('XLEN', outbox)
 local now = now_ms()
 local at = keep_until(sale, now)
 if not at then
@@ -6919,6 +6989,9 @@ local function step(KEYS, ARGV)
 local sale, orders, holds, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local limit = whole(ARGV[1], 1, RECLAIM_MAX)
 if not limit then return refuse('limit') end
+-- Keys that are not what they should be fail here, before anything is written.
+redis.call('HLEN', orders)
+redis.call('XLEN', outbox)
 local now = now_ms()
 local at = keep_until(sale, now)
 if not at then
@@ -7382,8 +7455,11 @@ if ARGV[3] ~= '-' then
 end
 local revoked = 0
 for index = 2, #KEYS do
-  local status = redis.call('HGET', KEYS[index], 'status')
-  if status and status ~= 'REVOKED' then
+  local status = redis.pcall('HGET', KEYS[index], 'status')
+  if type(status) == 'table' then
+    -- It is no session, lets nobody in, and must not keep the others from ending.
+    redis.call('DEL', KEYS[index])
+  elseif status and status ~= 'REVOKED' then
     redis.call('HSET', KEYS[index], 'status', 'REVOKED', 'revoked_at_ms', now,
       'revoked_reason', ARGV[1], 'updated_at_ms', now)
     redis.call('HDEL', KEYS[index], 'mfa_challenge', 'mfa_challenge_until_ms')
@@ -7423,6 +7499,8 @@ if not status then
 elseif status == 'REVOKED' then
   return {'REVOKED'}
 end
+-- A key that is not what it should be fails here, before anything is written.
+redis.call('ZCARD', KEYS[3])
 local now, left = now_ms(), redis.call('PTTL', KEYS[1])
 redis.call('RENAME', KEYS[1], KEYS[2])
 redis.call('HSET', KEYS[2], 'last_rotated_at_ms', now, 'rotated_from', ARGV[1], 'updated_at_ms', now)
@@ -7806,6 +7884,8 @@ local function step(KEYS, ARGV)
 -- Errors: INVALID ttl_ms
 local ttl_ms = whole(ARGV[3], 1, 1e13)
 if not ttl_ms then return refuse('ttl_ms') end
+-- A key that is not what it should be fails here, before anything is written.
+redis.call('HLEN', KEYS[2])
 if ARGV[2] == '' then
   redis.call('ZREM', KEYS[1], ARGV[1])
   redis.call('HDEL', KEYS[2], ARGV[1])
@@ -8317,12 +8397,15 @@ local function step(KEYS, ARGV)
 -- KEYS: 1 the object; 2 the index; 3 the indexed value of each object; 4 until when each lives
 -- ARGV: 1 id
 -- Replies: REMOVED; MISSING
-local removed = redis.call('DEL', KEYS[1])
 local was = redis.call('HGET', KEYS[3], ARGV[1])
+-- Keys that are not what they should be fail here, before anything is written.
+local size = redis.call('ZCARD', KEYS[2])
+redis.call('ZCARD', KEYS[4])
+local removed = redis.call('DEL', KEYS[1])
 if was then
   redis.call('ZREM', KEYS[2], was .. '\0' .. ARGV[1])
   redis.call('HDEL', KEYS[3], ARGV[1])
-elseif redis.call('ZCARD', KEYS[2]) > redis.call('HLEN', KEYS[3]) then
+elseif size > redis.call('HLEN', KEYS[3]) then
   -- The indexed values were lost: the entry of this object is looked for.
   local suffix, first = '\0' .. ARGV[1], 0
   repeat
@@ -8511,8 +8594,11 @@ if ARGV[2] == 'all' then
 end
 local revoked = 0
 for index = 2, #KEYS do
-  local token = redis.call('HMGET', KEYS[index], 'expires_at_ms', 'revoked_at_ms')
-  if token[1] and not token[2] then
+  local token = redis.pcall('HMGET', KEYS[index], 'expires_at_ms', 'revoked_at_ms')
+  if token.err then
+    -- It is no token, good for nothing, and must not keep the others from being revoked.
+    redis.call('DEL', KEYS[index])
+  elseif token[1] and not token[2] then
     -- Its TTL stays: it is known as revoked for as long as it could have been used.
     redis.call('HSET', KEYS[index], 'revoked_at_ms', now, 'revoked_reason', ARGV[1])
     revoked = revoked + 1
@@ -8555,6 +8641,17 @@ end}
 end
 
 do
+-- The digests of the latest tokens of a user that were used or replaced, the last one first: a
+-- request to issue one of them comes too late.
+local SPENT_BYTES_MAX = 1024
+
+local function is_spent(spent, digest)
+  return string.find(' ' .. spent .. ' ', ' ' .. digest .. ' ', 1, true)
+end
+
+local function with_spent(spent, digest)
+  return string.sub(digest .. ' ' .. spent, 1, SPENT_BYTES_MAX)
+end
 local function step(KEYS, ARGV)
 -- Stores the digest of a single-use token of a user; one that was issued before is worth nothing then.
 -- KEYS: 1 the token of the user
@@ -8565,9 +8662,18 @@ local ttl = whole(ARGV[4], 1, 1e13)
 if ARGV[1] == '' then return refuse('digest') end
 if ARGV[3] == '' then return refuse('subject_id') end
 if not ttl then return refuse('ttl_ms') end
+local kept = redis.call('HMGET', KEYS[1], 'token_digest', 'spent')
+local spent = kept[2] or ''
+if is_spent(spent, ARGV[1]) then
+  -- A request that was late: the token was used or replaced meanwhile.
+  return {'ISSUED'}
+end
+if kept[1] and kept[1] ~= ARGV[1] then
+  spent = with_spent(spent, kept[1])
+end
 redis.call('DEL', KEYS[1])
 redis.call('HSET', KEYS[1], 'schema_version', 1, 'token_digest', ARGV[1], 'tenant_id', ARGV[2],
-  'subject_id', ARGV[3], 'created_at_ms', now_ms())
+  'subject_id', ARGV[3], 'created_at_ms', now_ms(), 'spent', spent)
 redis.call('PEXPIRE', KEYS[1], ttl)
 return {'ISSUED'}
 end
@@ -8578,6 +8684,14 @@ end}
 end
 
 do
+-- The digests of the latest tokens of a user that were used or replaced, the last one first: a
+-- request to issue one of them comes too late.
+local SPENT_BYTES_MAX = 1024
+
+
+local function with_spent(spent, digest)
+  return string.sub(digest .. ' ' .. spent, 1, SPENT_BYTES_MAX)
+end
 local function step(KEYS, ARGV)
 -- Uses a single-use token up.
 -- KEYS: 1 marker of the request; 2 the token of the user
@@ -8585,11 +8699,13 @@ local function step(KEYS, ARGV)
 -- Replies: CONSUMED tenant_id, subject_id; UNKNOWN
 -- Errors: INVALID digest
 if ARGV[2] == '' then return refuse('digest') end
-local token = redis.call('HMGET', KEYS[2], 'token_digest', 'tenant_id', 'subject_id')
+local token = redis.call('HMGET', KEYS[2], 'token_digest', 'tenant_id', 'subject_id', 'spent')
 if token[1] ~= ARGV[2] then
   return {'UNKNOWN'}, true
 end
-redis.call('DEL', KEYS[2])
+-- What is left, as long as the token would have lived, is that it was used.
+redis.call('HSET', KEYS[2], 'spent', with_spent(token[4] or '', ARGV[2]))
+redis.call('HDEL', KEYS[2], 'token_digest', 'tenant_id', 'subject_id', 'created_at_ms')
 return {'CONSUMED', 'tenant_id', token[2], 'subject_id', token[3]}
 end
 redis.register_function{function_name = 'russet_v1_reset_consume', flags = {}, callback = function(KEYS, ARGV)

@@ -79,6 +79,14 @@ impl Error {
         }
     }
 
+    /// The failure of a call before which, and by which, nothing was changed.
+    pub(crate) fn before_any_change(self) -> Error {
+        match self {
+            Error::Unknown(why) => Error::Unavailable(why),
+            other => other,
+        }
+    }
+
     pub(crate) fn invalid(what: impl Into<String>) -> Error {
         Error::Invalid(what.into())
     }

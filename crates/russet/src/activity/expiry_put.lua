@@ -9,6 +9,8 @@ local grace_ms = whole(ARGV[5], 1, 1e13)
 if not ttl_ms then return refuse('ttl_ms') end
 if not items_max then return refuse('items_max') end
 if not grace_ms then return refuse('grace_ms') end
+-- A key that is not what it should be fails here, before anything is written.
+redis.call('HLEN', KEYS[2])
 -- States whose deadlines were lost belong to nothing.
 if redis.call('ZCARD', KEYS[1]) == 0 then redis.call('UNLINK', KEYS[2]) end
 local is_there = redis.call('ZSCORE', KEYS[1], ARGV[1])

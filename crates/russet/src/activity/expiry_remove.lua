@@ -9,6 +9,8 @@ if not deadline then return {'MISSING'} end
 if ARGV[2] and tonumber(ARGV[2]) ~= tonumber(deadline) then
   return {'RENEWED', 'expires_at_ms', tonumber(deadline)}
 end
+-- A key that is not what it should be fails here, before anything is written.
+redis.call('HLEN', KEYS[2])
 redis.call('ZREM', KEYS[1], ARGV[1])
 redis.call('HDEL', KEYS[2], ARGV[1])
 return {'REMOVED'}

@@ -10,7 +10,8 @@ if record[1] ~= 'IN_PROGRESS' or record[2] ~= ARGV[1] then
   return {'LOST'}
 end
 local now = now_ms()
-redis.call('HSET', KEYS[1], 'deadline_ms', now + claim_ttl, 'updated_at_ms', now)
+redis.call('HSET', KEYS[1], 'deadline_ms', now + claim_ttl, 'claim_ttl_ms', claim_ttl,
+  'updated_at_ms', now)
 if redis.call('PTTL', KEYS[1]) < claim_ttl then
   redis.call('PEXPIRE', KEYS[1], claim_ttl)
 end

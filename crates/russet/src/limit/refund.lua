@@ -69,6 +69,17 @@ local function give_back(key, kind, max, length, window)
   return part
 end
 
+-- Keys that are not what they should be fail here, before anything is written.
+for i = 1, count do
+  local kind, key = ARGV[4 * i], KEYS[i + 2]
+  if kind == 'SLIDING' then
+    redis.call('HLEN', key)
+  elseif kind == 'LOG' or kind == 'CONCURRENCY' then
+    redis.call('ZCARD', key)
+  else
+    redis.call('GET', key)
+  end
+end
 local returned = {}
 for i = 1, count do
   local at = 4 * i - 1

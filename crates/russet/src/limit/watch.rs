@@ -94,6 +94,7 @@ impl WatchQuota {
             }
             None => keys.key("spent"),
         };
+        let (mut failures, failures_max) = (0, self.kit.settings().retry.attempts_max);
         for attempt in 1..=ATTEMPTS_MAX {
             // A connection that breaks, or whose call is dropped, is not used again: what it
             // watches is forgotten with it.
@@ -102,7 +103,8 @@ impl WatchQuota {
                 Attempt { quota: self, own: &mut *own, key: &key, marker: &marker };
             let spent = match attempt_of.look(cost).await {
                 Ok(Seen::Decided(spent)) => {
-                    attempt_of.call(&Request::new("UNWATCH")).await?;
+                    // If that fails the connection is closed, and forgets what it watches.
+                    let _ = attempt_of.call(&Request::new("UNWATCH")).await;
                     return Ok(spent);
                 }
                 Ok(Seen::Room { used, rest }) => {
@@ -115,13 +117,16 @@ impl WatchQuota {
                 }
                 Err(error) => {
                     let _ = attempt_of.call(&Request::new("UNWATCH")).await;
-                    Err(error)
+                    Err(error.before_any_change())
                 }
             };
-            if let Some(spent) = spent? {
-                return Ok(spent);
+            match spent {
+                Ok(Some(spent)) => return Ok(spent),
+                Ok(None) => observe::count("limit.watch.abort.count", "limit", 1),
+                // Nothing was spent: a connection had broken, or the slot is elsewhere by now.
+                Err(Error::Unavailable(_)) if failures + 1 < failures_max => failures += 1,
+                Err(error) => return Err(error),
             }
-            observe::count("limit.watch.abort.count", "limit", 1);
             self.kit.time().sleep(PAUSES.pause(attempt)).await;
         }
         Err(Error::Contention { attempts: ATTEMPTS_MAX })
@@ -170,14 +175,14 @@ impl Attempt<'_> {
         request: Option<&RequestId>,
     ) -> Result<Option<Spent>> {
         let rest = rest.unwrap_or(self.quota.window);
-        self.call(&Request::new("MULTI")).await?;
+        self.call(&Request::new("MULTI")).await.map_err(Error::before_any_change)?;
         // The window ends when it would have: spending does not make it longer.
         let set = Request::new("SET").key(self.key).arg(used + cost).arg("PX").arg(rest);
-        self.call(&set).await?;
+        self.call(&set).await.map_err(Error::before_any_change)?;
         if request.is_some() {
             let ttl = self.quota.kit.settings().request_ttl;
             let mark = Request::new("SET").key(self.marker).arg("spent").arg("PX").arg(ttl);
-            self.call(&mark).await?;
+            self.call(&mark).await.map_err(Error::before_any_change)?;
         }
         match self.call(&Request::new("EXEC")).await? {
             Reply::Nil => Ok(None),

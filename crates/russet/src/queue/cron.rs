@@ -68,6 +68,7 @@ impl Cron {
         if name.is_empty() || name.len() > super::ID_BYTES_MAX / 2 {
             return Err(Error::invalid("the name of a repeated job is too short or too long"));
         }
+        self.jobs.check_payload(job.payload())?;
         if self.entries.len() >= ENTRIES_MAX || self.entries.iter().any(|it| it.name == name) {
             return Err(Error::invalid("too many repeated jobs, or two of one name"));
         }

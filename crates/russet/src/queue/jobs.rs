@@ -305,6 +305,11 @@ impl Jobs {
     }
 
     #[cfg(feature = "cron")]
+    pub(super) fn check_payload(&self, payload: &[u8]) -> Result<()> {
+        self.inner.delivery.check_payload(payload)
+    }
+
+    #[cfg(feature = "cron")]
     pub(super) fn bounds(&self) -> &Bounds {
         &self.inner.bounds
     }

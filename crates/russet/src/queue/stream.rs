@@ -198,9 +198,9 @@ impl Stream {
 
     /// Keeps an entry for another visibility, counted from now.
     pub async fn extend(&self, receipt: &Receipt) -> Result<Extended> {
-        let Inner { kit, keys, bounds, .. } = &*self.inner;
+        let Inner { kit, keys, bounds, delivery, .. } = &*self.inner;
         let call = kit.step(&EXTEND).key(keys.key("entries"));
-        let call = call.arg(receipt.as_bytes()).arg(bounds.ttl);
+        let call = call.arg(receipt.as_bytes()).arg(bounds.ttl).arg(delivery.visibility);
         Extended::read(&call.run().await?)
     }
 

@@ -32,6 +32,8 @@ end
 if redis.call('XLEN', outbox) >= outbox_max then
   return {'BUSY'}, true
 end
+-- A key that is not what it should be fails here, before anything is written.
+redis.call('ZCARD', holds)
 local is_reclaimed = false
 if order then
   -- The reservation of this user is over.

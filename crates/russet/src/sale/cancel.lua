@@ -10,6 +10,9 @@ if is_corrupt then return redis.error_reply('CORRUPT order') end
 if not order or order.id ~= ARGV[2] then
   return {'GONE'}
 end
+-- Keys that are not what they should be fail here, before anything is written.
+redis.call('ZCARD', holds)
+redis.call('XLEN', outbox)
 local now = now_ms()
 local at = keep_until(sale, now)
 if not at then

@@ -14,6 +14,9 @@ end
 if order.state == 'paid' then
   return {'PAID'}
 end
+-- Keys that are not what they should be fail here, before anything is written.
+redis.call('ZCARD', holds)
+redis.call('XLEN', outbox)
 local now, reply = now_ms(), nil
 local at = keep_until(sale, now)
 if not at then

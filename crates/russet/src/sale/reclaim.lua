@@ -6,6 +6,9 @@
 local sale, orders, holds, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local limit = whole(ARGV[1], 1, RECLAIM_MAX)
 if not limit then return refuse('limit') end
+-- Keys that are not what they should be fail here, before anything is written.
+redis.call('HLEN', orders)
+redis.call('XLEN', outbox)
 local now = now_ms()
 local at = keep_until(sale, now)
 if not at then

@@ -21,8 +21,11 @@ if ARGV[3] ~= '-' then
 end
 local revoked = 0
 for index = 2, #KEYS do
-  local status = redis.call('HGET', KEYS[index], 'status')
-  if status and status ~= 'REVOKED' then
+  local status = redis.pcall('HGET', KEYS[index], 'status')
+  if type(status) == 'table' then
+    -- It is no session, lets nobody in, and must not keep the others from ending.
+    redis.call('DEL', KEYS[index])
+  elseif status and status ~= 'REVOKED' then
     redis.call('HSET', KEYS[index], 'status', 'REVOKED', 'revoked_at_ms', now,
       'revoked_reason', ARGV[1], 'updated_at_ms', now)
     redis.call('HDEL', KEYS[index], 'mfa_challenge', 'mfa_challenge_until_ms')

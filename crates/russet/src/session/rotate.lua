@@ -16,6 +16,8 @@ if not status then
 elseif status == 'REVOKED' then
   return {'REVOKED'}
 end
+-- A key that is not what it should be fails here, before anything is written.
+redis.call('ZCARD', KEYS[3])
 local now, left = now_ms(), redis.call('PTTL', KEYS[1])
 redis.call('RENAME', KEYS[1], KEYS[2])
 redis.call('HSET', KEYS[2], 'last_rotated_at_ms', now, 'rotated_from', ARGV[1], 'updated_at_ms', now)

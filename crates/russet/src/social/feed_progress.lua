@@ -5,6 +5,8 @@
 -- Errors: INVALID ttl_ms
 local ttl_ms = whole(ARGV[3], 1, 1e13)
 if not ttl_ms then return refuse('ttl_ms') end
+-- A key that is not what it should be fails here, before anything is written.
+redis.call('HLEN', KEYS[2])
 if ARGV[2] == '' then
   redis.call('ZREM', KEYS[1], ARGV[1])
   redis.call('HDEL', KEYS[2], ARGV[1])

@@ -2,12 +2,15 @@
 -- KEYS: 1 the object; 2 the index; 3 the indexed value of each object; 4 until when each lives
 -- ARGV: 1 id
 -- Replies: REMOVED; MISSING
-local removed = redis.call('DEL', KEYS[1])
 local was = redis.call('HGET', KEYS[3], ARGV[1])
+-- Keys that are not what they should be fail here, before anything is written.
+local size = redis.call('ZCARD', KEYS[2])
+redis.call('ZCARD', KEYS[4])
+local removed = redis.call('DEL', KEYS[1])
 if was then
   redis.call('ZREM', KEYS[2], was .. '\0' .. ARGV[1])
   redis.call('HDEL', KEYS[3], ARGV[1])
-elseif redis.call('ZCARD', KEYS[2]) > redis.call('HLEN', KEYS[3]) then
+elseif size > redis.call('HLEN', KEYS[3]) then
   -- The indexed values were lost: the entry of this object is looked for.
   local suffix, first = '\0' .. ARGV[1], 0
   repeat

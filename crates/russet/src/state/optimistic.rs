@@ -9,6 +9,7 @@ use crate::observe::{self, stats};
 use crate::reply::Reply;
 use crate::request::Request;
 use crate::retry::{RequestId, RetryPolicy};
+use sha2::{Digest, Sha256};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +22,8 @@ const POLICY: RetryPolicy = RetryPolicy {
 };
 const ATTEMPTS_MAX: u32 = 100;
 const PARTS_MAX: usize = 16;
+/// Bytes of the digest that binds a marker to its values.
+const MARKER_DIGEST_BYTES: usize = 8;
 
 /// The values as they are now.
 #[derive(Clone)]
@@ -201,7 +204,8 @@ impl Optimistic {
         request: Option<&RequestId>,
         mut decide: impl FnMut(&Current) -> Decision<T>,
     ) -> Result<Updated<T>> {
-        let mut unknown = None;
+        let (mut unknown, mut unavailable, mut failures) = (None, None, 0);
+        let failures_max = self.kit.settings().retry.attempts_max;
         for attempt in 1..=self.policy.attempts_max {
             match self.attempt(request, &mut decide).await {
                 Ok(Outcome::Done(Updated::Already)) => {
@@ -210,12 +214,16 @@ impl Optimistic {
                 }
                 Ok(Outcome::Done(updated)) => return Ok(self.counts.counted(updated)),
                 Ok(Outcome::Conflict) => {
+                    unavailable = None;
                     self.counts.conflicts.add(1);
                     observe::count("state.conflict.count", "state", 1);
                 }
                 Ok(Outcome::Unknown(value, _)) if request.is_some() => unknown = Some(value),
                 Ok(Outcome::Unknown(_, error)) => return Err(error),
-                Err(error) if self.has_moved(&error).await => {}
+                // Nothing was written: a connection had broken, or the slot is elsewhere by now.
+                Err(error @ Error::Unavailable(_)) if failures + 1 < failures_max => {
+                    (unavailable, failures) = (Some(error), failures + 1);
+                }
                 Err(error) if unknown.is_some() => return Err(error.after_unknown()),
                 Err(error) => return Err(error),
             }
@@ -223,21 +231,27 @@ impl Optimistic {
                 self.kit.time().sleep(self.policy.pause(attempt)).await;
             }
         }
-        Err(match unknown {
-            Some(_) => Error::Unknown("no reply in any attempt".into()),
-            None => {
+        Err(match (unknown, unavailable) {
+            (Some(_), _) => Error::Unknown("no reply in any attempt".into()),
+            (None, Some(error)) => error,
+            (None, None) => {
                 self.counts.contended.add(1);
                 Error::Contention { attempts: self.policy.attempts_max }
             }
         })
     }
 
-    /// Whether the slot is on another node by now; if so, the kit has learnt where.
-    async fn has_moved(&self, error: &Error) -> bool {
-        if !matches!(error.code(), Some("MOVED" | "ASK")) {
-            return false;
+    /// Where it is remembered that a request was carried out: on these values, as its id may stand
+    /// for an update of others too.
+    fn marker(&self, request: &RequestId) -> Key {
+        let mut digest = Sha256::new_with_prefix("optimistic");
+        for part in self.parts {
+            digest.update([0]);
+            digest.update(part);
         }
-        self.kit.call(&Request::new("EXISTS").key(&self.keys.key(self.parts[0]))).await.is_ok()
+        let mut marker = self.keys.marker(request);
+        marker.bind(&digest.finalize()[..MARKER_DIGEST_BYTES]);
+        marker
     }
 
     async fn attempt<T>(
@@ -246,10 +260,10 @@ impl Optimistic {
         decide: &mut impl FnMut(&Current) -> Decision<T>,
     ) -> Result<Outcome<T>> {
         let mut keys: Vec<Key> = self.parts.iter().map(|part| self.keys.key(part)).collect();
-        keys.extend(request.map(|id| self.keys.marker(id)));
+        keys.extend(request.map(|id| self.marker(id)));
         let mut connection = self.kit.connection(keys[0].slot()).await?;
         let mut watch = Watch { connection: &mut *connection, timeout: self.kit.timeout() };
-        let mut values = watch.read(&keys).await?;
+        let mut values = watch.read(&keys).await.map_err(Error::before_any_change)?;
         if request.is_some() && values.pop().flatten().is_some() {
             watch.end().await;
             return Ok(Outcome::Done(Updated::Already));
@@ -283,7 +297,7 @@ impl Optimistic {
             });
         }
         if let Some(id) = request {
-            let set = Request::new("SET").key(&self.keys.marker(id)).arg("1");
+            let set = Request::new("SET").key(&self.marker(id)).arg("1");
             commands.push(set.arg("PX").arg(self.kit.settings().request_ttl));
         }
         Ok(commands)
@@ -323,9 +337,9 @@ impl Watch<'_> {
 
     /// Whether it was written: not if a watched key has changed.
     async fn write(&mut self, commands: &[Request]) -> Result<bool> {
-        self.call(&Request::new("MULTI")).await?;
+        self.call(&Request::new("MULTI")).await.map_err(Error::before_any_change)?;
         for command in commands {
-            self.call(command).await?;
+            self.call(command).await.map_err(Error::before_any_change)?;
         }
         let executed = self.call(&Request::new("EXEC")).await?;
         self.connection.set_keeps_state(false);

@@ -35,9 +35,11 @@ use std::time::Duration;
 
 const FAMILY: Family = Family { purpose: "reset", version: 1 };
 
-pub(super) static ISSUE: Step<Safe> = Step::new("reset_issue", include_str!("reset_issue.lua"));
+const SHARED: &str = include_str!("reset_shared.lua");
+pub(super) static ISSUE: Step<Safe> =
+    Step::new("reset_issue", include_str!("reset_issue.lua")).sharing(SHARED);
 pub(super) static CONSUME: Step<WithRequestId> =
-    Step::new("reset_consume", include_str!("reset_consume.lua"));
+    Step::new("reset_consume", include_str!("reset_consume.lua")).sharing(SHARED);
 
 /// A single-use token: a secret, for the mail to the user and nothing else.
 #[derive(Clone, PartialEq, Eq, Hash)]

@@ -20,8 +20,11 @@ if ARGV[2] == 'all' then
 end
 local revoked = 0
 for index = 2, #KEYS do
-  local token = redis.call('HMGET', KEYS[index], 'expires_at_ms', 'revoked_at_ms')
-  if token[1] and not token[2] then
+  local token = redis.pcall('HMGET', KEYS[index], 'expires_at_ms', 'revoked_at_ms')
+  if token.err then
+    -- It is no token, good for nothing, and must not keep the others from being revoked.
+    redis.call('DEL', KEYS[index])
+  elseif token[1] and not token[2] then
     -- Its TTL stays: it is known as revoked for as long as it could have been used.
     redis.call('HSET', KEYS[index], 'revoked_at_ms', now, 'revoked_reason', ARGV[1])
     revoked = revoked + 1

@@ -141,6 +141,11 @@ async fn count(counter: &WindowCounter) -> i64 {
     counter.read("a", 0).await.unwrap().count
 }
 
+/// The same, however long a server that fails over or a machine that is busy takes.
+async fn count_patiently(counter: &WindowCounter) -> i64 {
+    until_done(|| counter.read("a", 0)).await.count
+}
+
 /// Calls again as long as that may help. What is called must be able to bear it.
 async fn until_done<T, F: Future<Output = Result<T>>>(mut call: impl FnMut() -> F) -> T {
     let deadline = Instant::now() + Duration::from_secs(90);

@@ -174,14 +174,11 @@ async fn flags_end(kit: Kit) {
     let flags = Flags::new(&kit, "acme", terms).unwrap();
     flags.define("f", &Definition::on(), "ops").await.unwrap();
     flags.join("beta", "ann").await.unwrap();
-    while reason(&flags, "ann").await.0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    tokio::time::sleep(Duration::from_millis(70)).await;
+    crate::eventually(async || !reason(&flags, "ann").await.0).await;
     let keys = kit.keys(Family { purpose: "flag", version: 1 }, "acme").unwrap();
     for part in ["flags", "audit", "members"] {
-        let exists = kit.call(&Request::new("EXISTS").key(&keys.key(part))).await.unwrap();
-        assert_eq!(exists.as_int(), Some(0), "{part}");
+        let exists = Request::new("EXISTS").key(&keys.key(part));
+        crate::eventually(async || kit.call(&exists).await.unwrap().as_int() == Some(0)).await;
     }
 }
 

@@ -277,6 +277,29 @@ async fn a_crash_blocks_no_longer_than_the_claim() {
     assert_eq!(store.status(&key("a")).await, Ok(Status::Absent));
 }
 
+/// A clock that was set back made the claim of a worker that had died last longer by the step.
+#[tokio::test]
+async fn a_clock_set_back_makes_no_claim_longer() {
+    let time = ManualTime::new();
+    let kit = Kit::builder().embedded_at(Options::default(), &time).unwrap();
+    let store = orders(&kit);
+    drop(claimed(&store, &key("a")).await);
+    time.set_ms(time.now_ms() - 3_600_000);
+    let status = store.status(&key("a")).await.unwrap();
+    let is_right = |retry_after: Duration| retry_after == TTLS.claim;
+    assert!(
+        matches!(status, Status::InProgress { retry_after, .. } if is_right(retry_after)),
+        "{status:?}"
+    );
+    let outcome = store.claim(&key("a"), "request").await.unwrap();
+    assert!(
+        matches!(outcome, Outcome::InFlight { retry_after } if is_right(retry_after)),
+        "{outcome:?}"
+    );
+    time.advance(TTLS.claim);
+    assert!(claimed(&store, &key("a")).await.is_takeover());
+}
+
 /// S1 §9: no renewal, so that work longer than the claim ran twice.
 #[tokio::test]
 async fn long_work_keeps_its_claim() {

@@ -5,6 +5,7 @@ use russet::backend::{Backend, Connection, Pending};
 use russet::session::{
     Authorization, Created, NewSession, Policy, Revoked, Rotated, Sessions, Timeouts, User,
 };
+use russet::token::reset::{Consumed, ResetTokens};
 use russet::{Kit, Options, Reply, Request};
 use russet_toolkit_tests::Journal;
 use std::sync::{Arc, Mutex};
@@ -90,4 +91,24 @@ async fn a_late_creation_does_not_bring_an_old_id_back() {
     assert_eq!(sessions.authorize(&old).await, Ok(Authorization::Missing));
     assert_eq!(sessions.authorize(&new).await, Ok(Authorization::Revoked));
     assert_eq!(sessions.list(&user).await, Ok(Vec::new()));
+}
+
+/// The request to issue a token, repeated after the token was used, made it good for a second use;
+/// repeated after another was issued, it took that one's place.
+#[tokio::test]
+async fn a_late_issue_does_not_bring_a_token_back() {
+    let (kit, calls) = taped();
+    let resets = ResetTokens::new(&kit, "password", Duration::from_secs(60)).unwrap();
+    let user = User::new("acme", "ann");
+    let first = resets.issue(&user).await.unwrap();
+    let issue = std::mem::take(&mut *calls.lock().unwrap());
+    let late = async || run_again(&kit, &Arc::new(Mutex::new(issue.clone()))).await;
+    assert_eq!(resets.consume(&first, None).await, Ok(Consumed::Consumed(user.clone())));
+    late().await;
+    assert_eq!(resets.consume(&first, None).await, Ok(Consumed::Unknown));
+    let (replaced, last) = (resets.issue(&user).await.unwrap(), resets.issue(&user).await.unwrap());
+    late().await;
+    assert_eq!(resets.consume(&first, None).await, Ok(Consumed::Unknown));
+    assert_eq!(resets.consume(&replaced, None).await, Ok(Consumed::Unknown));
+    assert_eq!(resets.consume(&last, None).await, Ok(Consumed::Consumed(user)));
 }

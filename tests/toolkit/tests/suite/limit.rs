@@ -483,7 +483,8 @@ async fn a_watched_window_does_not_slide(kit: Kit) {
         let Spent::Within { remaining } = quota.spend("a", 1, None).await.unwrap() else {
             panic!("there is plenty");
         };
-        if remaining > last {
+        // As much as before: each of them was the first of a window, on a machine that is so slow.
+        if remaining >= last {
             break;
         }
         last = remaining;

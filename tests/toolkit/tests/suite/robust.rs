@@ -6,6 +6,7 @@ mod clock;
 mod connections;
 mod queues;
 mod steps;
+mod types;
 
 use russet::key::{Family, Key};
 use russet::{Kit, Reply, Request};

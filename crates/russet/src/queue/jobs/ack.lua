@@ -14,6 +14,7 @@ redis.call('HLEN', meta)
 if group ~= '' then
   redis.call('ZCARD', ready)
   redis.call('ZCARD', parked)
+  if KEYS[7] then redis.call('LLEN', KEYS[7]) end
 end
 if redis.call('ZREM', taken, ARGV[2]) == 0 then
   return {is_there and 'STALE' or 'GONE'}, true

@@ -14,7 +14,5 @@ if redis.call('EXISTS', KEYS[2]) == 0 then
   redis.call('XGROUP', 'CREATE', KEYS[2], GROUP, '0', 'MKSTREAM')
 end
 local id = redis.call('XADD', KEYS[2], '*', 'payload', ARGV[2])
-if redis.call('PTTL', KEYS[2]) < ttl_ms then
-  redis.call('PEXPIRE', KEYS[2], ttl_ms)
-end
+keep(KEYS[2], ttl_ms)
 return {'ADDED', 'id', id}

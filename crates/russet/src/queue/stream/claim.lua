@@ -66,8 +66,5 @@ if #jobs == 0 then
   local last = redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1)[1]
   return {'EMPTY', 'expired', expired, 'last_id', last and last[1] or '0-0'}, #stale == 0
 end
-local keep_ms = math.max(ttl_ms, visibility_ms)
-if redis.call('PTTL', stream) < keep_ms then
-  redis.call('PEXPIRE', stream, keep_ms)
-end
+keep(stream, visibility_ms + ttl_ms)
 return {'CLAIMED', 'jobs', jobs, 'expired', expired}

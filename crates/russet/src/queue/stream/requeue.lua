@@ -18,8 +18,6 @@ if redis.call('EXISTS', KEYS[2]) == 0 then
   redis.call('XGROUP', 'CREATE', KEYS[2], GROUP, '0', 'MKSTREAM')
 end
 redis.call('XADD', KEYS[2], '*', 'payload', letter[2][2])
-if redis.call('PTTL', KEYS[2]) < ttl_ms then
-  redis.call('PEXPIRE', KEYS[2], ttl_ms)
-end
+keep(KEYS[2], ttl_ms)
 redis.call('XDEL', KEYS[3], ARGV[2])
 return {'REQUEUED'}

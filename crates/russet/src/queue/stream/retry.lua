@@ -34,4 +34,5 @@ end
 local idle = math.max(0, visibility_ms - delay_ms)
 redis.call('XCLAIM', stream, GROUP, WAITING, 0, id, 'IDLE', idle, 'RETRYCOUNT',
   string.format('%.0f', count), 'JUSTID')
+keep(stream, visibility_ms - idle + ttl_ms)
 return {'RETRIED', 'attempts', attempts}

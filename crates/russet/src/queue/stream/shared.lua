@@ -36,6 +36,13 @@ local function payload_of(fields)
   end
 end
 
+-- The stream stays until what was claimed or given back is due, and for a TTL more.
+local function keep(stream, keep_ms)
+  if redis.call('PTTL', stream) < keep_ms then
+    redis.call('PEXPIRE', stream, keep_ms)
+  end
+end
+
 -- Ends an entry.
 local function remove(stream, id)
   redis.call('XACK', stream, GROUP, id)
@@ -45,10 +52,11 @@ end
 -- To the dead letters, of which the oldest are dropped if there are too many.
 local function dead_letter(stream, dead, id, letter)
   local entry = redis.call('XRANGE', stream, id, id)[1]
-  remove(stream, id)
+  -- The letter first: if it can't be written, the entry stays.
   if entry then
     redis.call('XADD', dead, 'MAXLEN', letter.dead_max, '*', 'payload',
       payload_of(entry[2]) or '', 'reason', letter.reason, 'attempts', letter.attempts)
     redis.call('PEXPIRE', dead, letter.ttl_ms)
   end
+  remove(stream, id)
 end

@@ -1,6 +1,6 @@
 //! Connections that break, hang, or can't be made.
 
-use super::{HASTE, LATE, count, counter, until_done};
+use super::{HASTE, LATE, count_patiently, counter, until_done};
 use russet::key::Family;
 use russet::queue::{Bounds, Due, Jobs, NewJob, Worker};
 use russet::{Error, Kit, Request, RequestId};
@@ -105,7 +105,7 @@ async fn connections_are_made_anew(kit: Kit, proxy: Arc<Proxy>) {
         until_done(|| counter.add("a", 1, Some(&id))).await;
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    assert_eq!(until_done(|| async { Ok(count(&counter).await) }).await, 10);
+    assert_eq!(count_patiently(&counter).await, 10);
 }
 
 /// BullMQ issues 452 and 1658, Bull issue 1873: after the server had been away, workers took

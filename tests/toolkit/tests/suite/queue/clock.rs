@@ -52,6 +52,40 @@ async fn jobs_of_one_claim_come_back_together() {
     assert_eq!(jobs.claim_due(3, None).await.unwrap().jobs().len(), 3);
 }
 
+/// S2 §12: a stream that nobody added to or claimed from ended before an entry that was given back
+/// was due again, or before the claim of a worker that had died was over.
+#[tokio::test]
+async fn a_stream_stays_until_what_was_given_back_is_due() {
+    let (kit, time) = kit();
+    let bounds = Bounds { capacity: 10, ttl: SECOND * 60 };
+    let stream = Stream::builder(&kit, "s", bounds).visibility(SECOND * 60).build().unwrap();
+    let _ = stream.add("later", None).await.unwrap();
+    let first = one(stream.claim(1, None).await.unwrap());
+    time.advance(SECOND * 50);
+    let _ = stream.retry_after(&first.receipt, SECOND * 30, "no", None).await.unwrap();
+    time.advance(SECOND * 31);
+    assert_eq!(one(stream.claim(1, None).await.unwrap()).payload, b"later");
+
+    let short = Bounds { capacity: 10, ttl: SECOND };
+    let stream = Stream::builder(&kit, "short", short).visibility(SECOND * 60).build().unwrap();
+    let _ = stream.add("dies", None).await.unwrap();
+    let first = one(stream.claim(1, None).await.unwrap());
+    time.advance(SECOND * 59);
+    assert_eq!(stream.extend(&first.receipt).await, Ok(Extended::Extended));
+    time.advance(SECOND * 60);
+    assert_eq!(one(stream.claim(1, None).await.unwrap()).attempt, 2);
+}
+
+/// A repeated job was of any length, whatever its queue allows.
+#[tokio::test]
+async fn a_repeated_job_is_no_longer_than_others() {
+    let (kit, _time) = kit();
+    let jobs = Jobs::builder(&kit, "jobs", BOUNDS).payload_bytes_max(3).build().unwrap();
+    let refused = Cron::new(&jobs).every("a", "* * * * *", NewJob::new("long"));
+    assert!(matches!(refused, Err(russet::Error::Invalid(_))), "{refused:?}");
+    assert!(Cron::new(&jobs).every("a", "* * * * *", NewJob::new("abc")).is_ok());
+}
+
 /// A job of high priority goes first, but one that has waited long enough goes before it.
 #[tokio::test]
 async fn priorities_age() {

@@ -138,7 +138,7 @@ async fn every_key_expires(kit: Kit) {
     for group in ["a", "a", "a"] {
         let _ = jobs.schedule(&NewJob::new("x").group(group), None).await.unwrap();
     }
-    let later = NewJob::new("x").due(Due::In(Duration::from_secs(5)));
+    let later = NewJob::new("x").due(Due::In(Duration::from_secs(100)));
     let _ = jobs.schedule(&later, None).await.unwrap();
     let first = one(jobs.claim_due(3, None).await.unwrap());
     let _ = jobs.dead_letter(&first.receipt, "no", None).await.unwrap();
@@ -359,12 +359,21 @@ async fn replicas_confirm_or_the_outcome_is_unknown(kit: Kit) {
         let confirmed = until(async || jobs.schedule(&new, Some(&request)).await.ok()).await;
         assert!(is_new(&confirmed));
     } else {
-        let unconfirmed = jobs.schedule(&new, Some(&request)).await;
+        // Unless it was not even sent: a busy machine may take longer to connect.
+        let unconfirmed = until(async || {
+            let result = jobs.schedule(&new, Some(&request)).await;
+            Some(result).filter(|it| !matches!(it, Err(Error::Unavailable(_))))
+        })
+        .await;
         assert!(matches!(unconfirmed, Err(Error::Unknown(_))), "{unconfirmed:?}");
     }
     // It ran, once, whatever the replicas said.
     let jobs = Jobs::builder(&kit, "jobs", BOUNDS).build().unwrap();
-    assert_eq!(jobs.stats().await.unwrap().scheduled, 1);
+    let scheduled = until(async || match jobs.stats().await.unwrap().scheduled {
+        0 => None,
+        scheduled => Some(scheduled),
+    });
+    assert_eq!(scheduled.await, 1);
 }
 
 /// 16 tasks, jobs that fail and workers that die: each job is acknowledged exactly once.

@@ -170,10 +170,16 @@ async fn a_replica_that_stands_still_confirms_nothing() {
     let (job, id) = (NewJob::new("x").id("a"), RequestId::random());
     replica.signal("STOP").unwrap();
     let mut results = Vec::new();
-    for _ in 0..3 {
-        results.push(jobs.schedule(&job, Some(&id)).await);
+    let deadline = std::time::Instant::now() + Duration::from_secs(60);
+    while results.len() < 3 && std::time::Instant::now() < deadline {
+        let result = jobs.schedule(&job, Some(&id)).await;
+        // A busy machine may take longer to connect than it has: then nothing was sent.
+        if !matches!(result, Err(Error::Unavailable(_))) {
+            results.push(result);
+        }
     }
     replica.signal("CONT").unwrap();
+    assert_eq!(results.len(), 3, "it is never sent");
     assert!(results.iter().all(|it| matches!(it, Err(Error::Unknown(_)))), "{results:?}");
     eventually(async || jobs.schedule(&job, Some(&id)).await.is_ok()).await;
 }

@@ -3,9 +3,10 @@
 use super::HOUR;
 use crate::eventually;
 use russet::key::Family;
-use russet::limit::{Limit, Limiter, Outage};
+use russet::limit::{Limit, Limiter, Outage, Spent, WatchQuota};
 use russet::queue::{Bounds, Stream, Worker};
-use russet::{Kit, Request};
+use russet::state::{Current, Decision, Optimistic, Updated, Writes};
+use russet::{Error, Kit, Request};
 use russet_toolkit_tests::{Proxy, ProxyFault, ProxyMode};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,7 @@ russet_toolkit_tests::behind_a_proxy! {
     a_broken_connection_takes_the_idle_ones_with_it
     a_worker_of_a_stream_keeps_its_connection
     a_caller_that_goes_away_holds_no_slot
+    a_watch_that_breaks_before_it_writes_begins_anew
 }
 
 /// Each call began to connect anew and gave up before it was done: with a time of its own that is
@@ -81,11 +83,46 @@ async fn a_caller_that_goes_away_holds_no_slot(kit: Kit, proxy: Arc<Proxy>) {
     let allowed = limiter.check("ann", 1, None).await.unwrap();
     drop(limiter.hold(allowed));
     eventually(async || limiter.peek("ann", 1).await.unwrap().is_allowed()).await;
-    proxy.plan_one(0, ProxyFault::Late(Duration::from_millis(300)));
+    // Late enough that a busy machine looks at the other end of the select first.
+    proxy.plan_one(0, ProxyFault::Late(Duration::from_secs(3)));
     tokio::select! {
         biased;
         entry = limiter.enter("ann", 1, None) => panic!("{entry:?}"),
         () = proxy.wait_for_late() => {}
     }
     eventually(async || limiter.peek("ann", 1).await.unwrap().is_allowed()).await;
+}
+
+/// A connection that had broken while it lay idle, or broke before EXEC was sent, left the outcome
+/// unknown, though nothing can have been written; nor was it tried again.
+async fn a_watch_that_breaks_before_it_writes_begins_anew(kit: Kit, proxy: Arc<Proxy>) {
+    fn add_one(now: &Current) -> Decision<i64> {
+        let next = now.int("n").unwrap_or(0) + 1;
+        Decision::Write(Writes::new().set_int("n", next), next)
+    }
+    let quota = WatchQuota::new(&kit, "exports", 100, HOUR).unwrap();
+    let counter = Optimistic::new(&kit, "a", &["n"], HOUR).unwrap();
+    for done in 1..=3 {
+        let spent = quota.spend("a", 1, None).await;
+        assert_eq!(spent, Ok(Spent::Within { remaining: 100 - done }));
+        assert_eq!(counter.update(None, add_one).await, Ok(Updated::Written(done as i64)));
+        proxy.cut_all();
+    }
+    // WATCH, EXISTS, GET, PTTL, MULTI, SET; then EXEC.
+    for number in 0..6 {
+        proxy.plan_one(number, ProxyFault::CutAfter);
+        let spent = quota.spend("a", 1, None).await;
+        assert_eq!(spent, Ok(Spent::Within { remaining: 96 - number as u64 }), "{number}");
+    }
+    proxy.plan_one(6, ProxyFault::CutAfter);
+    assert!(matches!(quota.spend("a", 1, None).await, Err(Error::Unknown(_))));
+    // WATCH, MGET, MULTI, SET; then EXEC.
+    for number in 0..4 {
+        proxy.plan_one(number, ProxyFault::CutAfter);
+        let written = counter.update(None, add_one).await;
+        assert_eq!(written, Ok(Updated::Written(4 + number as i64)), "{number}");
+    }
+    proxy.plan_one(4, ProxyFault::CutAfter);
+    assert!(matches!(counter.update(None, add_one).await, Err(Error::Unknown(_))));
+    proxy.plan(|_call| ProxyFault::None);
 }

@@ -19,6 +19,7 @@ russet_toolkit_tests::on_every_backend! {
     a_position_ahead_of_the_outbox_forgets_nothing
     a_marker_that_is_none_is_corrupt
     a_half_that_is_lost_is_told_again
+    what_is_no_session_keeps_none_from_being_revoked
 }
 
 /// `1e+15` was taken for a number that a command then refused, with half of the changes made.
@@ -161,6 +162,33 @@ async fn a_marker_that_is_none_is_corrupt(kit: Kit) {
     let args = ["60000", "60000", "WRAP", "u8", "0", "1"];
     let result = raw_step(&kit, "counter_packed", &keys, &args).await;
     assert!(matches!(result, Err(Error::Corrupt(_))), "{result:?}");
+}
+
+/// One key that was no session, or no token, failed the end of all others of its user.
+async fn what_is_no_session_keeps_none_from_being_revoked(kit: Kit) {
+    let [index, bad, good] = keys(&kit, ["index", "bad", "good"]);
+    let all = [index.clone(), bad.clone(), good.clone()];
+    let set_up = async |fields: &[&str]| {
+        command(&kit, "ZADD", &index, &["1e14", "bad", "1e14", "good"]).await;
+        command(&kit, "PEXPIRE", &index, &["60000"]).await;
+        command(&kit, "SET", &bad, &["x", "PX", "60000"]).await;
+        command(&kit, "DEL", &good, &[]).await;
+        command(&kit, "HSET", &good, fields).await;
+        command(&kit, "PEXPIRE", &good, &["60000"]).await;
+    };
+    set_up(&["status", "ACTIVE"]).await;
+    let args = ["stolen", "60000", "", "bad", "good"];
+    let revoked = raw_step(&kit, "session_revoke", &all, &args).await.unwrap();
+    assert_eq!(flat(&revoked), "REVOKED revoked_count 1");
+    let status = command(&kit, "HGET", &good, &["status"]).await;
+    assert_eq!(status.as_bytes(), Some(b"REVOKED".as_slice()));
+    assert_eq!(command(&kit, "EXISTS", &bad, &[]).await.as_int(), Some(0));
+
+    set_up(&["expires_at_ms", "100000000000000"]).await;
+    let args = ["stolen", "all", "bad", "good"];
+    let revoked = raw_step(&kit, "token_revoke", &all, &args).await.unwrap();
+    assert_eq!(flat(&revoked), "REVOKED revoked_count 1");
+    assert_eq!(command(&kit, "HEXISTS", &good, &["revoked_at_ms"]).await.as_int(), Some(1));
 }
 
 /// Both halves of a follow end by themselves: when one was gone, following or unfollowing again

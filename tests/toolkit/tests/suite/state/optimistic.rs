@@ -12,6 +12,7 @@ russet_toolkit_tests::on_every_backend! {
     a_watch_does_not_outlive_a_decision_to_leave
     a_watch_does_not_outlive_a_panic
     a_request_is_carried_out_once
+    a_request_is_one_of_the_values_it_is_about
     values_end
     bounds_are_demanded
 }
@@ -137,6 +138,19 @@ async fn a_request_is_carried_out_once(kit: Kit) {
         written += usize::from(task.await.unwrap() == Updated::Written(3));
     }
     assert_eq!(written, 1);
+}
+
+/// An update of some values was taken for done because the same request had changed others.
+async fn a_request_is_one_of_the_values_it_is_about(kit: Kit) {
+    let (one, other) = (
+        Optimistic::new(&kit, "a", &["n"], HOUR).unwrap(),
+        Optimistic::new(&kit, "a", &["n", "m"], HOUR).unwrap(),
+    );
+    let request = RequestId::random();
+    assert_eq!(one.update(Some(&request), add_one).await, Ok(Updated::Written(1)));
+    assert_eq!(other.update(Some(&request), add_one).await, Ok(Updated::Written(2)));
+    assert_eq!(one.update(Some(&request), add_one).await, Ok(Updated::Already));
+    assert_eq!(other.update(Some(&request), add_one).await, Ok(Updated::Already));
 }
 
 async fn values_end(kit: Kit) {
