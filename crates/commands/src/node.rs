@@ -447,6 +447,7 @@ impl Node {
         let fields = self.expired_fields_ever();
         self.stats.expired_fields_before.store(fields, Ordering::Relaxed);
         self.keyspace.reclaimer().reset_counts();
+        self.scripts.reset_evicted();
     }
 
     /// What INFO calls used_memory: what the process took at its start and what was counted since.

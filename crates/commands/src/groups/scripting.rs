@@ -298,6 +298,10 @@ impl Scripts {
         self.cache().evicted
     }
 
+    pub fn reset_evicted(&self) {
+        self.cache.write().unwrap_or_else(|poison| poison.into_inner()).evicted = 0;
+    }
+
     /// What scripts take, for INFO.
     pub fn memory(&self) -> ScriptMemory {
         let (vm_eval, vm_functions) = self.machine_bytes();

@@ -12,7 +12,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Scripts that came by EVAL and not by SCRIPT LOAD are forgotten, oldest first, beyond so many.
+/// Beyond so many scripts that came by EVAL and not by SCRIPT LOAD, those that were not run for
+/// longest are forgotten.
 pub const EVAL_SCRIPTS_MAX: usize = 500;
 /// The name that errors give to every script.
 const CHUNK_NAME: &[u8] = b"@user_script";
@@ -162,8 +163,8 @@ pub struct Cache {
     /// A quick hash of the source: EVAL need not make a digest of a script that is known.
     by_source: HashMap<u64, Arc<Script>>,
     hasher: KeyHasher,
-    /// Those that came by EVAL, oldest first.
-    evictable: VecDeque<Sha>,
+    /// Those that came by EVAL, and how often each had run when it was put to the end.
+    evictable: VecDeque<(Sha, u64)>,
     /// What the scripts take up.
     script_bytes: usize,
     pub evicted: u64,
@@ -195,7 +196,7 @@ impl Cache {
         self.script_bytes
             + table_bytes::<Sha, Arc<Script>>(self.by_sha.capacity())
             + table_bytes::<u64, Arc<Script>>(self.by_source.capacity())
-            + allocated_for::<Sha>(self.evictable.capacity())
+            + allocated_for::<(Sha, u64)>(self.evictable.capacity())
     }
 
     pub fn scripts(&self) -> impl Iterator<Item = &Arc<Script>> {
@@ -219,24 +220,37 @@ impl Cache {
         if let Some(known) = self.by_sha.get(&script.sha) {
             let known = known.clone();
             if !is_evictable {
-                self.evictable.retain(|sha| *sha != known.sha);
+                self.evictable.retain(|(sha, _)| *sha != known.sha);
             }
             return known;
+        }
+        if is_evictable {
+            if self.evictable.len() >= EVAL_SCRIPTS_MAX {
+                self.evict_one();
+            }
+            // The run that it comes for is no second use.
+            self.evictable.push_back((script.sha, 1));
         }
         self.script_bytes += script.memory_bytes();
         self.by_sha.insert(script.sha, script.clone());
         self.by_source.insert(self.hasher.hash(&script.source), script.clone());
-        if is_evictable {
-            self.evictable.push_back(script.sha);
-            if self.evictable.len() > EVAL_SCRIPTS_MAX {
-                self.evict_oldest();
-            }
-        }
         script
     }
 
-    fn evict_oldest(&mut self) {
-        let Some(oldest) = self.evictable.pop_front() else { return };
+    /// Forgets the first that has not run since it was put to the end; those that have are put
+    /// there again. So a run need not change any order.
+    fn evict_one(&mut self) {
+        for _ in 0..self.evictable.len() {
+            let Some((sha, seen)) = self.evictable.pop_front() else { break };
+            let script = self.by_sha.get(&sha);
+            let calls = script.map_or(seen, |script| script.stats.totals().calls);
+            if calls <= seen {
+                self.evictable.push_front((sha, seen));
+                break;
+            }
+            self.evictable.push_back((sha, calls));
+        }
+        let Some((oldest, _)) = self.evictable.pop_front() else { return };
         if let Some(script) = self.by_sha.remove(&oldest) {
             self.by_source.remove(&self.hasher.hash(&script.source));
             self.script_bytes -= script.memory_bytes();
@@ -248,5 +262,54 @@ impl Cache {
     pub fn clear(&mut self) {
         let (hasher, epoch) = (self.hasher, self.epoch + 1);
         *self = Cache { hasher, epoch, evicted: self.evicted, ..Cache::default() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestServer;
+
+    /// The oldest was forgotten, even if it ran all the time. And the count of those that were
+    /// forgotten outlived CONFIG RESETSTAT.
+    #[test]
+    fn scripts_that_still_run_are_not_forgotten() {
+        let mut server = TestServer::new();
+        let sources: Vec<String> = (0..=EVAL_SCRIPTS_MAX).map(|n| format!("return {n}")).collect();
+        let sha_of = |n: usize| {
+            let digits = sha1_hex(sources[n].as_bytes());
+            digits.iter().map(|digit| char::from(*digit)).collect::<String>()
+        };
+        for source in &sources[..EVAL_SCRIPTS_MAX] {
+            server.run(&["EVAL", source, "0"]);
+        }
+        assert_eq!(server.run(&["EVAL", &sources[0], "0"]).to_string(), "0");
+        assert_eq!(server.run(&["EVALSHA", &sha_of(1), "0"]).to_string(), "1");
+        server.run(&["EVAL", &sources[EVAL_SCRIPTS_MAX], "0"]);
+        let node = server.worker.node.clone();
+        assert_eq!((node.scripts.cached(), node.scripts.evicted()), (EVAL_SCRIPTS_MAX, 1));
+        for n in [0, 1, 3, EVAL_SCRIPTS_MAX] {
+            let reply = server.run(&["EVALSHA", &sha_of(n), "0"]);
+            assert_eq!(reply.to_string(), n.to_string());
+        }
+        let reply = server.run(&["EVALSHA", &sha_of(2), "0"]).to_string();
+        assert!(reply.starts_with("-NOSCRIPT"), "{reply}");
+        server.say("CONFIG RESETSTAT");
+        assert_eq!(node.scripts.evicted(), 0);
+    }
+
+    #[test]
+    fn one_is_forgotten_if_all_still_run() {
+        let mut server = TestServer::new();
+        for _ in 0..2 {
+            for n in 0..EVAL_SCRIPTS_MAX {
+                server.run(&["EVAL", &format!("return {n}"), "0"]);
+            }
+        }
+        server.run(&["EVAL", "return 'new'", "0"]);
+        let scripts = &server.worker.node.scripts;
+        assert_eq!((scripts.cached(), scripts.evicted()), (EVAL_SCRIPTS_MAX, 1));
+        let sha = String::from_utf8_lossy(&sha1_hex(b"return 'new'")).into_owned();
+        assert_eq!(server.run(&["EVALSHA", &sha, "0"]).to_string(), "\"new\"");
     }
 }
