@@ -66,6 +66,9 @@ pub(crate) fn next_shards_alone(
     (command, args): (Command, Args),
 ) -> ShardSet {
     match command {
+        // What a script or a transaction that is under way has published of its changes is not in
+        // the journal yet.
+        Command::Dbsize if keyspace.journal().is_strict() => keyspace.all_shards(),
         Command::Dbsize => ShardSet::EMPTY,
         Command::Shutdown if session.save.is_some() => ShardSet::EMPTY,
         Command::Shutdown => shards_of(keyspace, command, args),

@@ -143,7 +143,7 @@ pub(crate) fn info(ctx: &mut Ctx, args: Args) -> Outcome {
     let is_shown = |section: &Section| {
         is_asked(section, args.from(1)) && (shows_keys || section.name != KEYSPACE)
     };
-    let text = text(ctx.node, sizes, &is_shown);
+    let text = text(ctx.node, sizes, is_shown);
     if SECTIONS.iter().any(|section| section.name == KEYSPACE && is_shown(section)) {
         ctx.keys.shows_all();
     }

@@ -92,6 +92,16 @@ fn who_sees_a_change_that_is_under_way_waits_for_its_record() {
     }
 }
 
+/// A script that selects another database publishes what it has changed so far, and is not over.
+#[test]
+fn keys_are_counted_when_nobody_changes_them() {
+    let mut clients = strict(1);
+    clients.while_shard_is_busy(REGISTRY_SHARD, |clients| {
+        assert_eq!(clients.say_and_send(0, "DBSIZE"), "(busy)");
+    });
+    assert_eq!(clients.say_and_send(0, "DBSIZE"), "0");
+}
+
 #[test]
 fn figures_about_all_keys_wait_for_their_writes() {
     let mut clients = strict(2);
