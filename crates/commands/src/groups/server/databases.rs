@@ -6,8 +6,8 @@ use crate::error::Refusal;
 use crate::groups::generic::database_in_range;
 use russet_base::{Args, num};
 
-/// By itself it holds no shard, but with `appendfsync always`: the counts are kept. A transaction or
-/// script that holds all of them may have changed what is not published yet.
+/// By itself it holds no shard, but with `appendfsync always`: the counts are kept. A transaction
+/// or script that holds all of them may have changed what is not published yet.
 pub fn dbsize(ctx: &mut Ctx, _args: Args) -> Outcome {
     let count = match ctx.keys.holds_all() {
         true => ctx.keys.count_all() as u64,
