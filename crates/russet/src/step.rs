@@ -209,8 +209,8 @@ impl StepInfo {
             }),
             // Nothing is remembered, so the body need not be a function, which takes time to make.
             false => self.script.get_or_init(|| {
-                let (shared, check) = (shared::called(self.shared, self.body), self.check_code());
-                let body = self.body;
+                let (shared, body) = shared::placed(self.shared, self.body);
+                let check = self.check_code();
                 let code = format!("{shared}local KEYS, ARGV = KEYS, ARGV\n{check}\n{body}");
                 Script::new(&code, self.allows_oom())
             }),
