@@ -3228,10 +3228,6 @@ local REPAIR_MAX = 10000
 local PRIORITY_MAX = 255
 local TTL_MAX = 1e12
 
-local function now_us()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
 
 -- All keys of a queue expire at one moment, which `meta` holds. Gives that moment, and whether it
 -- had to be moved to be no earlier than `wanted`: then every key has to be told.
@@ -3251,9 +3247,6 @@ end
 -- A receipt names who took the job, its group and the job: `token:5:groupid`.
 local TOKEN_BYTES = 32
 
-local function receipt_of(token, group, id)
-  return token .. ':' .. #group .. ':' .. group .. id
-end
 
 -- Gives group and id, or nil.
 local function read_receipt(receipt)
@@ -3438,11 +3431,13 @@ if not group_limit then return refuse('group_limit') end
 if not ttl_ms then return refuse('ttl_ms') end
 if not aging_ms then return refuse('aging_ms') end
 
-local now = now_us()
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
 local now_ms = math.floor(now / 1000)
 local touched = false
 local set = redis.call('HMGET', meta, 'expires_at', 'swept_ms', 'counted')
 if not set[1] or not set[3] then
+  -- Rare: nothing was ever scheduled, or a key was lost.
   if redis.call('EXISTS', jobs) == 0 then
     return {'EMPTY', 'next_in_ms', -1, 'expired', 0}, true
   end
@@ -3453,9 +3448,9 @@ if not set[1] or not set[3] then
   repair(meta, jobs, ready, delayed, taken, parked, now, aging_ms * 1000)
 end
 
--- Once in a millisecond is often enough to look for what time has changed.
-local expired = {}
+local expired_count = 0
 if tonumber(set[2]) ~= now_ms then
+  -- Rare: once in a millisecond is often enough to look for what time has changed.
   local attempts_max, dead_max = whole(ARGV[5], 1, 1e6), whole(ARGV[9], 1, 1e9)
   if not attempts_max then return refuse('attempts_max') end
   if not dead_max then return refuse('dead_max') end
@@ -3467,7 +3462,7 @@ if tonumber(set[2]) ~= now_ms then
   redis.call('ZCARD', parked)
   redis.call('ZCARD', dead)
   -- Whoever took these has not come back.
-  expired = redis.call('ZRANGE', taken, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, REAP_MAX)
+  local expired = redis.call('ZRANGE', taken, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, REAP_MAX)
   for i, receipt in ipairs(expired) do
     touched = true
     local group, id = read_receipt(receipt)
@@ -3492,8 +3487,9 @@ if tonumber(set[2]) ~= now_ms then
       make_ready(ready, id, now + i, job[2] * aging_ms * 1000)
     end
   end
-  if #expired > 0 then
-    redis.call('HINCRBY', meta, 'expired', #expired)
+  expired_count = #expired
+  if expired_count > 0 then
+    redis.call('HINCRBY', meta, 'expired', expired_count)
   end
 
   -- These have become due.
@@ -3508,7 +3504,7 @@ if tonumber(set[2]) ~= now_ms then
     end
   end
   -- If there was more than one look can see, the next claim looks again.
-  if #expired < REAP_MAX and #due < 2 * REAP_MAX then
+  if expired_count < REAP_MAX and #due < 2 * REAP_MAX then
     redis.call('HSET', meta, 'swept_ms', now_ms)
   end
 end
@@ -3526,23 +3522,27 @@ while #claimed < limit and seen < limit + REAP_MAX do
     local group = job and job[3] or ''
     local running = group ~= '' and tonumber(redis.call('HGET', meta, 'g:' .. group) or 0)
     if job and job[5] then
+      -- Rare: it was cancelled while another had it.
       redis.call('HDEL', jobs, id)
       touched = true
       unpark(jobs, parked, ready, group)
     elseif job and running and group_limit > 0 and running >= group_limit then
+      -- Rare: its group is at its limit.
       touched = true
       park(parked, group, tonumber(popped[i + 1]), id)
     elseif job then
       if running then
         redis.call('HINCRBY', meta, 'g:' .. group, 1)
       end
-      local receipt = receipt_of(token, group, id)
+      -- As `receipt_of` writes it.
+      local receipt = token .. ':' .. #group .. ':' .. group .. id
       -- A fraction apart, so that they keep their order if they come back, and none above the
       -- millisecond, so that they come back together.
       local order = (#claimed + 1 - limit) / 1000
       redis.call('ZADD', taken, now_ms + visibility_ms + order, receipt)
       claimed[#claimed + 1] = {id, job[4], job[1] + 1, receipt, group}
     elseif packed then
+      -- Rare: what is stored is no job.
       touched = true
       local letter = {now_ms = now_ms, dead_max = whole(ARGV[9], 1, 1e9) or REAP_MAX}
       corrupt_letter(dead, graves, meta, jobs, id, packed, letter)
@@ -3558,7 +3558,7 @@ end
 local is_repaired = false
 if #claimed == 0 and redis.call('HLEN', jobs) > redis.call('ZCARD', ready)
   + redis.call('ZCARD', delayed) + redis.call('ZCARD', taken) + redis.call('ZCARD', parked) then
-  -- A set was lost, and its jobs are in none.
+  -- Rare: a set was lost, and its jobs are in none.
   is_repaired = repair(meta, jobs, ready, delayed, taken, parked, now, aging_ms * 1000)
   touched = touched or is_repaired
 end
@@ -3566,6 +3566,7 @@ end
 if touched or #claimed > 0 then
   local at, wanted = tonumber(set[1]), now_ms + visibility_ms + ttl_ms
   if at < wanted or touched then
+    -- Rare: a quarter of the TTL apart, unless something else has changed.
     at = expiry(meta, wanted, ttl_ms)
     for i = 2, #KEYS do
       redis.call('PEXPIREAT', KEYS[i], at)
@@ -3575,14 +3576,14 @@ if touched or #claimed > 0 then
   end
 end
 if #claimed > 0 then
-  return {'CLAIMED', 'jobs', claimed, 'expired', #expired}
+  return {'CLAIMED', 'jobs', claimed, 'expired', expired_count}
 end
 if is_repaired then
-  return {'EMPTY', 'next_in_ms', 0, 'expired', #expired}
+  return {'EMPTY', 'next_in_ms', 0, 'expired', expired_count}
 end
 if redis.call('ZCARD', ready) > 0 then
   -- More than one call looks at: the next one goes on.
-  return {'EMPTY', 'next_in_ms', 0, 'expired', #expired}, not touched
+  return {'EMPTY', 'next_in_ms', 0, 'expired', expired_count}, not touched
 end
 local next_ms = -1
 local first = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
@@ -3593,7 +3594,7 @@ first = redis.call('ZRANGE', taken, 0, 0, 'WITHSCORES')[2]
 if first and (next_ms < 0 or first - now_ms < next_ms) then
   next_ms = math.max(0, math.ceil(first - now_ms))
 end
-return {'EMPTY', 'next_in_ms', next_ms, 'expired', #expired}, not touched
+return {'EMPTY', 'next_in_ms', next_ms, 'expired', expired_count}, not touched
 end
 redis.register_function{function_name = 'russet_v1_jobs_claim', flags = {}, callback = function(KEYS, ARGV)
 if #KEYS < 9 or #ARGV < 9 then return refuse('count') end
@@ -3729,8 +3730,9 @@ end
 redis.call('HDEL', jobs, id)
 -- The first of all, or the first since `meta` was lost.
 local is_first = redis.call('HINCRBY', meta, 'acked', 1) == 1
-local is_unparked = leave_group(meta, jobs, parked, ready, group)
 if is_first or group ~= '' then
+  -- Rare: jobs of groups make room for others, and the first of all sets the expiry.
+  local is_unparked = leave_group(meta, jobs, parked, ready, group)
   local at = expiry_known(meta, jobs, ready, taken)
   if at then
     redis.call('PEXPIREAT', ready, at)

@@ -28,6 +28,7 @@ impl std::error::Error for ConversionError {}
 /// which is false. Maps take maps, lists of pairs, and flat lists. A list takes null as empty;
 /// `Option` tells it apart.
 pub trait FromValue: Sized {
+    /// Fails if the reply is of another kind, or does not fit.
     fn from_value(value: Value) -> Result<Self, ConversionError>;
 
     /// A list of these from text: `Vec<u8>` is one, no other is.

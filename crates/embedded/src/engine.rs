@@ -116,6 +116,7 @@ impl Engine {
         self.running.core.close();
     }
 
+    /// Whether it was ended, by whatever handle or by SHUTDOWN.
     pub fn is_closed(&self) -> bool {
         self.running.core.is_closed()
     }

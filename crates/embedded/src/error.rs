@@ -109,6 +109,7 @@ impl From<ConversionError> for Error {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {
+    /// A directive is unknown, or its value makes no sense.
     Options(ConfigError),
     /// The system gave no thread for housekeeping.
     Thread(std::io::Error),

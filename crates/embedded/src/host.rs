@@ -10,9 +10,13 @@ use std::time::Duration;
 /// How grave a line for the log is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
+    /// For those who look for a fault.
     Debug,
+    /// What happens all the time.
     Verbose,
+    /// What an operator wants to know.
     Notice,
+    /// What an operator has to look at.
     Warning,
 }
 

@@ -1,4 +1,5 @@
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 //! The engine as a library: the keyspace, every command, scripts, blocking calls, subscriptions, in
 //! this process and without sockets. The server is this with sockets.
 //!

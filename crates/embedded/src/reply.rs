@@ -11,10 +11,15 @@ const PLAIN_ELEMENTS_MAX: usize = 1024;
 /// What the replies that most calls get are made into, without a [`Value`] in between: texts,
 /// integers that are not negative, null, OK, and arrays of these.
 pub trait PlainReply: Sized {
+    /// The status OK.
     fn ok() -> Self;
+    /// Nothing, as for a key that is not there.
     fn null() -> Self;
+    /// An integer, which is not negative.
     fn integer(number: i64) -> Self;
+    /// A string, of which the bytes are copied from the reply.
     fn text(text: &[u8]) -> Self;
+    /// An array.
     fn list(items: Vec<Self>) -> Self;
 }
 
@@ -43,7 +48,9 @@ impl PlainReply for Value {
 /// A reply that is plain, or any other.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer<T> {
+    /// It went straight into the caller's type.
     Plain(T),
+    /// It is no plain one: a map, a negative integer, a push.
     Other(Value),
 }
 

@@ -27,6 +27,7 @@ pub struct Script {
 }
 
 impl Script {
+    /// Takes the digest of a source. Nothing is compiled before it is run.
     pub fn new(source: impl Into<String>) -> Self {
         let source = source.into();
         let mut digest = String::with_capacity(40);

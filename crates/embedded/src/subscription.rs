@@ -12,17 +12,22 @@ use std::time::Duration;
 /// A published message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
+    /// Where it was published.
     pub channel: Vec<u8>,
+    /// What was published.
     pub payload: Vec<u8>,
+    /// Why it came here.
     pub kind: MessageKind,
 }
 
 /// By which kind of subscription a message came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MessageKind {
+    /// It listens to the channel.
     Channel,
     /// The channel matches this pattern.
     Pattern(Vec<u8>),
+    /// It listens to the shard channel.
     ShardChannel,
 }
 
@@ -115,6 +120,7 @@ impl Subscription {
         self.change_async("PSUBSCRIBE", patterns).await
     }
 
+    /// Listens to these patterns no longer; to none if none is named.
     pub fn punsubscribe(
         &mut self,
         patterns: impl IntoIterator<Item: AsRef<[u8]>>,
@@ -146,6 +152,7 @@ impl Subscription {
         self.change_async("SSUBSCRIBE", channels).await
     }
 
+    /// Listens to these shard channels no longer; to none if none is named.
     pub fn sunsubscribe(
         &mut self,
         channels: impl IntoIterator<Item: AsRef<[u8]>>,
@@ -182,6 +189,7 @@ impl Subscription {
         self.client.subscriptions()
     }
 
+    /// Whether it listens to nothing: no message will come.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -23,6 +23,7 @@ pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 pub enum Started<'a> {
     /// It is over.
     Done(Result<Reply>),
+    /// It is under way.
     Waiting(Pending<'a, Reply>),
 }
 
@@ -50,6 +51,7 @@ pub trait Backend: Send + Sync {
 /// A connection of one's own: for commands that block, for WATCH and WAIT. When it is dropped,
 /// whatever it still does ends.
 pub trait Connection: Send {
+    /// Runs a command, which may block for as long as `timeout` says.
     fn call<'a>(&'a mut self, request: &'a Request, timeout: Duration) -> Pending<'a, Reply>;
 
     /// Whether the server keeps something for it that the next to use it must not find, as what it

@@ -104,9 +104,13 @@ struct Inner {
 pub struct Stats {
     /// Fresh values, and values served while they are loaded anew.
     pub hits: u64,
+    /// Of the hits, values that were older than they should be.
     pub stale_hits: u64,
+    /// Look-ups that found nothing to use.
     pub misses: u64,
+    /// Calls of loaders by this process.
     pub loads: u64,
+    /// Loaders that failed.
     pub load_failures: u64,
     /// Callers that got the value that another had loaded meanwhile.
     pub shared_loads: u64,
@@ -118,9 +122,11 @@ pub struct Stats {
     pub corrupt: u64,
     /// Values of an older schema, which were loaded anew.
     pub old_schema: u64,
-    /// Loaded values that were not stored because they were too old, or too large.
+    /// Loaded values that were not stored because a newer version was there.
     pub stale_writes: u64,
+    /// Values that were not stored because they were over [`VALUE_BYTES_MAX`].
     pub oversize: u64,
+    /// Entries and tags that were invalidated by this process.
     pub invalidations: u64,
     /// Invalidations that are being tried again: until they get through, old values are served.
     pub invalidations_pending: u64,
@@ -157,8 +163,11 @@ fn count(counter: &AtomicU64, metric: &'static str) {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Lookup<V> {
+    /// A value is stored.
     Found {
+        /// As it was stored.
         value: V,
+        /// It is past its time, and still served.
         is_stale: bool,
     },
     /// It is known not to exist.
@@ -171,6 +180,7 @@ pub enum Lookup<V> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Stored {
+    /// It is what look-ups find from now on.
     Stored,
     /// A newer version is stored, or was.
     Stale,
@@ -266,6 +276,7 @@ impl<V: Serialize + DeserializeOwned + Send + 'static> Cache<V> {
         self.inner.put(&slot, &[], &payload, version, Duration::ZERO).await
     }
 
+    /// What this handle and its clones have seen.
     pub fn stats(&self) -> Stats {
         self.inner.counts.stats(self.inner.backlog.len())
     }

@@ -60,14 +60,17 @@ impl Day {
         Day::of_unix_ms(system_ms())
     }
 
+    /// So many days later, but not after the year 9999.
     pub fn plus(self, days: u32) -> Day {
         Day { number: (self.number + i64::from(days)).min(DAY_MAX) }
     }
 
+    /// So many days earlier, but not before 1970.
     pub fn minus(self, days: u32) -> Day {
         Day { number: (self.number - i64::from(days)).max(0) }
     }
 
+    /// As `(2026, 7, 2)`.
     pub fn year_month_day(self) -> (i32, u32, u32) {
         civil_from_days(self.number)
     }
@@ -127,12 +130,23 @@ fn civil_from_days(number: i64) -> (i32, u32, u32) {
 }
 
 /// How long something is collected before it begins anew. In UTC.
+///
+/// ```
+/// use russet::{Day, Period};
+///
+/// let july = Period::Month.of(Day::new(2026, 7, 2)?);
+/// assert_eq!(july.previous(), Period::Month.of(Day::new(2026, 6, 30)?));
+/// # Ok::<(), russet::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Period {
+    /// From one full hour to the next.
     Hour,
+    /// From midnight to midnight.
     Day,
     /// From Monday to Sunday.
     Week,
+    /// From the first of a month to the last.
     Month,
     /// It never begins anew.
     Endless,
@@ -188,6 +202,7 @@ pub struct Span {
 }
 
 impl Span {
+    /// What it is one of.
     pub fn period(&self) -> Period {
         self.period
     }
@@ -202,10 +217,12 @@ impl Span {
         (self.end_ms > 0).then_some(self.end_ms)
     }
 
+    /// The one before it.
     pub fn previous(&self) -> Span {
         self.period.at_unix_ms(self.start_ms - 1)
     }
 
+    /// The one behind it; itself if it has no end.
     pub fn next(&self) -> Span {
         self.period.at_unix_ms(self.end_ms)
     }

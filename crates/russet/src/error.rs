@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+/// The result of a call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a call has no result.
@@ -16,18 +17,29 @@ pub enum Error {
     /// The call may have run or not: its time was over, or the connection broke before the reply.
     Unknown(String),
     /// The server refused it, or it failed there. The same call fails again.
-    Refused { code: String, text: String },
+    Refused {
+        /// The first word of the reply, as `NOPERM`.
+        code: String,
+        /// The rest of it.
+        text: String,
+    },
     /// What is stored, or was replied, is not of the form that this version writes.
     Corrupt(String),
     /// Others changed the same data each time that it was tried.
-    Contention { attempts: u32 },
+    Contention {
+        /// How often it was tried.
+        attempts: u32,
+    },
 }
 
 /// What to do about an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
     /// Nothing has happened: call again, after a while.
-    Retry { after: Duration },
+    Retry {
+        /// After this long.
+        after: Duration,
+    },
     /// It may have happened: call again only if the call may run twice, or with its request id.
     Unknown,
     /// Calling again gives the same.
@@ -38,6 +50,7 @@ pub enum Advice {
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 impl Error {
+    /// What the caller can do about it.
     pub fn advice(&self) -> Advice {
         match self {
             Error::Unavailable(_) | Error::Contention { .. } => {

@@ -49,9 +49,11 @@ pub(crate) static STEPS: &[&StepInfo] = &[
 pub struct AuditEntry {
     /// The server's time.
     pub at_ms: i64,
+    /// Who made it, as the program named them.
     pub actor: String,
     /// As `kill`.
     pub action: String,
+    /// Whose change it was.
     pub flag: String,
     /// Of all flags, after the change.
     pub version: u64,

@@ -92,9 +92,13 @@ struct Counts {
 /// What this handle and its clones have seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
+    /// Claims that were given to callers.
     pub claimed: u64,
+    /// Calls that got the stored response, or the final failure.
     pub replayed: u64,
+    /// Calls that came while another was at the request.
     pub in_flight: u64,
+    /// Calls whose key had been used for another request.
     pub mismatched: u64,
     /// Claims whose owner had given no sign of life.
     pub taken_over: u64,
@@ -128,6 +132,7 @@ impl fmt::Debug for IdempotencyKey {
 pub struct Fingerprint(Vec<u8>);
 
 impl Fingerprint {
+    /// The digest of a request as it was sent.
     pub fn of(request: impl AsRef<[u8]>) -> Self {
         Fingerprint(crate::key::hex(&Sha256::digest(request.as_ref())))
     }
@@ -157,7 +162,10 @@ pub enum Outcome {
     /// It has failed for good.
     Failed(Failure),
     /// Another is at it.
-    InFlight { retry_after: Duration },
+    InFlight {
+        /// When its claim runs out, unless it is renewed.
+        retry_after: Duration,
+    },
     /// The key was used for another request.
     Mismatch,
 }
@@ -165,22 +173,28 @@ pub enum Outcome {
 /// Why a request failed, and whether the next claim may try again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
+    /// Whether the next claim may try again.
     pub kind: FailureKind,
     /// In a word, as `upstream_timeout`.
     pub reason: String,
 }
 
+/// What a failure means for the next claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
+    /// It gets the request, and tries again.
     Retryable,
+    /// It gets the failure: [`Outcome::Failed`].
     Final,
 }
 
 impl Failure {
+    /// A failure that may pass, as `upstream_timeout`.
     pub fn retryable(reason: impl Into<String>) -> Self {
         Failure { kind: FailureKind::Retryable, reason: reason.into() }
     }
 
+    /// A failure that stays, as `card_declined`.
     pub fn terminal(reason: impl Into<String>) -> Self {
         Failure { kind: FailureKind::Final, reason: reason.into() }
     }
@@ -190,6 +204,7 @@ impl Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum ClaimStatus {
+    /// It had, and what it asked for was done.
     Kept,
     /// Another has taken it over, or the record is gone: nothing was changed.
     Lost,
@@ -199,24 +214,37 @@ pub enum ClaimStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Mark {
+    /// The caller is the first.
     Claimed,
-    AlreadyExists { expires_in: Duration },
+    /// Another was, or the caller itself.
+    AlreadyExists {
+        /// Until it is forgotten.
+        expires_in: Duration,
+    },
 }
 
 /// Where a request stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Status {
+    /// Nothing is known of it: never claimed, or forgotten.
     Absent,
     /// With `retry_after` zero it was abandoned.
     InProgress {
+        /// How often it was claimed.
         attempt: u64,
+        /// When its claim runs out, unless it is renewed.
         retry_after: Duration,
     },
+    /// It was carried out, and its response is kept.
     Completed {
+        /// The attempt that did it, the first being 1.
         attempt: u64,
     },
+    /// It has failed.
     Failed {
+        /// The attempt that failed, the first being 1.
         attempt: u64,
+        /// Why, and whether it may be tried again.
         failure: Failure,
     },
 }
@@ -353,6 +381,7 @@ impl Idempotency {
         self.kit.call_safe(&request).await.map(drop)
     }
 
+    /// What this handle and its clones have seen.
     pub fn stats(&self) -> Stats {
         let Counts { claimed, replayed, in_flight, mismatched, taken_over, lost } = &*self.counts;
         Stats {

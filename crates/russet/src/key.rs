@@ -21,7 +21,9 @@ const PREFIX_ROOM: usize = 64;
 /// what is stored, so that two layouts can live side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Family {
+    /// The second part of each key, as `limit`.
     pub purpose: &'static str,
+    /// The third, as 1 for `v1`.
     pub version: u32,
 }
 
@@ -55,11 +57,13 @@ impl Scope {
         Scope::of(Part::Sensitive(part.as_ref().to_vec()))
     }
 
+    /// With another part behind it, which can be read in the store.
     pub fn and(mut self, part: impl AsRef<[u8]>) -> Self {
         self.rest.push(Part::Open(part.as_ref().to_vec()));
         self
     }
 
+    /// With another part that must not be readable; see [`Scope::sensitive`].
     pub fn and_sensitive(mut self, part: impl AsRef<[u8]>) -> Self {
         self.rest.push(Part::Sensitive(part.as_ref().to_vec()));
         self
@@ -296,6 +300,7 @@ pub struct Key {
 }
 
 impl Key {
+    /// As the server sees it. It may name a user: not for logs, which get [`Key::pattern`].
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -48,6 +48,7 @@ pub(crate) struct Settings {
 }
 
 impl Kit {
+    /// Begins to describe a kit.
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -164,6 +165,7 @@ impl Kit {
         &self.time
     }
 
+    /// How long a call may take; see [`Builder::timeout`].
     pub fn timeout(&self) -> Duration {
         self.settings.timeout
     }
@@ -266,6 +268,7 @@ impl Builder {
         self
     }
 
+    /// On an engine of its own in this process.
     #[cfg(feature = "embedded")]
     pub fn embedded(self, options: crate::Options) -> Result<Kit> {
         let engine = open(options)?;
@@ -287,12 +290,14 @@ impl Builder {
         self.on(crate::backend::embedded::Embedded::new(engine.clone()))
     }
 
+    /// On a server, as `redis://user:password@host:port/db`. Fails if it can't be reached.
     #[cfg(feature = "remote")]
     pub async fn connect(self, url: &str) -> Result<Kit> {
         let backend = crate::backend::remote::Remote::connect(url).await?;
         self.on(backend)
     }
 
+    /// On a cluster, by the addresses of some of its nodes. Fails if none of them answers.
     #[cfg(feature = "remote")]
     pub async fn cluster(self, nodes: impl IntoIterator<Item: AsRef<str>>) -> Result<Kit> {
         let backend = crate::backend::cluster::Cluster::connect(nodes).await?;

@@ -49,9 +49,9 @@ mod semaphore;
 mod terms;
 
 pub use fair::{FairLease, FairTerms};
-pub use fenced::{Fenced, FencedValue, FencedWrite, Stamp};
+pub use fenced::{Fenced, FencedStats, FencedValue, FencedWrite, Stamp};
 pub use guard::{Guard, Release, Renewal};
-pub use many::{MultiLease, QuorumLease};
+pub use many::{ManyLeaseStats, MultiLease, QuorumLease};
 pub use read_write::{Owner, ReadWriteLease, ReentrantLease};
 pub use resource::LeaseStats;
 pub use semaphore::{Semaphore, SemaphoreStats, WEIGHT_MAX};
@@ -110,6 +110,7 @@ impl Fence {
         Fence(number)
     }
 
+    /// For a message, or a column of a database.
     pub fn number(self) -> u64 {
         self.0
     }
@@ -142,6 +143,7 @@ impl Token {
         Token(bytes.into())
     }
 
+    /// For the process that it is handed over to. Not for logs: who knows it can use it.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -158,9 +160,11 @@ impl fmt::Debug for Token {
 #[derive(Debug)]
 #[must_use = "a lease that is not looked at is released at once"]
 pub enum Attempt {
+    /// It is the caller's, until the guard is dropped or its time is over.
     Held(Guard),
     /// Others have it, for no longer than this unless they renew.
     Busy {
+        /// The time that is left to them.
         retry_after: Duration,
     },
     /// As many hold it, or wait for it, as are allowed to.
@@ -176,6 +180,7 @@ impl Attempt {
         }
     }
 
+    /// Whether there is a guard.
     pub fn is_held(&self) -> bool {
         matches!(self, Attempt::Held(_))
     }
@@ -184,8 +189,15 @@ impl Attempt {
 /// Whether a lease is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
+    /// It is free.
     Nobody,
-    Somebody { fence: Fence, remaining: Duration },
+    /// It is held.
+    Somebody {
+        /// The holder's number.
+        fence: Fence,
+        /// By the server's clock, unless it is renewed.
+        remaining: Duration,
+    },
 }
 
 /// A lease that one holder has at a time. Clones are handles to the same.

@@ -1,4 +1,5 @@
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 //! Production workflows on Redis: atomic, bounded, and correct under retry, timeout and crash.
 //!
 //! A [`Kit`] is where they run: in this process, on a Russet, Redis or Valkey server, or on a

@@ -38,7 +38,7 @@ pub use decision::{Allowed, Basis, Charge, Decision, Denied, LimitStatus};
 pub use outage::Outage;
 pub use permit::{Entry, Permit};
 pub use rule::{Limit, Period};
-pub use watch::{Spent, WatchQuota};
+pub use watch::{Spent, WatchQuota, WatchQuotaStats};
 
 use crate::error::{Error, Result};
 use crate::key::{Family, Key, Keys, Scope};
@@ -134,7 +134,9 @@ struct Counts {
 /// What a limiter has decided since it was made, in this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimiterStats {
+    /// Calls that were allowed, by whatever it was decided.
     pub allowed: u64,
+    /// Calls that were denied, by whatever it was decided.
     pub denied: u64,
     /// Of those denied, how many were so without asking the store.
     pub pre_limited: u64,
@@ -154,6 +156,7 @@ pub struct Refunded {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Renewal {
+    /// For another while, from now on.
     Renewed,
     /// It had run out, or was given up.
     Lost,
@@ -215,10 +218,12 @@ impl Limiter {
         Ok(made)
     }
 
+    /// As it stands in keys.
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
+    /// In the order in which they were given, and in which decisions list them.
     pub fn limits(&self) -> &[Limit] {
         &self.inner.limits
     }
@@ -381,6 +386,7 @@ impl Limiter {
         self.inner.kit.step(&RESET).key(key).run().await.map(drop)
     }
 
+    /// What this handle and its clones have decided.
     pub fn stats(&self) -> LimiterStats {
         let Counts { allowed, denied, pre_limited, outages } = &self.inner.counts;
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);

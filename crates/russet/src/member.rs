@@ -19,6 +19,7 @@ pub const MEMBER_BYTES_MAX: usize = 256;
 pub struct Member(Vec<u8>);
 
 impl Member {
+    /// As it is stored.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -28,6 +29,7 @@ impl Member {
         std::str::from_utf8(&self.0).ok()
     }
 
+    /// As it is stored.
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }

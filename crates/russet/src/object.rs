@@ -198,9 +198,12 @@ pub trait Record: View<Self> {
 
 /// Some fields of a record, to be read or written together. A record is a view of itself.
 pub trait View<R: ?Sized>: Sized + Send + Sync {
+    /// Which fields, in the order of their declaration.
     const FIELDS: &'static [FieldInfo];
 
+    /// Adds the fields as they are stored.
     fn encode(&self, fields: &mut RawFields);
 
+    /// Reads them back. A [`Fault`] names the field that is missing or can't be read.
     fn decode(fields: &RawFields) -> Result<Self, Fault>;
 }

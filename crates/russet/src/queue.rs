@@ -53,12 +53,12 @@ mod stream;
 mod worker;
 
 #[cfg(feature = "cron")]
-pub use cron::{Cron, Planned};
+pub use cron::{Cron, CronStats, Planned};
 pub use jobs::{
     Cancelled, DeadLetter, Discarded, Due, Jobs, JobsBuilder, JobsStats, NewJob, Requeued,
     Scheduled,
 };
-pub use list::{List, ListBuilder, OnFull, Order, Pushed};
+pub use list::{List, ListBuilder, ListStats, OnFull, Order, Pushed};
 pub use reliable::{Reliable, ReliableBuilder, ReliableStats};
 pub use source::{Claimed, Source};
 pub use stream::{Stream, StreamBuilder, StreamStats};
@@ -123,6 +123,7 @@ impl JobId {
         JobId(request.bound_to(kit, payload).as_bytes().to_vec())
     }
 
+    /// For a log or a table of the program's own.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -182,11 +183,14 @@ impl fmt::Debug for Receipt {
 #[derive(Clone, PartialEq, Eq)]
 #[must_use = "a job that is not acknowledged comes back"]
 pub struct Job {
+    /// The same in every attempt.
     pub id: JobId,
+    /// What it was made with.
     pub payload: Vec<u8>,
     /// 1 when it runs for the first time. It grows with each claim, so that a store can refuse
     /// what an earlier, slower worker writes.
     pub attempt: u32,
+    /// What this attempt is ended with.
     pub receipt: Receipt,
     /// Empty if it has none.
     pub group: Vec<u8>,
@@ -285,9 +289,15 @@ impl Acked {
 #[must_use]
 pub enum Returned {
     /// It runs again after a pause.
-    Retried { attempts: u32 },
+    Retried {
+        /// How often it was tried.
+        attempts: u32,
+    },
     /// It is a dead letter: it has failed too often, or for good.
-    Dead { attempts: u32 },
+    Dead {
+        /// How often it was tried.
+        attempts: u32,
+    },
     /// It was cancelled meanwhile.
     Cancelled,
     /// Its time was over, and others have it or will.
@@ -338,7 +348,9 @@ impl Extended {
 /// back together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
+    /// After the first failure.
     pub first: Duration,
+    /// However often it has failed.
     pub most: Duration,
 }
 

@@ -79,9 +79,15 @@ pub struct Settings {
 #[must_use]
 pub enum Scored {
     /// This is the member's score now.
-    Kept { score: i64 },
+    Kept {
+        /// After this call.
+        score: i64,
+    },
     /// It would be this, but the board is full of higher ones.
-    Below { score: i64 },
+    Below {
+        /// What it was too low with.
+        score: i64,
+    },
     /// The board was closed before: nothing has changed.
     Closed,
 }
@@ -90,9 +96,11 @@ pub enum Scored {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Removed {
+    /// It is not on the board any more.
     Removed,
     /// It was not on the board.
     Missing,
+    /// The board was closed before: nothing has changed.
     Closed,
 }
 
@@ -123,6 +131,7 @@ stats! {
         below,
         /// Scores for a board that was closed.
         closed,
+        /// Members that were taken off the board.
         removed,
     }
 }
@@ -136,6 +145,7 @@ struct BoardKeys {
 }
 
 impl Leaderboard {
+    /// The board of this name. Refuses settings without sense: a TTL of zero, too many members.
     pub fn new(kit: &Kit, name: impl Into<Scope>, settings: Settings) -> Result<Self> {
         check_ttl("ttl", settings.ttl)?;
         check_shards(settings.shards)?;
@@ -211,6 +221,7 @@ impl Leaderboard {
         self.counts.stats()
     }
 
+    /// What it is bounded by.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }

@@ -5,14 +5,20 @@ use crate::error::{Error, Result};
 /// A reply without the differences of protocols: maps and sets are lists, texts are bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
+    /// Nothing: a key that is not there, say.
     Nil,
+    /// A whole number; also true and false, as 1 and 0.
     Int(i64),
+    /// A number of RESP3.
     Double(f64),
+    /// A string, a status or a large number.
     Text(Vec<u8>),
+    /// An array or set, or a map as keys and values in turn.
     List(Vec<Reply>),
 }
 
 impl Reply {
+    /// As a whole number, also if it is one as text.
     pub fn as_int(&self) -> Option<i64> {
         match self {
             Reply::Int(number) => Some(*number),
@@ -21,6 +27,7 @@ impl Reply {
         }
     }
 
+    /// As a number, also if it is one as text.
     pub fn as_double(&self) -> Option<f64> {
         match self {
             Reply::Double(number) => Some(*number),
@@ -30,6 +37,7 @@ impl Reply {
         }
     }
 
+    /// Its bytes, if it is a text.
     pub fn as_bytes(&self) -> Option<&[u8]> {
         match self {
             Reply::Text(text) => Some(text),
@@ -37,6 +45,7 @@ impl Reply {
         }
     }
 
+    /// Its items, if it is a list.
     pub fn as_list(&self) -> Option<&[Reply]> {
         match self {
             Reply::List(items) => Some(items),
@@ -54,10 +63,12 @@ impl Reply {
         }
     }
 
+    /// As a whole number, or [`Error::Corrupt`].
     pub fn into_int(self) -> Result<i64> {
         self.as_int().ok_or_else(|| self.is_not("an integer"))
     }
 
+    /// Its items, none for nil, or [`Error::Corrupt`].
     pub fn into_list(self) -> Result<Vec<Reply>> {
         match self {
             Reply::List(items) => Ok(items),
@@ -89,6 +100,7 @@ pub struct Envelope {
 }
 
 impl Envelope {
+    /// Reads what a step replied; [`Error::Corrupt`] if that is no status with fields.
     pub fn new(reply: Reply) -> Result<Self> {
         let items = match reply {
             Reply::List(items) if matches!(items.first(), Some(Reply::Text(_))) => items,
@@ -106,10 +118,12 @@ impl Envelope {
         status.and_then(|text| std::str::from_utf8(text).ok()).unwrap_or("")
     }
 
+    /// Whether this is its status.
     pub fn is(&self, status: &str) -> bool {
         self.status() == status
     }
 
+    /// The value of a field, if it has it.
     pub fn field(&self, name: &str) -> Option<&Reply> {
         let fields = self.items.get(1..).unwrap_or_default();
         let found = fields.chunks_exact(2).find(|it| it[0].as_bytes() == Some(name.as_bytes()));
@@ -124,6 +138,7 @@ impl Envelope {
         Some(std::mem::replace(&mut found[1], Reply::Nil))
     }
 
+    /// A field that is a whole number, or [`Error::Corrupt`].
     pub fn int(&self, name: &'static str) -> Result<i64> {
         let value = self.field(name).and_then(Reply::as_int);
         value.ok_or_else(|| missing(name, "an integer"))
@@ -139,11 +154,13 @@ impl Envelope {
         self.count(name).map(std::time::Duration::from_millis)
     }
 
+    /// A field that is a number, or [`Error::Corrupt`].
     pub fn double(&self, name: &'static str) -> Result<f64> {
         let value = self.field(name).and_then(Reply::as_double);
         value.ok_or_else(|| missing(name, "a number"))
     }
 
+    /// Moves a text out of it, or gives [`Error::Corrupt`].
     pub fn text(&mut self, name: &'static str) -> Result<Vec<u8>> {
         match self.take(name) {
             Some(Reply::Text(text)) => Ok(text),
@@ -157,6 +174,7 @@ impl Envelope {
         String::from_utf8(self.text(name)?).map_err(|_bytes| missing(name, "UTF-8 text"))
     }
 
+    /// Moves a list out of it, or gives [`Error::Corrupt`].
     pub fn list(&mut self, name: &'static str) -> Result<Vec<Reply>> {
         match self.take(name) {
             Some(Reply::List(items)) => Ok(items),

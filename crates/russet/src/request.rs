@@ -5,13 +5,28 @@ use russet_base::num::{write_i64, write_u64};
 
 /// What can be an argument.
 pub trait ToArg {
+    /// Adds it to a request, as one argument.
     fn add_to(&self, request: &mut Request);
 }
 
 /// Bytes before each argument that give its length.
 const HEAD_BYTES: usize = size_of::<usize>();
 
-/// One command.
+/// One command, for what no workflow does.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use russet::key::Family;
+/// use russet::{Kit, Reply, Request};
+///
+/// let kit = Kit::embedded(Default::default())?;
+/// let keys = kit.keys(Family { purpose: "notes", version: 1 }, "user-1")?;
+/// let append = Request::new("RPUSH").key(&keys.key("list")).arg("milk").arg("bread");
+/// assert_eq!(kit.call(&append).await?, Reply::Int(2));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     /// Each argument behind its length: one buffer for all.
@@ -22,6 +37,7 @@ pub struct Request {
 }
 
 impl Request {
+    /// A command without arguments yet.
     pub fn new(name: &str) -> Self {
         Request::default().arg(name)
     }
@@ -86,6 +102,7 @@ impl Request {
         self.key_index.and_then(|index| self.args().nth(index)).map(russet_base::slot::slot)
     }
 
+    /// Its name and its arguments.
     pub fn args(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
         RequestArgs { bytes: &self.bytes, left: self.count }
     }
@@ -95,6 +112,7 @@ impl Request {
         self.count
     }
 
+    /// Whether it has not even a name.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

@@ -18,6 +18,24 @@ pub enum RetryClass {
 }
 
 /// The id of one request of a user: the same for every attempt, of every process, to carry it out.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use russet::RequestId;
+/// use russet::counter::{WindowCounter, Windows};
+/// use std::time::Duration;
+///
+/// let kit = russet::Kit::embedded(Default::default())?;
+/// let years = Windows::of(Duration::from_secs(365 * 86_400))?;
+/// let orders = WindowCounter::new(&kit, "orders", years)?;
+/// let id = RequestId::from("from the client");
+/// for _attempt in 0..3 {
+///     assert_eq!(orders.add("user-1", 1, Some(&id)).await?.count, 1);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RequestId(Vec<u8>);
 
@@ -27,6 +45,7 @@ impl RequestId {
         RequestId(token().to_vec())
     }
 
+    /// As it was given, or made.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -63,6 +82,17 @@ pub(crate) fn token() -> [u8; TOKEN_BYTES] {
 const TOKEN_BYTES: usize = 32;
 
 /// How often the kit tries a call, and how long it waits in between.
+///
+/// ```
+/// use russet::retry::RetryPolicy;
+/// use std::time::Duration;
+///
+/// let patient = RetryPolicy { pause_max: Duration::from_secs(2), ..RetryPolicy::default() };
+/// let kit = russet::Kit::builder().retry(patient).embedded(Default::default())?;
+/// let once = kit.with_retry(RetryPolicy::NONE);
+/// # let _ = once;
+/// # Ok::<(), russet::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
     /// Attempts in all; 1 tries once.
@@ -70,6 +100,7 @@ pub struct RetryPolicy {
     /// The longest pause before the second attempt. It doubles with each attempt after that; the
     /// real one is random, between nothing and that.
     pub pause_min: Duration,
+    /// The longest pause before any attempt.
     pub pause_max: Duration,
 }
 

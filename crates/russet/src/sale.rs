@@ -84,13 +84,16 @@ pub(crate) static STEPS: &[&StepInfo] = &[
 pub enum Window {
     /// From now on.
     ForNext(Duration),
+    /// From the first moment until before the second.
     Between(SystemTime, SystemTime),
 }
 
 /// What a sale is opened with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
+    /// How many items there are.
     pub stock: u32,
+    /// When they can be bought.
     pub window: Window,
     /// How long an order waits to be paid before its item goes back; None: an order is final.
     pub hold: Option<Duration>,
@@ -105,6 +108,7 @@ pub struct Terms {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Opened {
+    /// By this call.
     Opened,
     /// It was opened before, by this call or another; its terms stay.
     Exists,
@@ -115,6 +119,7 @@ pub enum Opened {
 pub struct OrderId(Vec<u8>);
 
 impl OrderId {
+    /// For the program that pays or delivers it.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -143,8 +148,10 @@ impl fmt::Debug for OrderId {
 pub enum OrderState {
     /// It has to be paid in that time.
     Held {
+        /// Until the item goes back.
         expires_in: Duration,
     },
+    /// It is final: paid, or in a sale without reservations.
     Paid,
 }
 
@@ -161,21 +168,28 @@ impl OrderState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Bought {
+    /// The user has an item, by this request.
     Ordered {
+        /// The same for every attempt of the request.
         order: OrderId,
+        /// Whether it has to be paid.
         state: OrderState,
     },
     /// The user has this order.
     Already {
+        /// By an earlier request.
         order: OrderId,
+        /// Whether it has to be paid.
         state: OrderState,
     },
+    /// There is none left.
     SoldOut {
         /// Reservations that may still come back.
         held: u64,
     },
     /// It opens in that time, or is over.
     Closed {
+        /// None if it is over.
         opens_in: Option<Duration>,
     },
     /// The database has to take in orders first.
@@ -198,6 +212,7 @@ pub enum Paid {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Cancelled {
+    /// The item went back.
     Cancelled,
     /// It was cancelled before, or its reservation is over.
     Gone,
@@ -212,6 +227,7 @@ pub struct Sale {
 }
 
 impl Sale {
+    /// A handle to the sale of this name, opened or not.
     pub fn new(kit: &Kit, name: impl Into<Scope>) -> Result<Sale> {
         Ok(Sale { kit: kit.clone(), keys: kit.keys(FAMILY, name)?, replicas_min: 0 })
     }
@@ -379,10 +395,13 @@ fn lost() -> Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SaleStats {
+    /// What it was opened with.
     pub total: u64,
     /// What can be bought.
     pub stock: u64,
+    /// Items that are reserved and not paid.
     pub held: u64,
+    /// Items that are sold for good.
     pub paid: u64,
     /// Orders that were cancelled so far.
     pub cancelled: u64,

@@ -113,6 +113,7 @@ pub struct Policy {
 pub enum WhenFull {
     /// The session that would end first ends now.
     Evict,
+    /// The log-in is refused: [`Created::Full`].
     Reject,
 }
 
@@ -128,6 +129,7 @@ impl Policy {
         }
     }
 
+    /// What is done when a user has all sessions; the one that would end first ends by default.
     pub fn when_full(mut self, when_full: WhenFull) -> Self {
         self.when_full = when_full;
         self
@@ -151,6 +153,7 @@ pub struct NewSession<'a> {
 }
 
 impl<'a> NewSession<'a> {
+    /// A log-in that needs no second factor.
     pub fn of(user: &'a User) -> Self {
         NewSession { user, status: Status::Active, ip: "", user_agent: "" }
     }
@@ -179,6 +182,7 @@ impl fmt::Debug for NewSession<'_> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Created {
+    /// The id is for the client, and is not stored.
     Created(SessionId),
     /// The user has all sessions that are allowed, and none is evicted.
     Full,
@@ -188,6 +192,7 @@ pub enum Created {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Touched {
+    /// What the session is worth now.
     pub authorization: Authorization,
     /// The TTL was renewed; else nothing was written.
     pub is_refreshed: bool,
@@ -197,8 +202,11 @@ pub struct Touched {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Rotated {
+    /// The new id; the old one is valid no longer.
     Rotated(SessionId),
+    /// It was revoked before: nothing has changed.
     Revoked,
+    /// There is no such session.
     Missing,
 }
 
@@ -211,6 +219,7 @@ pub struct Sessions {
 }
 
 impl Sessions {
+    /// Sessions by this policy. Refuses one without sense, as an idle time of zero.
     pub fn new(kit: &Kit, policy: Policy) -> Result<Self> {
         let Timeouts { idle, absolute } = policy.timeouts;
         if idle.is_zero() || absolute < idle {

@@ -53,6 +53,7 @@ const MARKER_DIGEST_BYTES: usize = 8;
 
 /// The retry class of a step, as a type.
 pub trait Class: Send + Sync + 'static {
+    /// As a value.
     const CLASS: RetryClass;
 }
 
@@ -167,10 +168,12 @@ impl StepInfo {
         format!("russet_v{VERSION}_{}", self.name)
     }
 
+    /// Whether it may run twice.
     pub fn class(&self) -> RetryClass {
         self.class
     }
 
+    /// Whether it writes nothing.
     pub fn is_read_only(&self) -> bool {
         self.is_read_only
     }
@@ -206,8 +209,8 @@ impl StepInfo {
             }),
             // Nothing is remembered, so the body need not be a function, which takes time to make.
             false => self.script.get_or_init(|| {
-                let (shared, check) = (shared::called(self.shared, self.body), self.check_code());
-                let body = self.body;
+                let (shared, body) = shared::placed(self.shared, self.body);
+                let check = self.check_code();
                 let code = format!("{shared}local KEYS, ARGV = KEYS, ARGV\n{check}\n{body}");
                 Script::new(&code, self.allows_oom())
             }),
@@ -329,6 +332,7 @@ pub struct StepCall<'k, C: 'static> {
 }
 
 impl<'k, C: Class> StepCall<'k, C> {
+    /// Adds an element of `KEYS`.
     pub fn key(mut self, key: impl Borrow<Key>) -> Self {
         self.push_key(key.borrow());
         self
@@ -353,6 +357,7 @@ impl<'k, C: Class> StepCall<'k, C> {
         self
     }
 
+    /// Adds an element of `ARGV`.
     pub fn arg(mut self, arg: impl ToArg) -> Self {
         arg.add_to(&mut self.args);
         self

@@ -44,6 +44,7 @@ impl Time {
         }
     }
 
+    /// Waits for as long, by this clock.
     pub async fn sleep(&self, span: Duration) {
         match &self.source {
             Source::System { .. } => tokio::time::sleep(span).await,

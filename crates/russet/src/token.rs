@@ -81,6 +81,7 @@ pub struct NewToken<'a> {
     pub kind: &'a str,
     /// What it may be used for, in the program's own words.
     pub scopes: &'a str,
+    /// How long it is valid.
     pub ttl: Duration,
 }
 
@@ -135,6 +136,7 @@ impl fmt::Debug for TokenHandle {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Issued {
+    /// For the client: it can't be had again.
     Issued(Token),
     /// The user has all that are allowed: revoke one first.
     Full,
@@ -144,8 +146,11 @@ pub enum Issued {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Check {
+    /// It is in force.
     Valid(TokenInfo),
+    /// It was revoked, or denied.
     Revoked,
+    /// Its time is over.
     Expired,
     /// Nothing is known of it: never issued, or gone for long. For tokens of ours that means no;
     /// for those that another issues, and that are only denied here, that they were not denied.
@@ -157,20 +162,25 @@ pub enum Check {
 /// Whose token it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenInfo {
+    /// Whom it was issued to.
     pub user: User,
+    /// As it was issued with.
     pub scopes: String,
+    /// How long it is still valid.
     pub expires_in: Duration,
 }
 
 /// How many tokens were revoked; those that were so before do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Revoked {
+    /// By this call.
     pub count: u64,
 }
 
 stats! {
     /// What a handle and its clones have seen in this process.
     TokenStats counted by Counts {
+        /// Tokens that were issued.
         issued,
         /// Tokens that were not issued because the user had all that are allowed.
         rejected,
@@ -178,6 +188,7 @@ stats! {
         valid,
         /// Checks of tokens that are revoked or expired, or that nothing is known of.
         refused,
+        /// Checks of tokens whose record could not be read.
         corrupt,
         /// Tokens revoked, of other issuers too.
         revoked,
@@ -194,6 +205,7 @@ pub struct Tokens {
 }
 
 impl Tokens {
+    /// Tokens by this policy. Refuses one that allows a user no token, or too many.
     pub fn new(kit: &Kit, policy: Policy) -> Result<Self> {
         if policy.tokens_max == 0 || policy.tokens_max > TOKENS_MAX {
             return Err(Error::invalid(format!("tokens_max must be from 1 to {TOKENS_MAX}")));
@@ -291,10 +303,12 @@ impl Tokens {
         Ok(())
     }
 
+    /// Makes a token invalid. The reason is kept with it.
     pub async fn revoke(&self, token: &Token, reason: &str) -> Result<Revoked> {
         self.revoke_handle(&self.handle(token), reason).await
     }
 
+    /// As [`Tokens::revoke`], for those who have the handle only.
     pub async fn revoke_handle(&self, handle: &TokenHandle, reason: &str) -> Result<Revoked> {
         let handles = std::slice::from_ref(handle);
         let reply = self.try_revoke(&handle.tag, handles, reason, "some").await?;

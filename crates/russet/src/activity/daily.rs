@@ -74,6 +74,7 @@ pub struct DailyActive {
 pub struct Marked {
     /// Not active before on this day.
     pub new: u64,
+    /// Active before on this day.
     pub again: u64,
     /// Not marked: they were never seen, and there are `members_max` others.
     pub refused: u64,
@@ -82,7 +83,9 @@ pub struct Marked {
 /// How many of those who were active on one day were so on later ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cohort {
+    /// The day that makes the cohort.
     pub day: Day,
+    /// How many were active on it.
     pub size: u64,
     /// As many entries as days were asked for.
     pub retained: Vec<u64>,
@@ -91,15 +94,18 @@ pub struct Cohort {
 /// What a day takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DailyStats {
+    /// Members that were active on it.
     pub active: u64,
     /// Members that have an index.
     pub indexes: u64,
     /// The highest index of a shard; a bitmap has an eighth of it in bytes.
     pub index_max: u64,
+    /// Memory of its bitmaps, in all shards.
     pub bitmap_bytes: u64,
 }
 
 impl DailyActive {
+    /// Days of this scope. Refuses settings without sense: no members, too many shards.
     pub fn new(kit: &Kit, scope: impl Into<Scope>, settings: DailySettings) -> Result<Self> {
         check_shards(settings.shards)?;
         check_bound("members_max", settings.members_max, MEMBERS_MAX)?;
@@ -152,6 +158,7 @@ impl DailyActive {
         }
     }
 
+    /// Whether a member was active on a day that is still kept.
     pub async fn was_active(&self, member: impl Into<Member>, day: Day) -> Result<bool> {
         let member = member.into().checked()?;
         let keys = self.spread.keys_of(&self.kit, &member)?;

@@ -34,11 +34,14 @@ pub struct DedupeSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Seen {
+    /// It was not seen within the window, and is remembered from now on.
     First,
+    /// It was.
     Duplicate,
     /// The window has `ids_max` ids: whether it is new is known, but it was not remembered. Wait,
     /// or handle it in a way that stands a duplicate.
     Full {
+        /// When the window ends.
         retry_after: Duration,
     },
 }
@@ -76,7 +79,9 @@ pub struct Dedupe {
 stats! {
     /// What a handle has seen in this process.
     DedupeStats counted by Counts {
+        /// Ids that were new.
         first,
+        /// Ids that had been seen.
         duplicates,
         /// Ids that were refused because the window had as many as may be.
         rejected,
@@ -91,6 +96,7 @@ struct Bucket {
 }
 
 impl Dedupe {
+    /// Windows of this name. Refuses settings without sense: a window of zero, no ids.
     pub fn new(kit: &Kit, name: impl Into<Scope>, settings: DedupeSettings) -> Result<Self> {
         check_ttl("window", settings.window)?;
         check_bound("ids_max", settings.ids_max, IDS_MAX)?;
@@ -165,6 +171,7 @@ impl Dedupe {
         Ok(ids)
     }
 
+    /// Whether no id is remembered.
     pub async fn is_empty(&self) -> Result<bool> {
         Ok(self.len().await? == 0)
     }

@@ -30,6 +30,7 @@ pub(super) static TAKE: Step<WithRequestId> =
 /// What an index takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExpirySettings {
+    /// How many items it has at most.
     pub items_max: u32,
     /// How many bytes a state has at most.
     pub state_bytes_max: u32,
@@ -42,7 +43,9 @@ pub struct ExpirySettings {
 /// An item with its state.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Item {
+    /// What it was put under.
     pub id: Member,
+    /// What it was put with.
     pub state: Vec<u8>,
     /// By the server's clock, in milliseconds since 1970.
     pub expires_at_ms: i64,
@@ -60,10 +63,14 @@ impl fmt::Debug for Item {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Put {
+    /// There was none of this id.
     New {
+        /// By the server's clock, in milliseconds since 1970.
         expires_at_ms: i64,
     },
+    /// State and deadline of an earlier one are gone.
     Replaced {
+        /// By the server's clock, in milliseconds since 1970.
         expires_at_ms: i64,
     },
     /// There are `items_max` others.
@@ -74,7 +81,9 @@ pub enum Put {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Renewed {
+    /// It has a new deadline.
     Renewed {
+        /// By the server's clock, in milliseconds since 1970.
         expires_at_ms: i64,
     },
     /// It is due, or gone: too late.
@@ -85,9 +94,11 @@ pub enum Renewed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum RemovedDue {
+    /// It is gone, with its state.
     Removed,
     /// It was put anew since it was read, and stays.
     Renewed,
+    /// It was gone before.
     Missing,
 }
 
@@ -131,16 +142,19 @@ stats! {
     ExpiryStats counted by Counts {
         /// Items that were put, anew or in place of others.
         put,
+        /// Items that got a new deadline.
         renewed,
         /// Items that were refused because there were as many as may be.
         rejected,
-        /// Items that were removed, and those that were taken when they were due.
+        /// Items that were removed one by one.
         removed,
+        /// Items that were taken when they were due.
         taken,
     }
 }
 
 impl ExpiryIndex {
+    /// The index of this name. Refuses settings without sense: no items, a grace of zero.
     pub fn new(kit: &Kit, name: impl Into<Scope>, settings: ExpirySettings) -> Result<Self> {
         check_bound("items_max", settings.items_max, ITEMS_MAX)?;
         check_ttl("grace", settings.grace)?;
@@ -266,6 +280,7 @@ impl ExpiryIndex {
         Ok(total)
     }
 
+    /// Whether it has no items, due or not.
     pub async fn is_empty(&self) -> Result<bool> {
         Ok(self.len().await? == 0)
     }

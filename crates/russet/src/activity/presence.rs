@@ -27,6 +27,7 @@ pub(super) static LIST: Step<Safe> =
 pub struct PresenceSettings {
     /// Who has not been heard of for so long is not there. Beats should come three times as often.
     pub timeout: Duration,
+    /// How many a room has at most.
     pub members_max: u32,
     /// Over how many slots a room is spread.
     pub shards: u32,
@@ -38,6 +39,7 @@ pub struct PresenceSettings {
 pub enum Beat {
     /// It was not there before.
     Joined,
+    /// It was there, and stays for another timeout.
     Refreshed,
     /// The room has `members_max` others: it is not there.
     Full,
@@ -46,6 +48,7 @@ pub enum Beat {
 /// Someone who is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Present {
+    /// Who beats.
     pub member: Member,
     /// By the server's clock, in milliseconds since 1970.
     pub last_seen_ms: i64,
@@ -83,8 +86,11 @@ pub struct Presence {
 stats! {
     /// What a handle has seen in this process.
     PresenceStats counted by Counts {
+        /// Beats of those who were not there before.
         joined,
+        /// Beats of those who were.
         refreshed,
+        /// Those who said that they leave.
         left,
         /// Beats that were refused because as many were there as may be.
         rejected,
@@ -92,6 +98,7 @@ stats! {
 }
 
 impl Presence {
+    /// Rooms by these settings. Refuses those without sense: a timeout of zero, no members.
     pub fn new(kit: &Kit, settings: PresenceSettings) -> Result<Self> {
         check_ttl("timeout", settings.timeout)?;
         check_bound("members_max", settings.members_max, MEMBERS_MAX)?;
@@ -131,6 +138,7 @@ impl Presence {
         Ok(was_there)
     }
 
+    /// Whether a member is in a room.
     pub async fn is_present(
         &self,
         room: impl Into<Scope>,
@@ -141,6 +149,7 @@ impl Presence {
         Ok(self.look(&spread, shard, 0, Some(&member)).await?.int("is_there")? == 1)
     }
 
+    /// How many are in a room: a call per shard.
     pub async fn count(&self, room: impl Into<Scope>) -> Result<u64> {
         let (spread, mut count) = (self.spread(room), 0);
         for shard in spread.shards() {

@@ -33,9 +33,11 @@ pub enum Repeats {
 /// What is kept for each user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecentSettings {
+    /// How many items a list has; the oldest go first.
     pub items_max: u32,
     /// How long the list is kept after the last item.
     pub ttl: Duration,
+    /// What becomes of an item that is in the list already.
     pub repeats: Repeats,
 }
 
@@ -71,12 +73,15 @@ pub struct Recent {
 stats! {
     /// What a handle has seen in this process.
     RecentStats counted by Counts {
+        /// Items put at the front.
         pushed,
+        /// Items taken out.
         removed,
     }
 }
 
 impl Recent {
+    /// Lists by these settings. Refuses those without sense: no items, a TTL of zero.
     pub fn new(kit: &Kit, settings: RecentSettings) -> Result<Self> {
         check_bound("items_max", settings.items_max, ITEMS_MAX)?;
         check_ttl("ttl", settings.ttl)?;

@@ -34,9 +34,11 @@ pub struct SignInSettings {
 pub struct Streak {
     /// Days without a gap up to today, or up to yesterday if today is still open.
     pub current: u64,
+    /// The most days without a gap.
     pub longest: u64,
     /// Days in all.
     pub total: u64,
+    /// Of the users' day.
     pub is_signed_in_today: bool,
 }
 
@@ -44,12 +46,14 @@ pub struct Streak {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum SignIn {
+    /// The first of the day: the streak is a day longer, or begins.
     First(Streak),
     /// Not the first of the day: nothing has changed.
     Again(Streak),
 }
 
 impl SignIn {
+    /// After the sign-in.
     pub fn streak(&self) -> &Streak {
         match self {
             SignIn::First(streak) | SignIn::Again(streak) => streak,
@@ -90,6 +94,7 @@ stats! {
     SignInStats counted by Counts {
         /// The first of a user and day.
         first,
+        /// Sign-ins that were not the first of the day.
         again,
     }
 }
@@ -102,6 +107,7 @@ struct Today {
 }
 
 impl SignIns {
+    /// Sign-ins by these settings. Refuses an offset that no time zone has.
     pub fn new(kit: &Kit, settings: SignInSettings) -> Result<Self> {
         if !OFFSET_MINUTES.contains(&settings.utc_offset_minutes) {
             return Err(Error::invalid("utc_offset_minutes must be of a time zone"));
@@ -143,6 +149,7 @@ impl SignIns {
         }
     }
 
+    /// How a user stands, without signing in.
     pub async fn streak(&self, user: impl Into<Scope>) -> Result<Streak> {
         let keys = self.kit.keys(FAMILY, user)?;
         let mut guesses = self.clock.guesses(&self.kit);

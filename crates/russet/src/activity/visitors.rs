@@ -68,11 +68,13 @@ stats! {
     VisitorStats counted by Counts {
         /// Visits that were new to their page and day, as far as the estimate tells.
         new,
+        /// Visits that were not.
         seen,
     }
 }
 
 impl Visitors {
+    /// Visitors by these settings. Refuses a retention of zero.
     pub fn new(kit: &Kit, settings: VisitorSettings) -> Result<Self> {
         check_ttl("retention", settings.retention)?;
         let (clock, counts) = (ServerClock::new(), Counts::default());
@@ -84,6 +86,7 @@ impl Visitors {
         self.counts.stats()
     }
 
+    /// Counts a visitor of a page, today by the server's clock.
     pub async fn visit(&self, page: impl Into<Scope>, visitor: impl Into<Member>) -> Result<Visit> {
         let (keys, visitor) = (self.kit.keys(FAMILY, page)?, visitor.into().checked()?);
         let mut guesses = self.clock.guesses(&self.kit);
@@ -109,6 +112,7 @@ impl Visitors {
         }
     }
 
+    /// How many different visitors a page had on a day, within about 1 %.
     pub async fn count(&self, page: impl Into<Scope>, day: Day) -> Result<u64> {
         self.count_over(page, day, 1).await
     }

@@ -9,7 +9,9 @@ use serde::de::DeserializeOwned;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Format {
+    /// Readable, and the default.
     Json,
+    /// Smaller, and faster to read.
     #[cfg(feature = "msgpack")]
     MessagePack,
 }

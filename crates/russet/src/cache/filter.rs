@@ -26,6 +26,7 @@
 use crate::error::{Error, Result};
 use crate::key::{Family, Keys, Scope};
 use crate::kit::Kit;
+use crate::observe::stats;
 use crate::reply::Reply;
 use crate::request::Request;
 use crate::retry::token;
@@ -52,6 +53,7 @@ pub(super) static HAS: Step<Safe> = Step::read_only("filter_has", include_str!("
 /// What a filter is made for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Size {
+    /// Ids that it is to hold: with more, more pass for possible.
     pub items_max: u64,
     /// Which part of what does not exist may pass for possible, as 0.01.
     pub error_rate: f64,
@@ -71,6 +73,7 @@ pub enum Presence {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Completed {
+    /// From now on it knows what does not exist.
     Complete,
     /// The store has lost a part of it since its filling began, as by eviction: fill it again.
     Lost,
@@ -86,6 +89,20 @@ enum Filling {
 
 /// The mark of a filter that was completed.
 const COMPLETE_MARK: &[u8] = b"complete";
+
+stats! {
+    /// What a handle and its clones have seen in this process.
+    FilterStats counted by Counts {
+        /// Ids that were added, some of them perhaps again.
+        added,
+        /// Ids that were known not to exist: look-ups saved.
+        absent,
+        /// Ids that may exist, or that the filter knew nothing of.
+        possible,
+        /// Fillings of which the store had lost a part.
+        lost,
+    }
+}
 
 /// A filter. Clones are handles to the same one.
 #[derive(Clone)]
@@ -103,6 +120,7 @@ struct Inner {
     has_bloom: OnceCell<bool>,
     /// By part, what this handle has added to since it was complete.
     fillings: Mutex<BTreeMap<u32, Filling>>,
+    counts: Counts,
 }
 
 /// How the bits are spread.
@@ -138,22 +156,25 @@ struct Item {
 }
 
 impl Filter {
+    /// The filter of this name, of which every process says the same size. What it holds outlives
+    /// the last addition by `ttl`.
     pub fn new(kit: &Kit, name: &str, size: Size, ttl: Duration) -> Result<Self> {
         if ttl.is_zero() {
             return Err(Error::invalid("the ttl of a filter must not be zero"));
         }
         let layout = Layout::of(size)?;
         let (kit, name, has_bloom) = (kit.clone(), name.to_owned(), OnceCell::new());
-        let fillings = Mutex::default();
-        let inner = Inner { kit, name, size, ttl, layout, has_bloom, fillings };
+        let (fillings, counts) = (Mutex::default(), Counts::default());
+        let inner = Inner { kit, name, size, ttl, layout, has_bloom, fillings, counts };
         Ok(Filter { inner: Arc::new(inner) })
     }
 
+    /// Adds an id, before anyone can look for it.
     pub async fn add(&self, id: impl Into<Scope>) -> Result<()> {
         self.add_all([id]).await
     }
 
-    /// May be called again for the same ids.
+    /// Adds many ids, in batches. May be called again for the same ids.
     pub async fn add_all(&self, ids: impl IntoIterator<Item: Into<Scope>>) -> Result<()> {
         let inner = &*self.inner;
         let is_bloom = inner.is_bloom().await?;
@@ -201,6 +222,12 @@ impl Filter {
         Ok(Completed::Complete)
     }
 
+    /// What this handle and its clones have seen.
+    pub fn stats(&self) -> FilterStats {
+        self.inner.counts.stats()
+    }
+
+    /// Whether an id can exist, in one call of the store.
     pub async fn presence(&self, id: impl Into<Scope>) -> Result<Presence> {
         let inner = &*self.inner;
         let is_bloom = inner.is_bloom().await?;
@@ -215,8 +242,14 @@ impl Filter {
         }
         let reply = call.run().await?;
         match reply.status() {
-            "ABSENT" => Ok(Presence::Absent),
-            "PRESENT" | "UNKNOWN" => Ok(Presence::Possible),
+            "ABSENT" => {
+                inner.counts.absent.add(1);
+                Ok(Presence::Absent)
+            }
+            "PRESENT" | "UNKNOWN" => {
+                inner.counts.possible.add(1);
+                Ok(Presence::Possible)
+            }
             _ => Err(reply.unexpected()),
         }
     }
@@ -285,6 +318,7 @@ impl Inner {
         }
         let mark = call.run().await?.text("mark")?;
         self.note(shard, mark);
+        self.counts.added.add(items.len() as u64);
         Ok(())
     }
 
@@ -300,6 +334,7 @@ impl Inner {
 
     fn lost(&self) -> Completed {
         self.fillings().clear();
+        self.counts.lost.add(1);
         tracing::warn!(filter = self.name, "a filter was lost while it was filled");
         Completed::Lost
     }

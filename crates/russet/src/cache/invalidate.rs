@@ -28,6 +28,7 @@ const PAUSES: RetryPolicy = RetryPolicy {
 /// Whether the old value is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Invalidation {
+    /// It is gone: whoever asks from now on does not get it.
     Done,
     /// The store did not answer: it is tried again in the background for as long as this process
     /// lives, or until the store refuses it, which is counted and logged. Until then, at most until

@@ -109,6 +109,7 @@ impl Policy {
         self
     }
 
+    /// What is done while the store does not answer; values are loaded by default.
     pub fn on_outage(mut self, outage: Outage) -> Self {
         self.outage = outage;
         self

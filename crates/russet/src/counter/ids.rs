@@ -31,6 +31,7 @@ const TTL: Duration = Duration::from_secs(24 * 60 * 60);
 pub struct Id(u64);
 
 impl Id {
+    /// For a column of a database: it fits a signed one.
     pub fn value(self) -> u64 {
         self.0
     }
@@ -82,6 +83,7 @@ struct Inner {
 stats! {
     /// What a handle and its clones have seen in this process.
     IdStats counted by Counts {
+        /// Ids that callers got.
         given_out,
         /// Blocks that were fetched: two calls each.
         blocks,
@@ -133,6 +135,7 @@ impl Ids {
         self.inner.counts.stats()
     }
 
+    /// One that nobody else gets: from the block at hand, or a new one that is fetched.
     pub async fn next(&self) -> Result<Id> {
         let id = self.take().await?;
         self.inner.counts.given_out.add(1);

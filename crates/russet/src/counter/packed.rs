@@ -65,7 +65,10 @@ pub enum PackedOutcome {
     /// The new values, in the order of the changes.
     Added(Vec<i64>),
     /// This field would leave its width: nothing was changed.
-    Overflow { field: String },
+    Overflow {
+        /// The first that would have.
+        field: String,
+    },
 }
 
 /// Packed counters. The layout is part of the name: another layout needs another name.

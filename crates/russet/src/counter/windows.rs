@@ -54,6 +54,7 @@ impl Windows {
 /// What a window has counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count {
+    /// What was added, less what was taken away.
     pub count: i64,
     /// Which window: how many of its length went by since 1970.
     pub window: u64,
@@ -76,6 +77,7 @@ stats! {
     CounterStats counted by Counts {
         /// Calls that have added something.
         added,
+        /// Calls that have read a count.
         read,
         /// Of these, those that an earlier sum has answered.
         read_fast,
@@ -111,6 +113,7 @@ pub struct WindowCounter {
 }
 
 impl WindowCounter {
+    /// The counter of this name, for any number of subjects.
     pub fn new(kit: &Kit, name: &str, windows: Windows) -> Result<WindowCounter> {
         check_name(name)?;
         let (name, counts) = (name.to_owned(), Arc::default());

@@ -33,6 +33,7 @@ impl Snapshot {
         self.version
     }
 
+    /// Of the flags that were defined then, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.flags.keys().map(String::as_str)
     }

@@ -22,7 +22,9 @@ pub struct Percent {
 }
 
 impl Percent {
+    /// Nobody.
     pub const NONE: Percent = Percent { hundredths: 0 };
+    /// Everyone.
     pub const ALL: Percent = Percent { hundredths: 10_000 };
 
     /// 0 to 100.
@@ -38,6 +40,7 @@ impl Percent {
         Ok(Percent { hundredths })
     }
 
+    /// 10,000 for everyone.
     pub fn as_hundredths(self) -> u16 {
         self.hundredths
     }
@@ -51,10 +54,12 @@ pub struct Subject {
 }
 
 impl Subject {
+    /// Someone of whom only the id is known.
     pub fn new(id: &str) -> Self {
         Subject { id: id.to_owned(), attributes: BTreeMap::new() }
     }
 
+    /// Says something of it, as `with("country", "DE")`: what rules can ask for.
     pub fn with(mut self, attribute: &str, value: &str) -> Self {
         self.attributes.insert(attribute.to_owned(), value.to_owned());
         self
@@ -73,7 +78,9 @@ impl fmt::Debug for Subject {
 pub enum Reason {
     /// There is no such flag.
     Unknown,
+    /// It is off for everyone, by its kill switch.
     Killed,
+    /// It is defined as off.
     SwitchedOff,
     /// The subject is named as one that does not see it.
     Denied,
@@ -91,7 +98,9 @@ pub enum Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Evaluation {
+    /// For this subject.
     pub is_on: bool,
+    /// Why, for logs and support.
     pub reason: Reason,
 }
 
@@ -139,6 +148,7 @@ impl Definition {
         }
     }
 
+    /// Off, for everyone.
     pub fn off() -> Self {
         Definition { is_on: false, ..Definition::on() }
     }

@@ -61,11 +61,14 @@ impl FlagTerms {
 /// What came of a change. `version` is that of all flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changed {
+    /// It is so from now on.
     Changed {
+        /// After the change.
         version: u64,
     },
     /// It was so before: an attempt that is repeated changes nothing more.
     Unchanged {
+        /// As it was.
         version: u64,
     },
     /// There is no such flag.
@@ -77,7 +80,9 @@ pub enum Changed {
 /// What came of joining a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Joined {
+    /// It is in the group from now on.
     Joined,
+    /// It was before.
     Already,
     /// There are as many members as may be.
     Full,
@@ -91,8 +96,9 @@ stats! {
         evaluated,
         /// Evaluations in the process, without a call.
         evaluated_locally,
-        /// Of both, those that came out on, and those of flags that were not there.
+        /// Of both, those that came out on.
         on,
+        /// Of both, those of flags that were not there.
         unknown,
         /// Times that all flags were read.
         snapshots,
@@ -113,6 +119,7 @@ pub struct Flags {
 }
 
 impl Flags {
+    /// The flags of a tenant. Refuses terms without sense, as a TTL of zero.
     pub fn new(kit: &Kit, tenant: impl Into<Scope>, terms: FlagTerms) -> Result<Self> {
         let FlagTerms { ttl, flags_max, members_max } = terms;
         if ttl.is_zero() || ttl > TTL_MAX {
@@ -157,16 +164,19 @@ impl Flags {
         self.change(Action { flag, actor, name: "define", may_create: true }, &attributes).await
     }
 
+    /// Switches it on, for whom it is defined. The actor stands in the audit.
     pub async fn enable(&self, flag: &str, actor: &str) -> Result<Changed> {
         let attributes = [("switch", switch(true).to_owned())];
         self.change(Action { flag, actor, name: "enable", may_create: false }, &attributes).await
     }
 
+    /// Switches it off; its rules stay.
     pub async fn disable(&self, flag: &str, actor: &str) -> Result<Changed> {
         let attributes = [("switch", switch(false).to_owned())];
         self.change(Action { flag, actor, name: "disable", may_create: false }, &attributes).await
     }
 
+    /// Sets how many of those that it is for see it.
     pub async fn set_rollout(&self, flag: &str, share: Percent, actor: &str) -> Result<Changed> {
         let attributes = [("rollout", share.as_hundredths().to_string())];
         self.change(Action { flag, actor, name: "rollout", may_create: false }, &attributes).await
@@ -184,6 +194,7 @@ impl Flags {
         self.change(Action { flag, actor, name: "revive", may_create: false }, &attributes).await
     }
 
+    /// Forgets it, its kill switch included: it is unknown, and so off.
     pub async fn remove(&self, flag: &str, actor: &str) -> Result<Changed> {
         let attributes = ["switch", "killed", "rollout", "rules", "groups"];
         let attributes = attributes.map(|attribute| (attribute, String::new()));
@@ -249,6 +260,7 @@ impl Flags {
         Ok(evaluation.unwrap_or(Evaluation::UNKNOWN))
     }
 
+    /// Whether it is on for a subject, in one call; see [`Flags::evaluate`] for why.
     pub async fn is_on(&self, flag: &str, subject: &Subject) -> Result<bool> {
         Ok(self.evaluate(flag, subject).await?.is_on)
     }
@@ -320,6 +332,7 @@ impl Flags {
         Ok(reply.into_int()? == 1)
     }
 
+    /// Whether a subject is in a group.
     pub async fn is_member(&self, group: &str, subject: &str) -> Result<bool> {
         check_name(group)?;
         let request = Request::new("SISMEMBER").key(&self.keys.key("members"));

@@ -31,9 +31,17 @@ pub enum Run<T> {
     Lost(T),
     /// The closure ran and gave this, but how it ended may not be stored. Until its claim is over
     /// the key is in flight; then whoever asks runs it again, unless it was stored after all.
-    Unrecorded { outcome: Result<T, Failure>, error: Error },
+    Unrecorded {
+        /// What the closure gave.
+        outcome: Result<T, Failure>,
+        /// Why it was not stored.
+        error: Error,
+    },
     /// Another is at it.
-    InFlight { retry_after: Duration },
+    InFlight {
+        /// When its claim runs out, unless it is renewed.
+        retry_after: Duration,
+    },
     /// The key was used for another request.
     Mismatch,
 }

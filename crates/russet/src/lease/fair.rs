@@ -34,6 +34,7 @@ pub struct FairTerms {
 }
 
 impl FairTerms {
+    /// With the usual patience and number of waiters.
     pub fn new(terms: impl Into<Terms>) -> Self {
         FairTerms { terms: terms.into(), patience: PATIENCE, waiters_max: WAITERS }
     }
@@ -85,6 +86,7 @@ pub struct FairLease {
 }
 
 impl FairLease {
+    /// The lease of this name. All processes give the same terms.
     pub fn new(kit: &Kit, scope: impl Into<Scope>, terms: impl Into<FairTerms>) -> Result<Self> {
         let FairTerms { terms, patience, waiters_max } = terms.into();
         if patience < PATIENCE_MIN || patience > PATIENCE_MAX {

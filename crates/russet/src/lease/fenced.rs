@@ -4,8 +4,10 @@ use super::{FAMILY, Fence, Guard};
 use crate::error::{Error, Result};
 use crate::key::{Key, Scope};
 use crate::kit::Kit;
+use crate::observe::stats;
 use crate::step::{Safe, Step};
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) static WRITE: Step<Safe> =
@@ -19,7 +21,9 @@ const TTL_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 /// that was delayed on its way does not overwrite a later one, of whomever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Stamp {
+    /// The number of the lease's holder.
     pub fence: Fence,
+    /// Which of the holder's writes, the first being 0.
     pub turn: u64,
 }
 
@@ -27,9 +31,11 @@ pub struct Stamp {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum FencedWrite {
+    /// It is the latest, unless a repeated call has written it before.
     Written,
     /// A later write was there before: nothing was changed.
     Stale {
+        /// Of the write that is there.
         latest: Stamp,
     },
 }
@@ -37,7 +43,9 @@ pub enum FencedWrite {
 /// A value, and whose it is.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FencedValue {
+    /// Of the holder that wrote it.
     pub fence: Fence,
+    /// What it wrote.
     pub value: Vec<u8>,
 }
 
@@ -45,6 +53,16 @@ pub struct FencedValue {
 impl fmt::Debug for FencedValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FencedValue").field("fence", &self.fence).finish_non_exhaustive()
+    }
+}
+
+stats! {
+    /// What a handle and its clones have seen in this process.
+    FencedStats counted by Counts {
+        /// Writes and removals that were made.
+        written,
+        /// Writes of holders that were too late, and changed nothing.
+        stale,
     }
 }
 
@@ -71,6 +89,7 @@ pub struct Fenced {
     kit: Kit,
     key: Key,
     ttl: Duration,
+    counts: Arc<Counts>,
 }
 
 impl Fenced {
@@ -81,7 +100,7 @@ impl Fenced {
             return Err(Error::invalid(format!("ttl must be between 1 ms and {TTL_MAX:?}")));
         }
         let key = kit.keys(FAMILY, scope)?.key("fenced");
-        Ok(Fenced { kit: kit.clone(), key, ttl })
+        Ok(Fenced { kit: kit.clone(), key, ttl, counts: Arc::default() })
     }
 
     /// Writes as the holder of a lease.
@@ -101,8 +120,12 @@ impl Fenced {
         let call = call.arg(value.is_some()).arg(value.unwrap_or_default());
         let envelope = call.run().await?;
         match envelope.status() {
-            "WRITTEN" => Ok(FencedWrite::Written),
+            "WRITTEN" => {
+                self.counts.written.add(1);
+                Ok(FencedWrite::Written)
+            }
             "STALE" => {
+                self.counts.stale.add(1);
                 crate::observe::count("lease.fenced.stale.count", "lease", 1);
                 let fence = Fence(envelope.count("fence")?);
                 let latest = Stamp { fence, turn: envelope.count("turn")? };
@@ -110,6 +133,11 @@ impl Fenced {
             }
             _ => Err(envelope.unexpected()),
         }
+    }
+
+    /// What this handle and its clones have seen.
+    pub fn stats(&self) -> FencedStats {
+        self.counts.stats()
     }
 
     /// What the latest holder has written.

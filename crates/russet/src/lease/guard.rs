@@ -32,8 +32,10 @@ pub enum Release {
 pub enum Renewal {
     /// Held for this long by the holder's own clock.
     Renewed {
+        /// From now on.
         remaining: Duration,
     },
+    /// Another may have it: nothing that only the holder may do is to be begun.
     Lost,
 }
 
@@ -140,6 +142,7 @@ impl Guard {
         self.hold.remaining()
     }
 
+    /// Whether it is surely held now.
     pub fn is_held(&self) -> bool {
         self.remaining().is_some()
     }

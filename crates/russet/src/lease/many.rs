@@ -7,9 +7,10 @@ use super::{Attempt, Fence, Lease, Terms, Token};
 use crate::error::{Error, Result};
 use crate::key::Scope;
 use crate::kit::Kit;
-use crate::observe;
+use crate::observe::{self, stats};
 use crate::retry::{RetryPolicy, jittered};
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -22,6 +23,30 @@ const TIMEOUTS_PER_TTL: u32 = 8;
 /// How long a refused attempt pauses at most before the next, so that two do not keep each other
 /// from it.
 const PAUSE: Duration = Duration::from_millis(50);
+
+stats! {
+    /// What a handle of a lease of several servers, and its clones, have seen in this process.
+    ManyLeaseStats counted by Counts {
+        /// Leases that were held on as many servers as it takes.
+        acquired,
+        /// Calls that came to nothing because others had it, on too many of the servers.
+        busy,
+        /// Calls that failed: too few servers have answered, or too late.
+        failed,
+    }
+}
+
+impl Counts {
+    fn count(&self, result: Result<Attempt>) -> Result<Attempt> {
+        let Counts { acquired, busy, failed } = self;
+        match &result {
+            Ok(Attempt::Held(_)) => acquired.add(1),
+            Ok(Attempt::Busy { .. } | Attempt::Full) => busy.add(1),
+            Err(_) => failed.add(1),
+        }
+        result
+    }
+}
 
 /// A lease that is held on *all* of several independent servers: while one of them is down nobody
 /// gets it, and as long as one of them remembers, nobody gets it twice.
@@ -47,9 +72,12 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[derive(Clone)]
 pub struct MultiLease {
     nodes: Vec<Lease>,
+    counts: Arc<Counts>,
 }
 
 impl MultiLease {
+    /// The lease of this name on these servers, of which there may be 16. Each of them has an
+    /// eighth of the lease's time to answer.
     pub fn new<'k>(
         servers: impl IntoIterator<Item = &'k Kit>,
         scope: impl Into<Scope>,
@@ -59,15 +87,23 @@ impl MultiLease {
         if nodes.is_empty() {
             return Err(Error::invalid("a multi-lease needs a server"));
         }
-        Ok(MultiLease { nodes })
+        Ok(MultiLease { nodes, counts: Arc::default() })
     }
 
+    /// Takes it, if it is free on all servers now. What was taken is given back if it is not.
     pub async fn try_acquire(&self) -> Result<Attempt> {
-        all(&self.nodes).await
+        self.counts.count(all(&self.nodes).await)
     }
 
+    /// Takes it as soon as it is free on all servers, or until `wait` is over. A server that can't
+    /// be reached is asked again for as long.
     pub async fn acquire(&self, wait: Duration) -> Result<Attempt> {
-        within(&self.nodes[0], wait, || all(&self.nodes)).await
+        self.counts.count(within(&self.nodes[0], wait, || all(&self.nodes)).await)
+    }
+
+    /// What this handle and its clones have seen.
+    pub fn stats(&self) -> ManyLeaseStats {
+        self.counts.stats()
     }
 }
 
@@ -96,6 +132,7 @@ impl MultiLease {
 #[derive(Clone)]
 pub struct QuorumLease {
     nodes: Vec<Lease>,
+    counts: Arc<Counts>,
 }
 
 impl QuorumLease {
@@ -109,15 +146,22 @@ impl QuorumLease {
         if nodes.len() < QUORUM_NODES_MIN {
             return Err(Error::invalid("a quorum needs three servers or more"));
         }
-        Ok(QuorumLease { nodes })
+        Ok(QuorumLease { nodes, counts: Arc::default() })
     }
 
+    /// Takes it, if it is free on most servers now. What was taken is given back if it is not.
     pub async fn try_acquire(&self) -> Result<Attempt> {
-        most(&self.nodes).await
+        self.counts.count(most(&self.nodes).await)
     }
 
+    /// Takes it as soon as it is free on most servers, or until `wait` is over.
     pub async fn acquire(&self, wait: Duration) -> Result<Attempt> {
-        within(&self.nodes[0], wait, || most(&self.nodes)).await
+        self.counts.count(within(&self.nodes[0], wait, || most(&self.nodes)).await)
+    }
+
+    /// What this handle and its clones have seen.
+    pub fn stats(&self) -> ManyLeaseStats {
+        self.counts.stats()
     }
 }
 

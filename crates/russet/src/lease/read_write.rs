@@ -121,6 +121,7 @@ impl ReadWriteLease {
         self.resource.take(owner.hold(), Ask::once(&extra).by(&READ)).await
     }
 
+    /// Reads beside others, as soon as nobody writes or waits to, or until `wait` is over.
     pub async fn read(&self, owner: &Owner, wait: Duration) -> Result<Attempt> {
         let extra = [u64::from(self.holds_max)];
         self.resource.take(owner.hold(), Ask::within(wait, &extra).by(&READ)).await
@@ -184,6 +185,7 @@ pub struct ReentrantLease {
 }
 
 impl ReentrantLease {
+    /// The lease of this name, which its owner may take 100 times at once.
     pub fn new(kit: &Kit, scope: impl Into<Scope>, terms: impl Into<Terms>) -> Result<Self> {
         // Nobody reads, and there is no need to wait for a writer: the second key stays empty.
         let parts = ["holds", "none", "turn", "holds-fence"];
@@ -196,10 +198,12 @@ impl ReentrantLease {
         self.resource.stats()
     }
 
+    /// Takes it, if no other owner has it now.
     pub async fn try_acquire(&self, owner: &Owner) -> Result<Attempt> {
         self.resource.take(owner.hold(), Ask::once(&[u64::from(DEPTH_MAX), 0])).await
     }
 
+    /// Takes it as soon as no other owner has it, or until `wait` is over.
     pub async fn acquire(&self, owner: &Owner, wait: Duration) -> Result<Attempt> {
         self.resource.take(owner.hold(), Ask::within(wait, &[u64::from(DEPTH_MAX), 0])).await
     }

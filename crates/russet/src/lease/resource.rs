@@ -30,12 +30,15 @@ pub(super) struct Steps {
 stats! {
     /// What a handle, its clones and its guards have seen in this process.
     LeaseStats counted by Counts {
+        /// Attempts that succeeded.
         acquired,
         /// Attempts that came to nothing because others had it.
         busy,
         /// Attempts that came to nothing because as many held it, or waited for it, as may.
         rejected,
+        /// Renewals, by hand and by keep-alive.
         renewed,
+        /// Releases of what was held until then.
         released,
         /// Renewals and releases of what was not held any more.
         lost,

@@ -53,7 +53,9 @@ pub struct Semaphore {
 /// How many permits of a semaphore are in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SemaphoreStats {
+    /// Of all holders.
     pub in_use: u64,
+    /// Of as many as this handle was made with.
     pub available: u64,
 }
 
@@ -73,10 +75,12 @@ impl Semaphore {
         Ok(Semaphore { resource, permits_max })
     }
 
+    /// Takes a permit, if one is free now.
     pub async fn try_acquire(&self) -> Result<Attempt> {
         self.try_acquire_many(1).await
     }
 
+    /// Takes a permit as soon as one is free, or until `wait` is over.
     pub async fn acquire(&self, wait: Duration) -> Result<Attempt> {
         self.acquire_many(1, wait).await
     }
@@ -109,6 +113,7 @@ impl Semaphore {
         self.resource.adopt(token).await
     }
 
+    /// How many permits are in use, in the store: of all processes.
     pub async fn stats(&self) -> Result<SemaphoreStats> {
         let call = self.resource.kit().step(&LIVE).key(self.resource.key(0));
         let in_use = call.run().await?.count("count")?;

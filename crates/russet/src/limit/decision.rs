@@ -12,7 +12,9 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[must_use = "what is denied must not happen"]
 pub enum Decision {
+    /// It may.
     Allowed(Allowed),
+    /// It must not.
     Denied(Denied),
 }
 
@@ -21,7 +23,9 @@ pub enum Decision {
 pub struct Allowed {
     /// What was charged; none if the store was not asked.
     pub charge: Option<Charge>,
+    /// In the limiter's order.
     pub limits: Vec<LimitStatus>,
+    /// Who has decided.
     pub basis: Basis,
 }
 
@@ -30,7 +34,9 @@ pub struct Allowed {
 pub struct Denied {
     /// When the same would be allowed, if nothing else happens meanwhile.
     pub retry_after: Duration,
+    /// In the limiter's order.
     pub limits: Vec<LimitStatus>,
+    /// Who has decided.
     pub basis: Basis,
 }
 
@@ -59,14 +65,17 @@ pub struct LimitStatus {
 }
 
 impl LimitStatus {
+    /// Of the limit.
     pub fn name(&self) -> &str {
         self.limit().name()
     }
 
+    /// Which one it is.
     pub fn limit(&self) -> &Limit {
         &self.limit[self.index]
     }
 
+    /// Whether this limit denies what was asked.
     pub fn is_exceeded(&self) -> bool {
         !self.retry_after.is_zero()
     }
@@ -88,6 +97,7 @@ pub struct Charge {
 }
 
 impl Charge {
+    /// What was asked for.
     pub fn cost(&self) -> u64 {
         self.cost
     }
@@ -143,10 +153,12 @@ pub(super) fn unasked(limits: &Arc<[Limit]>, retry_after: Duration) -> Vec<Limit
 }
 
 impl Decision {
+    /// Whether it may happen.
     pub fn is_allowed(&self) -> bool {
         matches!(self, Decision::Allowed(_))
     }
 
+    /// The state of each limit, in the limiter's order.
     pub fn limits(&self) -> &[LimitStatus] {
         match self {
             Decision::Allowed(allowed) => &allowed.limits,
@@ -154,6 +166,7 @@ impl Decision {
         }
     }
 
+    /// Who has decided.
     pub fn basis(&self) -> Basis {
         match self {
             Decision::Allowed(allowed) => allowed.basis,

@@ -8,12 +8,32 @@ use crate::error::Result;
 #[derive(Debug)]
 #[must_use = "who was denied must not go on"]
 pub enum Entry {
+    /// Until the permit is dropped.
     Admitted(Permit),
+    /// There is none, or another limit denies.
     Denied(Denied),
 }
 
 /// A slot. It is given up in the background when this is dropped; if that fails it runs out by
 /// itself.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use russet::limit::{Entry, Limit, Limiter, Outage};
+/// use std::time::Duration;
+///
+/// let kit = russet::Kit::embedded(Default::default())?;
+/// let limit = Limit::concurrency("exports", 1, Duration::from_secs(60))?;
+/// let exports = Limiter::new(&kit, "exports", [limit], Outage::Deny)?;
+/// let Entry::Admitted(permit) = exports.enter("user-1", 1, None).await? else {
+///     return Ok(()); // Another export of this user runs.
+/// };
+/// assert!(matches!(exports.enter("user-1", 1, None).await?, Entry::Denied(_)));
+/// permit.release().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "the slot is given up when the permit is dropped"]
 pub struct Permit {
@@ -31,6 +51,7 @@ impl Permit {
         self.allowed.charge.as_ref()
     }
 
+    /// The state of each limit when it was admitted.
     pub fn limits(&self) -> &[LimitStatus] {
         &self.allowed.limits
     }

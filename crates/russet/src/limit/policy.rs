@@ -1,6 +1,6 @@
 //! Ready policies: attempts at one-time passwords, and throttled logins.
 
-use super::{Decision, Limit, Limiter, Outage, Subject};
+use super::{Decision, Limit, Limiter, LimiterStats, Outage, Subject};
 use crate::error::{Error, Result};
 use crate::key::Scope;
 use crate::kit::Kit;
@@ -56,6 +56,11 @@ impl OtpAttempts {
         request: Option<&RequestId>,
     ) -> Result<Decision> {
         self.limiter.check(otp_subject(tenant, phone)?, 1, request).await
+    }
+
+    /// What this handle and its clones have decided.
+    pub fn stats(&self) -> LimiterStats {
+        self.limiter.stats()
     }
 
     /// The password was right: earlier attempts no longer count.
@@ -114,12 +119,24 @@ pub struct LoginThrottle {
     addresses: Limiter,
 }
 
+/// What a throttle and its clones have decided in this process. An attempt that the address allows
+/// is decided by the account too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoginStats {
+    /// By account, and by account and address.
+    pub accounts: LimiterStats,
+    /// By address alone.
+    pub addresses: LimiterStats,
+}
+
 /// Who tries to log in, and from where.
 #[derive(Clone, Copy)]
 pub struct Login<'a> {
+    /// Accounts of different tenants share nothing.
     pub tenant: &'a str,
     /// As it is looked up: whether case matters is up to the caller.
     pub account: &'a str,
+    /// Of the client, as `203.0.113.7`.
     pub address: &'a str,
 }
 
@@ -160,6 +177,11 @@ impl LoginThrottle {
             let _ = self.addresses.refund(charge).await;
         }
         decision
+    }
+
+    /// What this handle and its clones have decided.
+    pub fn stats(&self) -> LoginStats {
+        LoginStats { accounts: self.accounts.stats(), addresses: self.addresses.stats() }
     }
 
     /// The password was right: this attempt does not count, nor do wrong ones from this address

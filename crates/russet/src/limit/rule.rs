@@ -49,10 +49,13 @@ pub(super) enum Kind {
 /// A part of the calendar, by the server's clock, in UTC unless a limit says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
+    /// From one full hour to the next.
     Hour,
+    /// From midnight to midnight.
     Day,
     /// From Monday.
     Week,
+    /// From the first of a month to the last.
     Month,
 }
 
@@ -152,10 +155,12 @@ impl Limit {
         Ok(limit)
     }
 
+    /// Unique within a limiter.
     pub fn name(&self) -> &str {
         &self.name
     }
 
+    /// What it allows: per window, or at once.
     pub fn max(&self) -> u64 {
         self.max
     }

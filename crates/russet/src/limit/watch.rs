@@ -7,10 +7,11 @@ use crate::backend::Connection;
 use crate::error::{Error, Result};
 use crate::key::{Key, Scope};
 use crate::kit::Kit;
-use crate::observe;
+use crate::observe::{self, stats};
 use crate::reply::Reply;
 use crate::request::Request;
 use crate::retry::{RequestId, RetryPolicy};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Tries before it is given up.
@@ -43,18 +44,40 @@ pub struct WatchQuota {
     name: String,
     max: u64,
     window: Duration,
+    counts: Arc<Counts>,
+}
+
+stats! {
+    /// What a handle and its clones have seen in this process.
+    WatchQuotaStats counted by Counts {
+        /// Calls that were charged.
+        within,
+        /// Calls whose request had been charged before.
+        already,
+        /// Calls that were refused.
+        exceeded,
+        /// Attempts that others were faster than: with many of them a
+        /// [`Limiter`](super::Limiter) is cheaper.
+        aborted,
+        /// Calls that were given up after too many such attempts.
+        contended,
+    }
 }
 
 /// What came of spending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "what is exceeded must not happen"]
 pub enum Spent {
+    /// It was charged.
     Within {
+        /// What is left of the window's maximum.
         remaining: u64,
     },
     /// The request was charged before, and was not now.
     Already,
+    /// There is less left than it costs: nothing was charged.
     Exceeded {
+        /// Until the window ends.
         retry_after: Duration,
     },
 }
@@ -66,12 +89,19 @@ enum Seen {
 }
 
 impl WatchQuota {
+    /// A quota of `max` in each `window`, per subject. Quotas of different names share nothing.
     pub fn new(kit: &Kit, name: &str, max: u64, window: Duration) -> Result<WatchQuota> {
         check_name(name)?;
         if max == 0 || max > i64::MAX as u64 || window.is_zero() {
             return Err(Error::invalid("a quota has a maximum and a window"));
         }
-        Ok(WatchQuota { kit: kit.clone(), name: name.to_owned(), max, window })
+        let (kit, name, counts) = (kit.clone(), name.to_owned(), Arc::default());
+        Ok(WatchQuota { kit, name, max, window, counts })
+    }
+
+    /// What this handle and its clones have seen.
+    pub fn stats(&self) -> WatchQuotaStats {
+        self.counts.stats()
     }
 
     /// Spends `cost`, or fails with [`Error::Contention`] if others spend at the same time again
@@ -105,7 +135,7 @@ impl WatchQuota {
                 Ok(Seen::Decided(spent)) => {
                     // If that fails the connection is closed, and forgets what it watches.
                     let _ = attempt_of.call(&Request::new("UNWATCH")).await;
-                    return Ok(spent);
+                    return Ok(self.counted(spent));
                 }
                 Ok(Seen::Room { used, rest }) => {
                     let spent = attempt_of.commit(cost, used, rest, request).await;
@@ -121,15 +151,29 @@ impl WatchQuota {
                 }
             };
             match spent {
-                Ok(Some(spent)) => return Ok(spent),
-                Ok(None) => observe::count("limit.watch.abort.count", "limit", 1),
+                Ok(Some(spent)) => return Ok(self.counted(spent)),
+                Ok(None) => {
+                    self.counts.aborted.add(1);
+                    observe::count("limit.watch.abort.count", "limit", 1);
+                }
                 // Nothing was spent: a connection had broken, or the slot is elsewhere by now.
                 Err(Error::Unavailable(_)) if failures + 1 < failures_max => failures += 1,
                 Err(error) => return Err(error),
             }
             self.kit.time().sleep(PAUSES.pause(attempt)).await;
         }
+        self.counts.contended.add(1);
         Err(Error::Contention { attempts: ATTEMPTS_MAX })
+    }
+
+    fn counted(&self, spent: Spent) -> Spent {
+        let Counts { within, already, exceeded, .. } = &*self.counts;
+        match spent {
+            Spent::Within { .. } => within.add(1),
+            Spent::Already => already.add(1),
+            Spent::Exceeded { .. } => exceeded.add(1),
+        }
+        spent
     }
 }
 

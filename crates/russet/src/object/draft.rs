@@ -38,23 +38,30 @@ pub struct DraftSettings {
 #[derive(Record, Clone, Debug, PartialEq, Eq)]
 #[record(purpose = "draft", schema = 1)]
 pub struct Draft {
+    /// Whose it is.
     pub customer_id: String,
     /// As `EUR`.
     pub currency: String,
     /// Of the line items.
     pub subtotal_minor: i64,
+    /// Taken off the subtotal.
     pub discount_minor: i64,
+    /// Added to what is left.
     pub tax_minor: i64,
     /// Subtotal less discount plus tax.
     pub total_minor: i64,
+    /// Line items, not pieces.
     pub item_count: u32,
 }
 
 /// A line item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineItem {
+    /// What is bought: one line item for each.
     pub sku: Member,
+    /// Pieces.
     pub quantity: u32,
+    /// The price of one piece, in minor units.
     pub unit_minor: i64,
 }
 
@@ -62,21 +69,27 @@ pub struct LineItem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum DraftChange {
+    /// It was made.
     Done {
+        /// After the change.
         version: u64,
+        /// Of the line items, in minor units.
         subtotal_minor: i64,
+        /// With discount and tax, in minor units.
         total_minor: i64,
     },
     /// There is no such draft, or no longer.
     Missing,
     /// It has changed since it was read: this is its version now.
     Conflict {
+        /// To be read again before the next attempt.
         version: u64,
     },
     /// It has `items_max` line items.
     Full,
     /// The discount is more than this.
     TooLarge {
+        /// Of the line items, in minor units.
         subtotal_minor: i64,
     },
 }
@@ -84,6 +97,7 @@ pub enum DraftChange {
 stats! {
     /// What a handle has seen in this process.
     DraftStats counted by Counts {
+        /// Drafts that are new.
         created,
         /// Changes of items and of amounts that were made.
         changed,
@@ -93,6 +107,7 @@ stats! {
         missing,
         /// Changes that were refused because of a bound.
         rejected,
+        /// Drafts that were removed.
         removed,
     }
 }
@@ -143,6 +158,7 @@ pub struct Drafts {
 }
 
 impl Drafts {
+    /// Drafts by these settings. Refuses a TTL of zero and no items.
     pub fn new(kit: &Kit, settings: DraftSettings) -> Result<Self> {
         check_bound("items_max", settings.items_max, ITEMS_MAX)?;
         let of_objects = ObjectSettings { ttl: settings.ttl, bytes_max: SUMMARY_BYTES_MAX };
@@ -177,6 +193,7 @@ impl Drafts {
         Ok(created)
     }
 
+    /// The summary.
     pub async fn load(&self, id: impl Into<Scope>) -> Result<Loaded<Draft>> {
         self.objects.load(id).await
     }
@@ -186,6 +203,7 @@ impl Drafts {
         self.objects.load_view(id).await
     }
 
+    /// The line items, by their SKU.
     pub async fn items(&self, id: impl Into<Scope>) -> Result<Vec<LineItem>> {
         let keys = self.objects.keys(id.into())?;
         let list = self.kit.step(&READ).key(keys.key("items")).run().await?.list("items")?;
@@ -213,6 +231,8 @@ impl Drafts {
         Ok(self.counts.counted(changed(&call.run().await?)?))
     }
 
+    /// Sets the discount, in minor units: up to the subtotal. With a version, only if the draft
+    /// still has it.
     pub async fn apply_discount(
         &self,
         id: impl Into<Scope>,
@@ -223,6 +243,7 @@ impl Drafts {
         self.amount(id.into(), ("DISCOUNT", discount_minor), version, request).await
     }
 
+    /// Sets the tax, in minor units. With a version, only if the draft still has it.
     pub async fn set_tax(
         &self,
         id: impl Into<Scope>,

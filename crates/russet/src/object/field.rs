@@ -31,6 +31,7 @@ impl<R, T> Field<R, T> {
         Field { info, of: PhantomData }
     }
 
+    /// How it is stored.
     pub const fn info(&self) -> FieldInfo {
         self.info
     }
@@ -53,10 +54,13 @@ impl<R, T> fmt::Debug for Field<R, T> {
 /// Why a record can't be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
+    /// Its name.
     pub field: &'static str,
+    /// What is wrong with it.
     pub reason: Reason,
 }
 
+/// What is wrong with a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// It is needed and not there.
@@ -81,12 +85,15 @@ pub trait FieldValue: Sized {
     /// None if the field is not to be there.
     fn to_field(&self) -> Option<Vec<u8>>;
 
+    /// From what is stored, or None if the field is not there.
     fn from_field(value: Option<&[u8]>) -> Result<Self, Reason>;
 }
 
 /// What [`Objects::increment`](super::Objects::increment) can add to.
 pub trait Number: FieldValue {
+    /// The least that the type holds, and a step counts exactly.
     const LEAST: i64;
+    /// The most.
     const MOST: i64;
 }
 
@@ -197,14 +204,17 @@ impl fmt::Debug for RawFields {
 }
 
 impl RawFields {
+    /// A field as it is stored.
     pub fn get(&self, name: &str) -> Option<&[u8]> {
         self.values.get(name)?.as_deref()
     }
 
+    /// Sets a field as it is stored.
     pub fn set(&mut self, name: &'static str, value: impl Into<Vec<u8>>) {
         self.values.insert(name, Some(value.into()));
     }
 
+    /// Takes a field out, if it is there.
     pub fn remove(&mut self, name: &'static str) -> Option<Vec<u8>> {
         self.values.remove(name).flatten()
     }
@@ -224,6 +234,7 @@ impl RawFields {
         T::from_field(self.find(&info)).map_err(|reason| Fault { field: info.name, reason })
     }
 
+    /// As [`RawFields::read`], but a field that is not there has its type's default.
     pub fn read_or_default<R, T>(&self, field: &Field<R, T>) -> Result<T, Fault>
     where
         T: FieldValue + Default,

@@ -38,7 +38,9 @@ pub struct IndexSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Added {
+    /// It is in the set from now on.
     New,
+    /// It was before.
     Already,
     /// The set has `members_max` others.
     Full,
@@ -48,6 +50,7 @@ pub enum Added {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Moved {
+    /// It is in the other set.
     Moved,
     /// It was there before.
     Already,
@@ -82,7 +85,9 @@ stats! {
     IndexStats counted by Counts {
         /// Members that were new to their set.
         added,
+        /// Members that went from one set to another.
         moved,
+        /// Members that were taken out.
         removed,
         /// Members that were neither added nor moved because the set was full.
         rejected,
@@ -120,6 +125,7 @@ pub struct Index {
 }
 
 impl Index {
+    /// The sets of a scope. Refuses bounds and a TTL of zero.
     pub fn new(kit: &Kit, scope: impl Into<Scope>, settings: IndexSettings) -> Result<Self> {
         check_bound("members_max", settings.members_max, MEMBERS_MAX)?;
         check_ttl("ttl", settings.ttl)?;
@@ -132,6 +138,7 @@ impl Index {
         self.counts.stats()
     }
 
+    /// Puts a member into a set.
     pub async fn add(&self, set: &str, member: impl Into<Member>) -> Result<Added> {
         let envelope = self.change("SET", set, member.into()).await?;
         match envelope.status() {
@@ -149,7 +156,7 @@ impl Index {
         }
     }
 
-    /// Whether it was there.
+    /// Takes a member out of a set; whether it was there.
     pub async fn remove(&self, set: &str, member: impl Into<Member>) -> Result<bool> {
         let was_there = self.change("CLEAR", set, member.into()).await?.is("CHANGED");
         self.counts.removed.add(u64::from(was_there));
@@ -180,16 +187,19 @@ impl Index {
         }
     }
 
+    /// Whether a member is in a set.
     pub async fn contains(&self, set: &str, member: impl Into<Member>) -> Result<bool> {
         let call = self.kit.step(&LOOK).key(self.key(set)).arg(&member.into().checked()?);
         let contains = call.run().await?.list("contains")?;
         Ok(contains.first().and_then(Reply::as_int) == Some(1))
     }
 
+    /// How many members a set has.
     pub async fn len(&self, set: &str) -> Result<u64> {
         self.kit.step(&LOOK).key(self.key(set)).run().await?.count("members")
     }
 
+    /// Whether a set has no members: then there is no key for it either.
     pub async fn is_empty(&self, set: &str) -> Result<bool> {
         Ok(self.len(set).await? == 0)
     }

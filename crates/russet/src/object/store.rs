@@ -37,6 +37,7 @@ pub struct ObjectSettings {
 /// A record, or a view of it, as it was read.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Found<V> {
+    /// Migrated to the present schema.
     pub value: V,
     /// Raised by every change.
     pub version: u64,
@@ -44,7 +45,9 @@ pub struct Found<V> {
     pub schema: u32,
     /// By the server's clock, in milliseconds since 1970.
     pub created_at_ms: i64,
+    /// When it was changed last, by the same clock.
     pub updated_at_ms: i64,
+    /// How long it is still kept.
     pub expires_in: Duration,
 }
 
@@ -61,7 +64,9 @@ impl<V> fmt::Debug for Found<V> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Loaded<V> {
+    /// It is there.
     Found(Found<V>),
+    /// There is none, or no longer.
     Missing,
     /// Something is there that can't be read as this type.
     Corrupt(Fault),
@@ -80,6 +85,7 @@ impl<V> Loaded<V> {
 /// Which version an update is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
+    /// Whatever is there.
     Any,
     /// The one that was read.
     Version(u64),
@@ -89,9 +95,11 @@ pub enum Expected {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Created {
+    /// By this call, or by the same request before.
     Created,
     /// There is one already.
     Exists {
+        /// Of that one.
         version: u64,
     },
 }
@@ -100,13 +108,16 @@ pub enum Created {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Updated {
+    /// It was changed.
     Updated {
+        /// After the change.
         version: u64,
     },
     /// There is no such record: none was made.
     Missing,
     /// It has changed since it was read: this is its version now.
     Conflict {
+        /// To be read again before the next attempt.
         version: u64,
     },
 }
@@ -115,11 +126,14 @@ pub enum Updated {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Newer {
+    /// It is the newest.
     Stored {
+        /// Of the record, not of the source.
         version: u64,
     },
     /// The store has a copy of this version of the source, or of a newer one.
     Stale {
+        /// Of the copy that is there.
         source_version: u64,
     },
 }
@@ -128,14 +142,18 @@ pub enum Newer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Incremented {
+    /// It was added.
     Done {
+        /// After the addition.
         value: i64,
+        /// Of the record, after the change.
         version: u64,
     },
     /// There is no such record: none was made.
     Missing,
     /// It would leave the bounds of its type: it stays as it is.
     OutOfBounds {
+        /// As it is.
         value: i64,
     },
     /// What is stored is no number.
@@ -146,12 +164,16 @@ pub enum Incremented {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Upgraded {
+    /// It was written in the present schema.
     Upgraded {
+        /// After the change.
         version: u64,
     },
     /// It has the present schema, or a newer one.
     Current,
+    /// There is no such record.
     Missing,
+    /// It can't be read, and stays as it is.
     Corrupt(Fault),
     /// Others changed it meanwhile: call again.
     Conflict,
@@ -160,8 +182,11 @@ pub enum Upgraded {
 stats! {
     /// What a handle has seen in this process.
     ObjectStats counted by Counts {
+        /// Loads that found a record.
         found,
+        /// Loads that found none.
         missing,
+        /// Loads that found what could not be read.
         corrupt,
         /// Records of an older schema, which were migrated as they were read.
         old_schema,
@@ -177,6 +202,7 @@ stats! {
         conflicts,
         /// Times that a TTL was renewed.
         refreshed,
+        /// Records that were removed.
         removed,
     }
 }
@@ -199,6 +225,7 @@ struct Write {
 }
 
 impl<R: Record> Objects<R> {
+    /// Records by these settings. Refuses a TTL of zero and bounds that make no sense.
     pub fn new(kit: &Kit, settings: ObjectSettings) -> Result<Self> {
         check_ttl("ttl", settings.ttl)?;
         if settings.bytes_max == 0 || settings.bytes_max > BYTES_MAX {

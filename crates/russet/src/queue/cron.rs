@@ -3,7 +3,9 @@
 use super::jobs::{CRON, FORGET, PLANNED};
 use super::{Jobs, NewJob, Source};
 use crate::error::{Error, Result};
+use crate::observe::stats;
 use chrono::{DateTime, Utc};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The most repeated jobs of one queue.
@@ -36,6 +38,18 @@ const TROUBLE_REST: Duration = Duration::from_secs(5);
 pub struct Cron {
     jobs: Jobs,
     entries: Vec<Entry>,
+    counts: Arc<Counts>,
+}
+
+stats! {
+    /// What a handle and its clones have planned in this process. What became of the jobs is in
+    /// the stats of their queue.
+    CronStats counted by Counts {
+        /// Occurrences that this process has planned; others plan the rest.
+        scheduled,
+        /// Attempts to plan one that failed, and are made again.
+        failed,
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -55,8 +69,9 @@ pub struct Planned {
 }
 
 impl Cron {
+    /// A list without jobs, for a queue.
     pub fn new(jobs: &Jobs) -> Self {
-        Cron { jobs: jobs.clone(), entries: Vec::new() }
+        Cron { jobs: jobs.clone(), entries: Vec::new(), counts: Arc::default() }
     }
 
     /// Adds a job that repeats, by an expression of five fields (or six, the first being seconds)
@@ -89,15 +104,22 @@ impl Cron {
             match self.plan(entry).await {
                 Ok((is_new, in_ms)) => {
                     planned.scheduled += u32::from(is_new);
+                    self.counts.scheduled.add(u64::from(is_new));
                     planned.next_in = planned.next_in.min(Duration::from_millis(in_ms + 1));
                 }
                 Err(error) => {
+                    self.counts.failed.add(1);
                     tracing::warn!(name = entry.name, %error, "a repeated job is not planned");
                     failed.get_or_insert(error);
                 }
             }
         }
         failed.map_or(Ok(planned), Err)
+    }
+
+    /// What this handle and its clones have planned.
+    pub fn stats(&self) -> CronStats {
+        self.counts.stats()
     }
 
     /// Plans for ever; to be spawned. Errors are logged, and tried again.

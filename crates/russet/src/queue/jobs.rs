@@ -155,6 +155,7 @@ impl Parts {
 attempt_endings!(Jobs);
 
 impl Jobs {
+    /// Begins to describe the queue of this name. Nothing is sent before it is used.
     pub fn builder(kit: &Kit, name: impl Into<Scope>, bounds: Bounds) -> JobsBuilder {
         JobsBuilder {
             kit: kit.clone(),
@@ -333,11 +334,15 @@ pub struct JobsStats {
     pub running: u64,
     /// They wait for room in their group.
     pub parked: u64,
+    /// Dead letters that are kept.
     pub dead: u64,
     /// How long the next job to be claimed has been ready: the lag of the workers.
     pub oldest_ready: Duration,
+    /// Jobs that were added since the queue was made, as are all counts from here on.
     pub scheduled: u64,
+    /// Jobs that were done.
     pub acked: u64,
+    /// Attempts that failed and were given back.
     pub retried: u64,
     /// Claims that nobody ended in time.
     pub expired: u64,
@@ -386,6 +391,7 @@ impl JobsBuilder {
         self
     }
 
+    /// The queue, unless its settings make no sense.
     pub fn build(self) -> Result<Jobs> {
         let JobsBuilder { kit, name, bounds, delivery, backoff, aging, group_limit } = self;
         bounds.check()?;

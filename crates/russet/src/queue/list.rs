@@ -4,10 +4,11 @@ use super::{Bounds, PAYLOAD_BYTES_MAX};
 use crate::error::{Error, Result};
 use crate::key::{Family, Keys, Scope};
 use crate::kit::Kit;
-use crate::observe;
+use crate::observe::{self, stats};
 use crate::request::Request;
 use crate::retry::RequestId;
 use crate::step::{Step, StepInfo, WithRequestId};
+use std::sync::Arc;
 use std::time::Duration;
 
 const FAMILY: Family = Family { purpose: "list", version: 1 };
@@ -33,6 +34,7 @@ pub enum Order {
 /// What a full list does with another item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum OnFull {
+    /// It is refused: [`Pushed::Full`].
     #[default]
     Reject,
     /// The oldest item makes room.
@@ -43,11 +45,14 @@ pub enum OnFull {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Pushed {
+    /// It is in the list.
     Pushed {
+        /// Items in the list, this one included.
         length: u64,
         /// Items that had to make room.
         dropped: u64,
     },
+    /// The list has as many items as it may: nothing has changed.
     Full,
 }
 
@@ -76,9 +81,27 @@ pub struct List {
     order: Order,
     on_full: OnFull,
     payload_bytes_max: usize,
+    counts: Arc<Counts>,
+}
+
+stats! {
+    /// What a handle and its clones have seen in this process; [`List::len`] is the backlog.
+    ListStats counted by Counts {
+        /// Items added by calls of [`List::push`], those whose request was repeated included.
+        pushed,
+        /// Items that were refused because the list was full.
+        rejected,
+        /// Older items that had to make room: nobody gets them.
+        dropped,
+        /// Items taken out.
+        popped,
+        /// Calls that found nothing to take, or waited for it in vain.
+        empty,
+    }
 }
 
 impl List {
+    /// Begins to describe the list of this name. Nothing is sent before it is used.
     pub fn builder(kit: &Kit, name: impl Into<Scope>, bounds: Bounds) -> ListBuilder {
         ListBuilder {
             kit: kit.clone(),
@@ -118,15 +141,26 @@ impl List {
             "PUSHED" => {
                 let (length, dropped) = (envelope.count("length")?, envelope.count("dropped")?);
                 observe::gauge("redis.queue.length", WORKFLOW, length);
+                self.counts.pushed.add(1);
+                self.counts.dropped.add(dropped);
                 Ok(Pushed::Pushed { length, dropped })
             }
-            "FULL" => Ok(Pushed::Full),
+            "FULL" => {
+                self.counts.rejected.add(1);
+                Ok(Pushed::Full)
+            }
             _ => Err(envelope.unexpected()),
         }
     }
 
     /// Takes an item, if there is one.
     pub async fn pop(&self, request: Option<&RequestId>) -> Result<Option<Vec<u8>>> {
+        let popped = self.try_pop(request).await?;
+        self.count_popped(popped.is_some());
+        Ok(popped)
+    }
+
+    async fn try_pop(&self, request: Option<&RequestId>) -> Result<Option<Vec<u8>>> {
         let which = match self.order {
             Order::Fifo => "oldest",
             Order::Lifo => "newest",
@@ -149,9 +183,15 @@ impl List {
     /// minute at most, whatever `at_most` says. If the connection breaks while an item is on its
     /// way the item is lost.
     pub async fn pop_wait(&self, at_most: Duration) -> Result<Option<Vec<u8>>> {
-        if let Some(payload) = self.pop(None).await? {
-            return Ok(Some(payload));
-        }
+        let popped = match self.try_pop(None).await? {
+            None => self.wait_for_item(at_most).await?,
+            popped => popped,
+        };
+        self.count_popped(popped.is_some());
+        Ok(popped)
+    }
+
+    async fn wait_for_item(&self, at_most: Duration) -> Result<Option<Vec<u8>>> {
         let at_most = at_most.min(WAIT_MAX);
         let name = match self.order {
             Order::Fifo => "BLPOP",
@@ -168,12 +208,24 @@ impl List {
         }
     }
 
+    fn count_popped(&self, is_popped: bool) {
+        let Counts { popped, empty, .. } = &*self.counts;
+        if is_popped { popped.add(1) } else { empty.add(1) }
+    }
+
+    /// What this handle and its clones have seen.
+    pub fn stats(&self) -> ListStats {
+        self.counts.stats()
+    }
+
+    /// How many items wait to be taken out.
     pub async fn len(&self) -> Result<u64> {
         let request = Request::new("LLEN").key(&self.keys.key("items"));
         let length = self.kit.call_safe(&request).await?.into_int()?;
         Ok(u64::try_from(length).unwrap_or(0))
     }
 
+    /// Whether there is nothing to take out.
     pub async fn is_empty(&self) -> Result<bool> {
         Ok(self.len().await? == 0)
     }
@@ -192,11 +244,13 @@ pub struct ListBuilder {
 }
 
 impl ListBuilder {
+    /// Which item comes out first; the oldest by default.
     pub fn order(mut self, order: Order) -> Self {
         self.order = order;
         self
     }
 
+    /// What becomes of an item for a full list; it is refused by default.
     pub fn on_full(mut self, on_full: OnFull) -> Self {
         self.on_full = on_full;
         self
@@ -208,10 +262,12 @@ impl ListBuilder {
         self
     }
 
+    /// The list, unless its bounds are zero.
     pub fn build(self) -> Result<List> {
         let ListBuilder { kit, name, bounds, order, on_full, payload_bytes_max } = self;
         bounds.check()?;
         let keys = kit.keys(FAMILY, name)?;
-        Ok(List { kit, keys, bounds, order, on_full, payload_bytes_max })
+        let counts = Arc::default();
+        Ok(List { kit, keys, bounds, order, on_full, payload_bytes_max, counts })
     }
 }

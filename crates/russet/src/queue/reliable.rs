@@ -71,6 +71,7 @@ struct Inner {
 attempt_endings!(Reliable);
 
 impl Reliable {
+    /// Begins to describe the queue of this name. Nothing is sent before it is used.
     pub fn builder(kit: &Kit, name: impl Into<Scope>, bounds: Bounds) -> ReliableBuilder {
         let (kit, name) = (kit.clone(), name.into());
         ReliableBuilder { kit, name, bounds, delivery: Delivery::default() }
@@ -259,16 +260,27 @@ impl Reliable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReliableStats {
+    /// They can be claimed.
     pub ready: u64,
+    /// They are claimed.
     pub running: u64,
+    /// Dead letters that are kept.
     pub dead: u64,
+    /// Jobs that were added since the queue was made, as are all counts from here on.
     pub scheduled: u64,
+    /// Jobs that were done.
     pub acked: u64,
+    /// Attempts that failed and were given back.
     pub retried: u64,
+    /// Claims that nobody ended in time.
     pub expired: u64,
+    /// Jobs that have become dead letters.
     pub died: u64,
+    /// Dead letters that were dropped because there were too many.
     pub dropped: u64,
+    /// Dead letters that were made jobs again.
     pub requeued: u64,
+    /// Jobs whose content the store had lost, as by eviction.
     pub lost: u64,
 }
 
@@ -285,6 +297,7 @@ pub struct ReliableBuilder {
 impl ReliableBuilder {
     delivery_settings!();
 
+    /// The queue, unless its settings make no sense.
     pub fn build(self) -> Result<Reliable> {
         let ReliableBuilder { kit, name, bounds, delivery } = self;
         bounds.check()?;

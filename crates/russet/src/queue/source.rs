@@ -13,9 +13,11 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Claimed {
+    /// One or more, to be ended within the visibility.
     Jobs(Vec<Job>),
     /// Nothing is due. Something will be in that time, if it is known.
     Empty {
+        /// None if nothing is planned, or the queue can't tell.
         next_in: Option<Duration>,
     },
 }
@@ -71,6 +73,7 @@ pub trait Source: Send + Sync + 'static {
     /// How long a claim holds.
     fn visibility(&self) -> Duration;
 
+    /// By whose clock a worker waits.
     fn kit(&self) -> &Kit;
 
     /// For logs and metrics.

@@ -89,6 +89,7 @@ struct Inner {
 attempt_endings!(Stream);
 
 impl Stream {
+    /// Begins to describe the stream of this name. Nothing is sent before it is used.
     pub fn builder(kit: &Kit, name: impl Into<Scope>, bounds: Bounds) -> StreamBuilder {
         let (kit, name) = (kit.clone(), name.into());
         StreamBuilder { kit, name, bounds, delivery: Delivery::default() }
@@ -226,6 +227,7 @@ impl Stream {
         Requeued::read(&call.run().await?)
     }
 
+    /// How the stream stands, in the store: for all processes.
     pub async fn stats(&self) -> Result<StreamStats> {
         let Inner { kit, keys, .. } = &*self.inner;
         let call = kit.step(&STATS).key(keys.key("entries")).key(keys.key("dead"));
@@ -253,6 +255,7 @@ pub struct StreamStats {
     pub running: u64,
     /// Entries that were given back and wait for their time.
     pub waiting: u64,
+    /// Dead letters that are kept.
     pub dead: u64,
     /// The age of the oldest entry.
     pub oldest: Duration,
@@ -271,6 +274,7 @@ pub struct StreamBuilder {
 impl StreamBuilder {
     delivery_settings!();
 
+    /// The stream, unless its settings make no sense.
     pub fn build(self) -> Result<Stream> {
         let StreamBuilder { kit, name, bounds, delivery } = self;
         bounds.check()?;

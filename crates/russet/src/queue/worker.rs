@@ -137,8 +137,11 @@ struct Counters {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkerStats {
+    /// Jobs that it works on now.
     pub running: u64,
+    /// Jobs that it has acknowledged.
     pub done: u64,
+    /// Attempts that failed.
     pub failed: u64,
     /// Jobs that were cancelled by a shutdown; their attempts do not count.
     pub given_back: u64,
@@ -147,10 +150,12 @@ pub struct WorkerStats {
 }
 
 impl Worker {
+    /// Begins to describe a worker of a queue: one job at a time, unless told otherwise.
     pub fn builder(source: impl Source) -> WorkerBuilder {
         WorkerBuilder { source: Arc::new(source), concurrency: 1, poll: POLL }
     }
 
+    /// What it has done since it was started.
     pub fn stats(&self) -> WorkerStats {
         let Counters { running, done, failed, given_back, lost } = &*self.counters;
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

@@ -23,7 +23,9 @@ const MOMENT_MAX: i64 = 99_999_999_999_999;
 /// A member on a board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
+    /// Whose standing it is.
     pub member: Member,
+    /// In this period.
     pub score: i64,
     /// From 1; no two have the same. Among equals the first to get there is ahead.
     pub position: u64,
@@ -38,9 +40,17 @@ pub struct Standing {
 #[must_use]
 pub enum Finished {
     /// It can't change any more, by now or long since.
-    Closed { members: u64, closed_at_ms: i64 },
+    Closed {
+        /// How many were on it.
+        members: u64,
+        /// By the server's clock, in milliseconds since 1970.
+        closed_at_ms: i64,
+    },
     /// Its period is not over.
-    Open { retry_after: Duration },
+    Open {
+        /// Until its period ends.
+        retry_after: Duration,
+    },
 }
 
 /// The board of one period. Reading it changes nothing.
@@ -139,6 +149,7 @@ impl<'b> Round<'b> {
         Ok(members)
     }
 
+    /// Whether nobody is on it.
     pub async fn is_empty(&self) -> Result<bool> {
         Ok(self.len().await? == 0)
     }

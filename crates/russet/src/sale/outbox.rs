@@ -32,9 +32,11 @@ impl From<&str> for Position {
 /// What has happened to an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
+    /// An item was bought, or reserved.
     Ordered,
     /// The reservation was made final. Orders without a reservation are final as they are made.
     Paid,
+    /// The user gave the item back.
     Cancelled,
     /// The reservation has timed out.
     Expired,
@@ -43,10 +45,13 @@ pub enum EventKind {
 /// One thing that has happened.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OrderEvent {
+    /// Where it stands among all events of the sale.
     pub position: Position,
+    /// What has happened.
     pub kind: EventKind,
     /// Empty for a reservation that has timed out after the store had lost the order.
     pub order: OrderId,
+    /// Who bought.
     pub user: Vec<u8>,
 }
 
@@ -83,6 +88,7 @@ impl fmt::Debug for OrderEvent {
 /// position is not the one that `position` gave any more. The id of an order should be unique there
 /// besides.
 pub trait Ledger: Send + Sync {
+    /// Of the database.
     type Error: Send;
 
     /// The position that was stored last; None in the beginning.
@@ -99,7 +105,9 @@ pub trait Ledger: Send + Sync {
 /// Which of the two has failed.
 #[derive(Debug)]
 pub enum DrainError<E> {
+    /// The events could not be read or confirmed.
     Store(Error),
+    /// The database did not take them in: they are given again.
     Ledger(E),
 }
 

@@ -17,14 +17,17 @@ pub struct User {
 }
 
 impl User {
+    /// Ids of up to 200 bytes each, which is checked when they are used.
     pub fn new(tenant_id: impl Into<String>, user_id: impl Into<String>) -> Self {
         User { tenant_id: tenant_id.into(), user_id: user_id.into() }
     }
 
+    /// Personal data: not for logs.
     pub fn tenant_id(&self) -> &str {
         &self.tenant_id
     }
 
+    /// Personal data: not for logs.
     pub fn user_id(&self) -> &str {
         &self.user_id
     }

@@ -13,8 +13,11 @@ use crate::retry::RequestId;
 pub enum MfaOutcome {
     /// The challenge is to be met now.
     Challenged,
+    /// It was met: the session grants what it should.
     Verified,
+    /// It was not.
     Mismatch {
+        /// Before the session is locked.
         attempts_left: u64,
     },
     /// It was not met in time: begin anew.
@@ -23,7 +26,9 @@ pub enum MfaOutcome {
     Locked,
     /// No challenge is to be met.
     NotRequired,
+    /// The session has ended before its time.
     Revoked,
+    /// There is no such session.
     Missing,
 }
 

@@ -12,10 +12,13 @@ const SCHEMA_VERSION: u64 = 1;
 /// What a session may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
+    /// What a password grants.
     Active,
     /// Nothing yet: a challenge is to be met first.
     MfaRequired,
+    /// What a second factor grants.
     MfaVerified,
+    /// Nothing any more.
     Revoked,
 }
 
@@ -38,7 +41,9 @@ impl Status {
 /// How well the user is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AuthLevel {
+    /// By one factor.
     Basic,
+    /// By two.
     Mfa,
 }
 
@@ -58,7 +63,9 @@ impl AuthLevel {
 /// Whose request it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthContext {
+    /// Who has logged in.
     pub user: User,
+    /// How well that is known.
     pub auth_level: AuthLevel,
 }
 
@@ -66,9 +73,11 @@ pub struct AuthContext {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Authorization {
+    /// What this user may.
     Granted(AuthContext),
     /// Only meet its challenge.
     MfaRequired(AuthContext),
+    /// Nothing: it was ended.
     Revoked,
     /// It has ended, or never was.
     Missing,
@@ -80,27 +89,42 @@ pub enum Authorization {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Lookup {
+    /// Whether it grants anything is in its status.
     Found(Session),
     /// A challenge was to be met, but its time is over: ask anew.
     ExpiredChallenge(Session),
+    /// It has ended, or never was.
     Missing,
+    /// The field that is missing or wrong.
     Corrupt(&'static str),
 }
 
 /// A whole session. Times are in milliseconds since 1970, by the server's clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
+    /// Which one, without a way to use it.
     pub handle: SessionHandle,
+    /// Who has logged in.
     pub user: User,
+    /// What it may do.
     pub status: Status,
+    /// How well the user is known.
     pub auth_level: AuthLevel,
+    /// The log-in.
     pub created_at_ms: u64,
+    /// The last touch that renewed its TTL.
     pub last_seen_at_ms: u64,
+    /// When it got its present id, if that is not its first.
     pub last_rotated_at_ms: Option<u64>,
+    /// When it ends, however much it is used.
     pub absolute_at_ms: u64,
+    /// Since the last one that was met.
     pub failed_mfa_attempts: u64,
+    /// When the second factor was given, if it was.
     pub mfa_verified_at_ms: Option<u64>,
+    /// When it was ended, if it was.
     pub revoked_at_ms: Option<u64>,
+    /// Why, in the words of who did it.
     pub revoked_reason: Option<String>,
     /// Until it ends if it is not used.
     pub expires_in: Duration,

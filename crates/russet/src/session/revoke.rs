@@ -15,6 +15,7 @@ const REASON_BYTES_MAX: usize = 200;
 /// How many sessions were ended; those that had ended before do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Revoked {
+    /// By this call.
     pub count: u64,
 }
 

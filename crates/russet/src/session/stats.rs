@@ -6,6 +6,7 @@ use crate::observe::stats;
 stats! {
     /// What a handle and its clones have seen in this process.
     SessionStats counted by Counts {
+        /// Log-ins that made a session.
         created,
         /// Log-ins for which an older session was ended.
         evicted,
@@ -16,12 +17,17 @@ stats! {
         /// Look-ups that found a session that grants nothing: revoked, or without its second
         /// factor.
         refused,
+        /// Look-ups that found none.
         missing,
+        /// Look-ups that found what could not be read.
         corrupt,
         /// Times that a TTL was renewed.
         refreshed,
+        /// Sessions that got a new id.
         rotated,
+        /// Sessions that were ended before their time.
         revoked,
+        /// Challenges that were met.
         mfa_verified,
         /// Attempts at a second factor that came to nothing.
         mfa_failed,

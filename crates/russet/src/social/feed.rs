@@ -47,7 +47,9 @@ pub struct FeedSettings {
 /// A post and its moment, in milliseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Post {
+    /// As it was published.
     pub id: Member,
+    /// When, by the server's clock, in milliseconds since 1970.
     pub at_ms: i64,
 }
 
@@ -56,7 +58,12 @@ pub struct Post {
 #[must_use]
 pub enum Published {
     /// It is with all who followed its author. `followers` were served by this call.
-    Done { at_ms: i64, followers: u64 },
+    Done {
+        /// When it was first published, in milliseconds since 1970.
+        at_ms: i64,
+        /// Inboxes that this call wrote to.
+        followers: u64,
+    },
     /// A hundred others of the author are not with all followers yet: finish these first.
     Busy,
 }
@@ -107,6 +114,7 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
 /// Some posts, the newest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedPage {
+    /// The newest first.
     pub posts: Vec<Post>,
     /// None behind the last.
     pub next: Option<FeedCursor>,
@@ -160,6 +168,7 @@ stats! {
 }
 
 impl Feed {
+    /// Feeds of those who follow each other there.
     pub fn new(kit: &Kit, follows: &Follows, settings: FeedSettings) -> Result<Self> {
         check_bound("inbox_max", settings.inbox_max, INBOX_MAX)?;
         check_ttl("ttl", settings.ttl)?;

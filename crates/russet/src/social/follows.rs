@@ -50,7 +50,9 @@ pub struct FollowSettings {
 /// A user, and since when, in milliseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edge {
+    /// The follower, or the followed one.
     pub user: Member,
+    /// By the server's clock.
     pub since_ms: i64,
 }
 
@@ -58,7 +60,9 @@ pub struct Edge {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Follow {
+    /// From now on.
     New,
+    /// It was so before.
     Already,
     /// The user follows `following_max` others.
     FollowsTooMany,
@@ -70,7 +74,9 @@ pub enum Follow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Unfollow {
+    /// From now on.
     Removed,
+    /// It was so before.
     NotFollowed,
 }
 
@@ -84,6 +90,7 @@ pub struct EdgeCursor {
 /// Some followers, or followed users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EdgePage {
+    /// Who came first is first.
     pub users: Vec<Edge>,
     /// None behind the last.
     pub next: Option<EdgeCursor>,
@@ -121,7 +128,9 @@ pub struct Follows {
 stats! {
     /// What a handle and its clones have seen in this process.
     FollowStats counted by Counts {
+        /// Follows that are new.
         followed,
+        /// Follows that were ended.
         unfollowed,
         /// Calls that changed nothing: it was so already.
         unchanged,
@@ -142,6 +151,7 @@ struct Change<'m> {
 }
 
 impl Follows {
+    /// Follows by these settings. Refuses bounds and a TTL of zero.
     pub fn new(kit: &Kit, settings: FollowSettings) -> Result<Self> {
         check_bound("following_max", settings.following_max, FOLLOWING_MAX)?;
         check_bound("followers_max", settings.followers_max, FOLLOWERS_MAX)?;
@@ -228,6 +238,7 @@ impl Follows {
         Ok(repaired)
     }
 
+    /// Whether one user follows another, as the follower said last.
     pub async fn is_following(
         &self,
         user: impl Into<Member>,

@@ -35,6 +35,7 @@ pub struct LikeSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Like {
+    /// The user likes it from now on.
     New,
     /// The user likes it already.
     Already,
@@ -46,6 +47,7 @@ pub enum Like {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Unlike {
+    /// The user likes it no longer.
     Removed,
     /// The user did not like it.
     NotLiked,
@@ -82,7 +84,9 @@ pub struct Likes {
 stats! {
     /// What a handle has seen in this process.
     LikeStats counted by Counts {
+        /// Likes that are new.
         liked,
+        /// Likes that were taken back.
         unliked,
         /// Calls that changed nothing: it was so already.
         unchanged,
@@ -92,6 +96,7 @@ stats! {
 }
 
 impl Likes {
+    /// Likes by these settings. Refuses bounds and a TTL of zero.
     pub fn new(kit: &Kit, settings: LikeSettings) -> Result<Self> {
         check_bound("likers_max", settings.likers_max, LIKERS_MAX)?;
         check_ttl("ttl", settings.ttl)?;
@@ -104,6 +109,7 @@ impl Likes {
         self.counts.stats()
     }
 
+    /// Says that a user likes it. Saying so again changes nothing.
     pub async fn like(&self, thing: impl Into<Scope>, user: impl Into<Member>) -> Result<Like> {
         let envelope = self.set(thing.into(), user.into(), "SET").await?;
         let (like, counter) = match envelope.status() {
@@ -116,6 +122,7 @@ impl Likes {
         Ok(like)
     }
 
+    /// Says that a user does not like it. Saying so again changes nothing.
     pub async fn unlike(&self, thing: impl Into<Scope>, user: impl Into<Member>) -> Result<Unlike> {
         let envelope = self.set(thing.into(), user.into(), "CLEAR").await?;
         let (unlike, counter) = match envelope.status() {
@@ -152,6 +159,7 @@ impl Likes {
         Ok(liked)
     }
 
+    /// How many users like it: a call per shard.
     pub async fn count(&self, thing: impl Into<Scope>) -> Result<u64> {
         let (spread, mut likes) = (self.spread(thing.into()), 0);
         for shard in spread.shards() {

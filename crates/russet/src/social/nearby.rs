@@ -64,6 +64,7 @@ impl std::fmt::Debug for Point {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Placed {
+    /// It was not there before.
     New,
     /// It was there already, perhaps elsewhere.
     Moved,
@@ -74,7 +75,9 @@ pub enum Placed {
 /// A place that was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
+    /// What was put there.
     pub place: Member,
+    /// From where was searched, in metres.
     pub distance_m: f64,
 }
 
@@ -89,6 +92,7 @@ pub struct NearbyCursor {
 /// Some places, the nearest first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NearbyPage {
+    /// Of this page.
     pub places: Vec<Found>,
     /// None behind the last. A search ends after 10,000 places.
     pub next: Option<NearbyCursor>,
@@ -125,16 +129,21 @@ pub struct Nearby {
 stats! {
     /// What a handle has seen in this process.
     NearbyStats counted by Counts {
+        /// Places that were new.
         placed,
+        /// Places that were there.
         moved,
+        /// Places that were taken away.
         removed,
         /// Places that were refused because there were as many as may be.
         rejected,
+        /// Pages of searches.
         searched,
     }
 }
 
 impl Nearby {
+    /// Places by these settings. Refuses bounds and a TTL of zero.
     pub fn new(kit: &Kit, settings: NearbySettings) -> Result<Self> {
         check_bound("places_max", settings.places_max, PLACES_MAX)?;
         check_ttl("ttl", settings.ttl)?;

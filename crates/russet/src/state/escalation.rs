@@ -12,7 +12,14 @@ const LEVEL_MAX: u32 = 100;
 
 crate::machine! {
     /// Where a case stands.
-    pub enum CaseState { Open, Escalated, Closed }
+    pub enum CaseState {
+        /// On level 0.
+        Open,
+        /// On a higher level.
+        Escalated,
+        /// For good.
+        Closed,
+    }
     Escalate: Open | Escalated => Escalated;
     Close: Open | Escalated => Closed;
 }
@@ -21,11 +28,16 @@ crate::machine! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Escalation {
+    /// It is one level up.
     Escalated {
+        /// After the step.
         level: u32,
+        /// After the step.
         version: u64,
     },
+    /// It is over.
     Closed {
+        /// After the step.
         version: u64,
     },
     /// It is on the highest level.
@@ -34,16 +46,21 @@ pub enum Escalation {
     NotOpen,
     /// Another change came before.
     Changed {
+        /// As it is now.
         version: u64,
     },
+    /// There is no such case, or no longer.
     Missing,
 }
 
 /// A case as it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
+    /// Where it stands.
     pub state: CaseState,
+    /// From 0 to `level_max`.
     pub level: u32,
+    /// Raised by every change.
     pub version: u64,
 }
 
@@ -70,6 +87,7 @@ pub struct Escalations {
 }
 
 impl Escalations {
+    /// Cases with this many levels, kept for `ttl` from when they are opened.
     pub fn new(kit: &Kit, level_max: u32, ttl: Duration) -> Result<Self> {
         if level_max == 0 || level_max > LEVEL_MAX {
             return Err(Error::invalid(format!("level_max must be between 1 and {LEVEL_MAX}")));
@@ -107,6 +125,7 @@ impl Escalations {
         })
     }
 
+    /// Closes a case, on whatever level it is.
     pub async fn close(
         &self,
         case: impl Into<Scope>,
@@ -122,6 +141,7 @@ impl Escalations {
         self.machine.stats()
     }
 
+    /// How a case stands; None if there is none.
     pub async fn load(&self, case: impl Into<Scope>) -> Result<Option<Case>> {
         let Some(record) = self.machine.load(case).await? else {
             return Ok(None);

@@ -32,11 +32,14 @@ const VERSION: &str = "version";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Put {
+    /// Object and index are changed together.
     Stored {
+        /// After the change.
         version: u64,
     },
     /// It has another version than expected; 0 if it is not there.
     Stale {
+        /// As it is.
         version: u64,
     },
     /// There are as many as may be.
@@ -55,7 +58,9 @@ pub struct Page {
 /// What a sweep has removed, and what it has left for the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sweep {
+    /// Objects that had expired.
     pub removed: u64,
+    /// Objects that have, and are not removed yet.
     pub left: u64,
 }
 
@@ -78,6 +83,7 @@ impl<'a> Object<'a> {
         Object { id: id.as_ref(), value: value.as_ref(), fields: Vec::new(), version: None }
     }
 
+    /// With a field beside the indexed value.
     pub fn set(mut self, field: &'a str, value: impl AsRef<[u8]>) -> Self {
         self.fields.push((field, value.as_ref().to_vec()));
         self
@@ -100,11 +106,13 @@ impl fmt::Debug for Object<'_> {
 stats! {
     /// What a handle and its clones have seen in this process.
     IndexedStats counted by Counts {
+        /// Objects that were stored, with their index.
         stored,
         /// Objects that were not stored, for they had another version than expected.
         stale,
         /// Objects that were not stored, for there were as many as may be.
         rejected,
+        /// Objects that were removed by hand.
         removed,
         /// Entries of objects whose time was over, removed by sweeps.
         swept,

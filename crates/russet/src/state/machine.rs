@@ -26,10 +26,13 @@ const RESERVED: [&str; 4] = ["state", "version", "created_at_ms", "updated_at_ms
 pub trait States: Copy + Eq + fmt::Debug + Send + Sync + 'static {
     /// Part of the keys.
     const MACHINE: &'static str;
+    /// In the order of their declaration.
     const ALL: &'static [Self];
 
+    /// As it is stored: its name in the declaration.
     fn name(self) -> &'static str;
 
+    /// The state of this name; None if the machine has none, or no longer.
     fn from_name(name: &[u8]) -> Option<Self> {
         Self::ALL.iter().copied().find(|state| state.name().as_bytes() == name)
     }
@@ -37,9 +40,13 @@ pub trait States: Copy + Eq + fmt::Debug + Send + Sync + 'static {
 
 /// A declared transition; see [`machine!`](crate::machine).
 pub trait Transition {
+    /// Of which machine it is.
     type States: States;
+    /// For logs.
     const NAME: &'static str;
+    /// The states that it can be made from.
     const FROM: &'static [Self::States];
+    /// The state that it leads to.
     const TO: Self::States;
 }
 
@@ -61,13 +68,13 @@ pub trait Transition {
 macro_rules! machine {
     (
         $(#[$about:meta])*
-        $vis:vis enum $states:ident { $($state:ident),+ $(,)? }
+        $vis:vis enum $states:ident { $($(#[$state_about:meta])* $state:ident),+ $(,)? }
         $($(#[$transition_about:meta])* $transition_vis:vis $transition:ident:
             $($from:ident)|+ => $to:ident;)+
     ) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        $vis enum $states { $($state),+ }
+        $vis enum $states { $($(#[$state_about])* $state),+ }
 
         impl $crate::state::States for $states {
             const MACHINE: &'static str = stringify!($states);
@@ -109,34 +116,42 @@ impl Condition {
         Condition { kind, field: field.to_owned(), value: value.as_ref().to_vec() }
     }
 
+    /// It is this value, byte for byte.
     pub fn equals(field: &str, value: impl AsRef<[u8]>) -> Self {
         Condition::new("eq", field, value)
     }
 
+    /// It is another value, or not there.
     pub fn differs(field: &str, value: impl AsRef<[u8]>) -> Self {
         Condition::new("ne", field, value)
     }
 
+    /// It is a number below this.
     pub fn less(field: &str, than: i64) -> Self {
         Condition::new("lt", field, than.to_string())
     }
 
+    /// It is a number up to this.
     pub fn at_most(field: &str, most: i64) -> Self {
         Condition::new("le", field, most.to_string())
     }
 
+    /// It is a number above this.
     pub fn more(field: &str, than: i64) -> Self {
         Condition::new("gt", field, than.to_string())
     }
 
+    /// It is a number from this on.
     pub fn at_least(field: &str, least: i64) -> Self {
         Condition::new("ge", field, least.to_string())
     }
 
+    /// It is there.
     pub fn present(field: &str) -> Self {
         Condition::new("has", field, "")
     }
 
+    /// It is not there.
     pub fn absent(field: &str) -> Self {
         Condition::new("lacks", field, "")
     }
@@ -160,6 +175,7 @@ pub struct Change<T> {
 }
 
 impl<T: Transition> Change<T> {
+    /// The transition alone, whatever the version.
     pub fn new(_transition: T) -> Self {
         Change {
             version: None,
@@ -176,11 +192,13 @@ impl<T: Transition> Change<T> {
         self
     }
 
+    /// Only if this holds too; 32 conditions at most.
     pub fn require(mut self, condition: Condition) -> Self {
         self.conditions.push(condition);
         self
     }
 
+    /// Sets a field, along with the state.
     pub fn set(mut self, field: &str, value: impl AsRef<[u8]>) -> Self {
         self.changes.push(("set", field.to_owned(), value.as_ref().to_vec()));
         self
@@ -192,6 +210,7 @@ impl<T: Transition> Change<T> {
         self
     }
 
+    /// Removes a field, along with the state.
     pub fn remove(mut self, field: &str) -> Self {
         self.changes.push(("remove", field.to_owned(), Vec::new()));
         self
@@ -225,14 +244,23 @@ impl<T: Transition> fmt::Debug for Change<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Opened<S> {
+    /// It is in the state that was given, with version 1.
     Opened,
-    Exists { state: S, version: u64 },
+    /// There is one, and it stays as it is.
+    Exists {
+        /// Of that one.
+        state: S,
+        /// Of that one.
+        version: u64,
+    },
 }
 
 /// A transition that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved<S> {
+    /// After the transition.
     pub state: S,
+    /// After the transition.
     pub version: u64,
     /// What the fields that were added to came to, in the order of the change.
     pub sums: Vec<i64>,
@@ -242,31 +270,43 @@ pub struct Moved<S> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Applied<S> {
+    /// It was made.
     Moved(Moved<S>),
     /// The transition does not start from there.
     WrongState {
+        /// As it is.
         state: S,
+        /// As it is.
         version: u64,
     },
     /// Another change came before.
     WrongVersion {
+        /// As it is.
         state: S,
+        /// To be read again before the next attempt.
         version: u64,
     },
     /// The condition on this field does not hold.
     Refused {
+        /// Of the first that does not.
         field: String,
     },
+    /// There is no such record, or no longer.
     Missing,
 }
 
 /// A record as it was read.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Record<S> {
+    /// Where it stands.
     pub state: S,
+    /// Raised by every change.
     pub version: u64,
+    /// By the server's clock, in milliseconds since 1970.
     pub created_at_ms: i64,
+    /// When it was changed last, by the same clock.
     pub updated_at_ms: i64,
+    /// All others.
     pub fields: BTreeMap<String, Vec<u8>>,
 }
 
@@ -280,14 +320,17 @@ impl<S: States> fmt::Debug for Record<S> {
 stats! {
     /// What a handle and its clones have seen in this process.
     MachineStats counted by Counts {
+        /// Records that are new.
         opened,
         /// Records that were not opened, for they were there.
         exists,
         /// Transitions that were made.
         moved,
-        /// Transitions that were refused for the state, for the version, and for a condition.
+        /// Transitions that were refused for the state.
         wrong_state,
+        /// Transitions that were refused for the version.
         wrong_version,
+        /// Transitions that were refused for a condition.
         condition_failed,
         /// Transitions of records that were not there.
         missing,

@@ -19,35 +19,47 @@ pub(super) static SWAP: Step<WithRequestId> = Step::new("state_swap", include_st
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Created {
+    /// It is the value.
     Created,
-    Exists { current: Vec<u8> },
+    /// There is one, and it stays as it is.
+    Exists {
+        /// That one.
+        current: Vec<u8>,
+    },
 }
 
 /// What came of replacing a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Swap {
+    /// It was as expected, and is replaced.
     Swapped,
     /// It is the new value already: perhaps by an earlier attempt of the same call. A request id
     /// tells the two apart.
     Already,
+    /// It is another value, and stays as it is.
     Differs {
+        /// That one.
         current: Vec<u8>,
     },
+    /// There is none, or no longer: none was made.
     Missing,
 }
 
 stats! {
     /// What a handle and its clones have seen in this process.
     MarkerStats counted by Counts {
+        /// Values that are new.
         created,
         /// Values that were not created, for one was there.
         exists,
+        /// Values that were replaced.
         swapped,
         /// Values that were the new ones already.
         already,
         /// Values that were not what was expected.
         differs,
+        /// Values that were not there.
         missing,
     }
 }
@@ -89,6 +101,7 @@ impl Marker {
         self.counts.stats()
     }
 
+    /// Sets the value, unless there is one.
     pub async fn create(
         &self,
         value: impl AsRef<[u8]>,
@@ -131,6 +144,7 @@ impl Marker {
         Ok(swap)
     }
 
+    /// The value; None if there is none.
     pub async fn read(&self) -> Result<Option<Vec<u8>>> {
         let request = crate::Request::new("GET").key(&self.keys.key("marker"));
         self.kit.call_safe(&request).await?.into_bytes()

@@ -60,19 +60,23 @@ pub struct Writes {
 }
 
 impl Writes {
+    /// Nothing yet.
     pub fn new() -> Self {
         Writes::default()
     }
 
+    /// Writes a value, which must be among those that were read.
     pub fn set(mut self, part: &'static str, value: impl AsRef<[u8]>) -> Self {
         self.writes.push((part, Some(value.as_ref().to_vec())));
         self
     }
 
+    /// As [`Writes::set`], for a number.
     pub fn set_int(self, part: &'static str, value: i64) -> Self {
         self.set(part, value.to_string())
     }
 
+    /// Removes a value.
     pub fn remove(mut self, part: &'static str) -> Self {
         self.writes.push((part, None));
         self
@@ -89,6 +93,7 @@ impl fmt::Debug for Writes {
 /// What the program makes of the values.
 #[derive(Debug)]
 pub enum Decision<T> {
+    /// This is to be written; the caller gets the second.
     Write(Writes, T),
     /// Nothing is to be changed.
     Leave(T),
@@ -98,7 +103,9 @@ pub enum Decision<T> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Updated<T> {
+    /// What was decided holds.
     Written(T),
+    /// Nothing was changed, as decided.
     Left(T),
     /// The same request was carried out before.
     Already,
@@ -107,6 +114,7 @@ pub enum Updated<T> {
 stats! {
     /// What a handle and its clones have seen in this process.
     OptimisticStats counted by Counts {
+        /// Decisions that were written.
         written,
         /// Decisions to change nothing.
         left,

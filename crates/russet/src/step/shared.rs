@@ -19,6 +19,60 @@ pub(super) fn called(shared: &str, body: &str) -> String {
     blocks.iter().zip(is_kept).filter(|(_, kept)| *kept).map(|(block, _)| block.text).collect()
 }
 
+/// A comment that begins so opens a branch that few calls take, up to the end of its block.
+const RARE: &str = "-- Rare:";
+
+/// The functions that a body calls, and the body: what only rare branches call is made in these,
+/// for to make a function takes time, in every call.
+pub(super) fn placed(shared: &str, body: &str) -> (String, String) {
+    let parts = parts(body);
+    let usual: String = parts.iter().filter(|part| !part.is_rare).map(|part| part.text).collect();
+    let top = called(shared, &usual);
+    let is_at_top = |block: &Block<'_>| block.name.is_none_or(|name| defines(&top, name));
+    let placed = parts.iter().map(|part| match part.is_rare {
+        false => part.text.to_owned(),
+        true => {
+            let functions = called(shared, part.text);
+            let blocks = blocks(&functions);
+            let own = blocks.iter().filter(|block| !is_at_top(block)).map(|block| block.text);
+            own.chain([part.text]).collect()
+        }
+    });
+    let placed = placed.collect();
+    (top, placed)
+}
+
+/// A rare branch, or what stands between two.
+struct Part<'s> {
+    text: &'s str,
+    is_rare: bool,
+}
+
+fn parts(body: &str) -> Vec<Part<'_>> {
+    let mut parts = Vec::new();
+    let (mut start, mut position, mut rare_indent) = (0, 0, None);
+    for line in body.split_inclusive('\n') {
+        let code = line.trim_start();
+        let indent = line.len() - code.len();
+        if rare_indent.is_some_and(|rare| indent < rare && !code.is_empty()) {
+            parts.push(Part { text: &body[start..position], is_rare: true });
+            (start, rare_indent) = (position, None);
+        }
+        if rare_indent.is_none() && code.starts_with(RARE) {
+            parts.push(Part { text: &body[start..position], is_rare: false });
+            (start, rare_indent) = (position, Some(indent));
+        }
+        position += line.len();
+    }
+    parts.push(Part { text: &body[start..], is_rare: rare_indent.is_some() });
+    parts
+}
+
+/// Whether a text has the function of this name.
+fn defines(text: &str, name: &str) -> bool {
+    text.contains(&format!("local function {name}("))
+}
+
 /// A function, or what stands between two.
 struct Block<'s> {
     name: Option<&'s str>,
@@ -70,5 +124,35 @@ mod tests {
         assert!(kept.contains("function unpark") && kept.contains("function ring"));
         assert!(kept.starts_with("local MOST"));
         assert_eq!(called(shared, "x.park(unpark)\n"), "local MOST = 1\n");
+    }
+
+    /// A claim made more than a dozen functions each time, and called two or three of them.
+    #[test]
+    fn what_only_rare_branches_call_is_made_there() {
+        let shared = "local MOST = 1\n\
+                      local function park()\nend\n\
+                      local function unpark()\n  ring(MOST)\nend\n\
+                      local function ring()\nend\n";
+        let body = "park()\n\
+                    if x then\n  \
+                    -- Rare: almost never.\n  \
+                    unpark()\n  \
+                    park()\n\
+                    else\n  \
+                    y()\n\
+                    end\n";
+        let (top, placed) = placed(shared, body);
+        assert_eq!(top, "local MOST = 1\nlocal function park()\nend\n");
+        let wanted = "park()\n\
+                      if x then\n\
+                      local function unpark()\n  ring(MOST)\nend\n\
+                      local function ring()\nend\n  \
+                      -- Rare: almost never.\n  \
+                      unpark()\n  \
+                      park()\n\
+                      else\n  \
+                      y()\n\
+                      end\n";
+        assert_eq!(placed, wanted);
     }
 }

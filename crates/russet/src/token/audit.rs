@@ -8,15 +8,18 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Action {
+    /// It can be used from now on.
     Issued,
     /// It was used up.
     Consumed,
+    /// It can't be used any more.
     Revoked,
 }
 
 /// Something that happened to a token. It may be reported twice if a call was retried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEvent {
+    /// What happened.
     pub action: Action,
     /// Which one, without a way to use it.
     pub handle: TokenHandle,

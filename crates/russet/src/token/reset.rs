@@ -77,7 +77,9 @@ pub enum Consumed {
 stats! {
     /// What a handle and its clones have seen in this process.
     ResetStats counted by Counts {
+        /// Tokens that were made.
         issued,
+        /// Tokens that were good, and are used up.
         consumed,
         /// Tokens that were worth nothing.
         refused,
@@ -95,6 +97,7 @@ pub struct ResetTokens {
 }
 
 impl ResetTokens {
+    /// Tokens for a purpose, as `password-reset`, that are good for `ttl`.
     pub fn new(kit: &Kit, purpose: &str, ttl: Duration) -> Result<Self> {
         if purpose.is_empty() || ttl.is_zero() {
             return Err(Error::invalid("neither purpose nor ttl may be empty"));

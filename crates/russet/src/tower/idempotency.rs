@@ -65,7 +65,10 @@ pub enum Begun<C> {
     /// It has run: this was kept.
     Replay(Vec<u8>),
     /// It is being run.
-    InFlight { retry_after: Duration },
+    InFlight {
+        /// For the `Retry-After` header.
+        retry_after: Duration,
+    },
     /// The key was used for another request.
     Mismatch,
 }
@@ -99,6 +102,7 @@ pub struct IdempotencyLayer<T, F> {
 }
 
 impl<T: Responses, F: Fn(&Parts) -> Option<Scope>> IdempotencyLayer<T, F> {
+    /// `subject` says whose request it is, by its head; None is answered with 401.
     pub fn new(store: T, subject: F) -> Self {
         let (store, subject) = (Arc::new(store), Arc::new(subject));
         IdempotencyLayer { store, subject, body_bytes_max: BODY_BYTES_MAX }

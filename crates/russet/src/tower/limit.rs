@@ -42,6 +42,7 @@ pub struct LimitLayer<F> {
 }
 
 impl<F: Fn(&Parts) -> Option<Subject>> LimitLayer<F> {
+    /// `subject` says whose limits a request counts under. Requests of which it says nothing go on.
     pub fn new(limiter: Limiter, subject: F) -> Self {
         LimitLayer { limiter, subject: Arc::new(subject) }
     }

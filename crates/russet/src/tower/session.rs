@@ -31,6 +31,7 @@ pub struct SessionLayer<T> {
 }
 
 impl<T: SessionSource> SessionLayer<T> {
+    /// With sessions from this source.
     pub fn new(source: T) -> Self {
         SessionLayer { source: Arc::new(source) }
     }
@@ -110,6 +111,7 @@ pub struct SessionRequiredLayer<T> {
 }
 
 impl<T> SessionRequiredLayer<T> {
+    /// For sessions of this type, as [`SessionLayer`] leaves them in the request.
     pub fn new() -> Self {
         SessionRequiredLayer { session: PhantomData }
     }

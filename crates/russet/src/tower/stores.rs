@@ -56,6 +56,7 @@ pub struct SessionsByCookie {
 }
 
 impl SessionsByCookie {
+    /// `cookie` is its name.
     pub fn new(sessions: Sessions, cookie: &str) -> Self {
         SessionsByCookie { sessions, cookie: cookie.to_owned() }
     }

@@ -6,16 +6,22 @@ use russet::activity::{
     PresenceSettings, PresenceStats, Recent, RecentSettings, RecentStats, Repeats, SignInSettings,
     SignInStats, SignIns, VisitorSettings, VisitorStats, Visitors,
 };
+use russet::cache::filter::{Filter, FilterStats, Size};
 use russet::counter::{
     CounterStats, IdStats, Ids, Overflow, PackedCounters, ShardedCounter, Width, WindowCounter,
     Windows,
 };
 use russet::flag::{Definition, FlagStats, FlagTerms, Flags, LocalFlags, Subject};
-use russet::lease::{Lease, LeaseStats};
+use russet::lease::{
+    Fenced, FencedStats, Lease, LeaseStats, ManyLeaseStats, MultiLease, QuorumLease,
+};
+use russet::limit::policy::{Login, LoginThrottle, OtpAttempts};
+use russet::limit::{WatchQuota, WatchQuotaStats};
 use russet::object::{
     DraftSettings, DraftStats, Drafts, Expected, Index, IndexSettings, IndexStats, LineItem,
     ObjectSettings, ObjectStats, Objects, Record,
 };
+use russet::queue::{Bounds, List, ListStats, OnFull};
 use russet::ranking::{Leaderboard, LeaderboardStats, Settings};
 use russet::session::{
     Authorization, Created, NewSession, Policy, Rotated, SessionId, SessionStats, Sessions,
@@ -46,6 +52,10 @@ russet_toolkit_tests::on_every_backend! {
     records_are_counted
     drafts_and_indexes_are_counted
     leases_are_counted
+    fenced_writes_are_counted
+    quotas_are_counted
+    lists_are_counted
+    filters_are_counted
     counters_are_counted
     scores_are_counted
     likes_and_follows_are_counted
@@ -304,6 +314,90 @@ async fn leases_are_counted(kit: Kit) {
     let _ = guard.release().await.unwrap();
     let wanted = LeaseStats { acquired: 1, busy: 1, rejected: 0, renewed: 1, released: 1, lost: 0 };
     assert_eq!(lease.clone().stats(), wanted);
+}
+
+async fn fenced_writes_are_counted(kit: Kit) {
+    let value = Fenced::new(&kit, "config", HOUR).unwrap();
+    let lease = Lease::new(&kit, "leader", HOUR).unwrap();
+    let guard = lease.try_acquire().await.unwrap().held().unwrap();
+    let late = guard.stamp();
+    let _ = value.write(&guard, "new").await.unwrap();
+    let _ = value.clone().write_at(late, Some(b"old")).await.unwrap();
+    assert_eq!(value.stats(), FencedStats { written: 1, stale: 1 });
+}
+
+/// Leases of several servers said nothing of themselves.
+#[tokio::test]
+async fn leases_of_several_servers_are_counted() {
+    let servers = [(); 3].map(|()| Kit::embedded(Default::default()).unwrap());
+    let all = MultiLease::new(&servers, "all", HOUR).unwrap();
+    let most = QuorumLease::new(&servers, "most", HOUR).unwrap();
+    let held = all.try_acquire().await.unwrap();
+    assert!(held.is_held() && !all.clone().try_acquire().await.unwrap().is_held());
+    let held = most.try_acquire().await.unwrap();
+    assert!(held.is_held() && !most.clone().try_acquire().await.unwrap().is_held());
+    let wanted = ManyLeaseStats { acquired: 1, busy: 1, failed: 0 };
+    assert_eq!((all.stats(), most.stats()), (wanted, wanted));
+}
+
+async fn quotas_are_counted(kit: Kit) {
+    let quota = WatchQuota::new(&kit, "exports", 2, HOUR).unwrap();
+    let request = RequestId::random();
+    for (cost, request) in [(2, Some(&request)), (2, Some(&request)), (1, None)] {
+        let _ = quota.spend("ann", cost, request).await.unwrap();
+    }
+    let WatchQuotaStats { within, already, exceeded, .. } = quota.clone().stats();
+    assert_eq!((within, already, exceeded), (1, 1, 1));
+}
+
+/// The ready policies did not say what they had decided.
+#[tokio::test]
+async fn attempts_are_counted() {
+    let kit = Kit::builder().secret("s").embedded(Default::default()).unwrap();
+    let otp = OtpAttempts::new(&kit).unwrap();
+    for _ in 0..6 {
+        let _ = otp.attempt("acme", "+12025550143", None).await.unwrap();
+    }
+    assert_eq!((otp.stats().allowed, otp.stats().denied), (5, 1));
+    let throttle = LoginThrottle::new(&kit).unwrap();
+    let login = Login { tenant: "acme", account: "ann", address: "192.0.2.7" };
+    for _ in 0..6 {
+        let _ = throttle.attempt(&login, None).await.unwrap();
+    }
+    let stats = throttle.stats();
+    assert_eq!((stats.accounts.allowed, stats.accounts.denied), (5, 1));
+    assert_eq!((stats.addresses.allowed, stats.addresses.denied), (6, 0));
+}
+
+async fn lists_are_counted(kit: Kit) {
+    let bounds = Bounds { capacity: 1, ttl: HOUR };
+    let list = List::builder(&kit, "strict", bounds).build().unwrap();
+    for _ in 0..2 {
+        let _ = list.push("item", None).await.unwrap();
+    }
+    for _ in 0..2 {
+        let _ = list.clone().pop(None).await.unwrap();
+    }
+    let _ = list.pop_wait(Duration::from_millis(10)).await.unwrap();
+    let wanted = ListStats { pushed: 1, rejected: 1, dropped: 0, popped: 1, empty: 2 };
+    assert_eq!(list.stats(), wanted);
+    let list = List::builder(&kit, "ring", bounds).on_full(OnFull::DropOldest).build().unwrap();
+    for _ in 0..2 {
+        let _ = list.push("item", None).await.unwrap();
+    }
+    assert!(list.pop_wait(HOUR).await.unwrap().is_some());
+    assert_eq!(list.stats(), ListStats { pushed: 2, dropped: 1, popped: 1, ..Default::default() });
+}
+
+async fn filters_are_counted(kit: Kit) {
+    let size = Size { items_max: 1000, error_rate: 0.0001 };
+    let users = Filter::new(&kit, "users", size, HOUR).unwrap();
+    users.add_all(["ann", "ben"]).await.unwrap();
+    let _ = users.complete().await.unwrap();
+    for user in ["ann", "eve"] {
+        let _ = users.clone().presence(user).await.unwrap();
+    }
+    assert_eq!(users.stats(), FilterStats { added: 2, absent: 1, possible: 1, lost: 0 });
 }
 
 async fn counters_are_counted(kit: Kit) {

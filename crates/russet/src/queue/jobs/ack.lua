@@ -22,8 +22,9 @@ end
 redis.call('HDEL', jobs, id)
 -- The first of all, or the first since `meta` was lost.
 local is_first = redis.call('HINCRBY', meta, 'acked', 1) == 1
-local is_unparked = leave_group(meta, jobs, parked, ready, group)
 if is_first or group ~= '' then
+  -- Rare: jobs of groups make room for others, and the first of all sets the expiry.
+  local is_unparked = leave_group(meta, jobs, parked, ready, group)
   local at = expiry_known(meta, jobs, ready, taken)
   if at then
     redis.call('PEXPIREAT', ready, at)

@@ -20,11 +20,13 @@ if not group_limit then return refuse('group_limit') end
 if not ttl_ms then return refuse('ttl_ms') end
 if not aging_ms then return refuse('aging_ms') end
 
-local now = now_us()
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
 local now_ms = math.floor(now / 1000)
 local touched = false
 local set = redis.call('HMGET', meta, 'expires_at', 'swept_ms', 'counted')
 if not set[1] or not set[3] then
+  -- Rare: nothing was ever scheduled, or a key was lost.
   if redis.call('EXISTS', jobs) == 0 then
     return {'EMPTY', 'next_in_ms', -1, 'expired', 0}, true
   end
@@ -35,9 +37,9 @@ if not set[1] or not set[3] then
   repair(meta, jobs, ready, delayed, taken, parked, now, aging_ms * 1000)
 end
 
--- Once in a millisecond is often enough to look for what time has changed.
-local expired = {}
+local expired_count = 0
 if tonumber(set[2]) ~= now_ms then
+  -- Rare: once in a millisecond is often enough to look for what time has changed.
   local attempts_max, dead_max = whole(ARGV[5], 1, 1e6), whole(ARGV[9], 1, 1e9)
   if not attempts_max then return refuse('attempts_max') end
   if not dead_max then return refuse('dead_max') end
@@ -49,7 +51,7 @@ if tonumber(set[2]) ~= now_ms then
   redis.call('ZCARD', parked)
   redis.call('ZCARD', dead)
   -- Whoever took these has not come back.
-  expired = redis.call('ZRANGE', taken, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, REAP_MAX)
+  local expired = redis.call('ZRANGE', taken, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, REAP_MAX)
   for i, receipt in ipairs(expired) do
     touched = true
     local group, id = read_receipt(receipt)
@@ -74,8 +76,9 @@ if tonumber(set[2]) ~= now_ms then
       make_ready(ready, id, now + i, job[2] * aging_ms * 1000)
     end
   end
-  if #expired > 0 then
-    redis.call('HINCRBY', meta, 'expired', #expired)
+  expired_count = #expired
+  if expired_count > 0 then
+    redis.call('HINCRBY', meta, 'expired', expired_count)
   end
 
   -- These have become due.
@@ -90,7 +93,7 @@ if tonumber(set[2]) ~= now_ms then
     end
   end
   -- If there was more than one look can see, the next claim looks again.
-  if #expired < REAP_MAX and #due < 2 * REAP_MAX then
+  if expired_count < REAP_MAX and #due < 2 * REAP_MAX then
     redis.call('HSET', meta, 'swept_ms', now_ms)
   end
 end
@@ -108,23 +111,27 @@ while #claimed < limit and seen < limit + REAP_MAX do
     local group = job and job[3] or ''
     local running = group ~= '' and tonumber(redis.call('HGET', meta, 'g:' .. group) or 0)
     if job and job[5] then
+      -- Rare: it was cancelled while another had it.
       redis.call('HDEL', jobs, id)
       touched = true
       unpark(jobs, parked, ready, group)
     elseif job and running and group_limit > 0 and running >= group_limit then
+      -- Rare: its group is at its limit.
       touched = true
       park(parked, group, tonumber(popped[i + 1]), id)
     elseif job then
       if running then
         redis.call('HINCRBY', meta, 'g:' .. group, 1)
       end
-      local receipt = receipt_of(token, group, id)
+      -- As `receipt_of` writes it.
+      local receipt = token .. ':' .. #group .. ':' .. group .. id
       -- A fraction apart, so that they keep their order if they come back, and none above the
       -- millisecond, so that they come back together.
       local order = (#claimed + 1 - limit) / 1000
       redis.call('ZADD', taken, now_ms + visibility_ms + order, receipt)
       claimed[#claimed + 1] = {id, job[4], job[1] + 1, receipt, group}
     elseif packed then
+      -- Rare: what is stored is no job.
       touched = true
       local letter = {now_ms = now_ms, dead_max = whole(ARGV[9], 1, 1e9) or REAP_MAX}
       corrupt_letter(dead, graves, meta, jobs, id, packed, letter)
@@ -140,7 +147,7 @@ end
 local is_repaired = false
 if #claimed == 0 and redis.call('HLEN', jobs) > redis.call('ZCARD', ready)
   + redis.call('ZCARD', delayed) + redis.call('ZCARD', taken) + redis.call('ZCARD', parked) then
-  -- A set was lost, and its jobs are in none.
+  -- Rare: a set was lost, and its jobs are in none.
   is_repaired = repair(meta, jobs, ready, delayed, taken, parked, now, aging_ms * 1000)
   touched = touched or is_repaired
 end
@@ -148,6 +155,7 @@ end
 if touched or #claimed > 0 then
   local at, wanted = tonumber(set[1]), now_ms + visibility_ms + ttl_ms
   if at < wanted or touched then
+    -- Rare: a quarter of the TTL apart, unless something else has changed.
     at = expiry(meta, wanted, ttl_ms)
     for i = 2, #KEYS do
       redis.call('PEXPIREAT', KEYS[i], at)
@@ -157,14 +165,14 @@ if touched or #claimed > 0 then
   end
 end
 if #claimed > 0 then
-  return {'CLAIMED', 'jobs', claimed, 'expired', #expired}
+  return {'CLAIMED', 'jobs', claimed, 'expired', expired_count}
 end
 if is_repaired then
-  return {'EMPTY', 'next_in_ms', 0, 'expired', #expired}
+  return {'EMPTY', 'next_in_ms', 0, 'expired', expired_count}
 end
 if redis.call('ZCARD', ready) > 0 then
   -- More than one call looks at: the next one goes on.
-  return {'EMPTY', 'next_in_ms', 0, 'expired', #expired}, not touched
+  return {'EMPTY', 'next_in_ms', 0, 'expired', expired_count}, not touched
 end
 local next_ms = -1
 local first = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
@@ -175,4 +183,4 @@ first = redis.call('ZRANGE', taken, 0, 0, 'WITHSCORES')[2]
 if first and (next_ms < 0 or first - now_ms < next_ms) then
   next_ms = math.max(0, math.ceil(first - now_ms))
 end
-return {'EMPTY', 'next_in_ms', next_ms, 'expired', #expired}, not touched
+return {'EMPTY', 'next_in_ms', next_ms, 'expired', expired_count}, not touched

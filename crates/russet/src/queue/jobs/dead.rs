@@ -17,12 +17,15 @@ pub struct DeadLetter {
     /// The job that it was, and will be if it is requeued. Empty in a stream, where it gets
     /// another.
     pub job: JobId,
+    /// Of the job.
     pub payload: Vec<u8>,
+    /// How often it was tried.
     pub attempts: u32,
     /// Why the last attempt failed.
     pub reason: String,
     /// Empty if it has none.
     pub group: Vec<u8>,
+    /// By the server's clock.
     pub died_at: SystemTime,
 }
 
@@ -72,6 +75,7 @@ pub enum Requeued {
     Duplicate,
     /// The queue has no room: the letter stays.
     Full,
+    /// There is no such letter.
     Missing,
 }
 
@@ -79,7 +83,9 @@ pub enum Requeued {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Discarded {
+    /// It is gone.
     Discarded,
+    /// There is no such letter.
     Missing,
 }
 

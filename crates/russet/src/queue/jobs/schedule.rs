@@ -10,9 +10,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// When a job runs. The server's clock decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Due {
+    /// As soon as a worker is free.
     #[default]
     Now,
+    /// So long after it was scheduled.
     In(Duration),
+    /// Not before that moment.
     At(SystemTime),
 }
 
@@ -60,6 +63,7 @@ impl NewJob {
         self
     }
 
+    /// When it runs; as soon as possible by default.
     pub fn due(mut self, due: Due) -> Self {
         self.due = due;
         self
@@ -126,6 +130,7 @@ impl fmt::Debug for NewJob {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Scheduled {
+    /// It will run. The same request gets the same id.
     Scheduled(JobId),
     /// A job of that id waits or runs.
     Duplicate,
