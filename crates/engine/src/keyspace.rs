@@ -16,7 +16,7 @@ use crate::snapshot::Snapshots;
 use crate::store::raw::lock::{Locked, LockedOne, Locks, Wait, Wake};
 use crate::store::raw::table::{Blocks, PagePool, Table};
 use crate::store::shard_set::ShardSet;
-use crate::tracked::{TrackedKeys, TrackedTotals};
+use crate::tracked::{Gone, TrackedKeys, TrackedTotals};
 use crate::used_memory::UsedMemory;
 use crate::value::Object;
 use russet_base::clock::UnixMillis;
@@ -77,7 +77,8 @@ impl Keyspace {
         let tracked = Arc::<TrackedTotals>::default();
         let barriers = Arc::<Barriers>::default();
         let shard = |index: usize| {
-            let beside = (OnceRecords::new(once.clone()), TrackedKeys::new(tracked.clone()));
+            let tracked = TrackedKeys::new(tracked.clone(), hasher);
+            let beside = (OnceRecords::new(once.clone()), tracked);
             Shard::new(&slabs[index % slabs.len()], hasher, beside)
         };
         Keyspace {
@@ -353,10 +354,15 @@ impl Keyspace {
         self.wants_all_keys.load(Ordering::Acquire)
     }
 
-    /// Forgets clients that are gone and have read keys of one shard. False if that is busy.
-    pub fn forget_readers(&self, shard: usize, is_gone: &dyn Fn(u64) -> bool) -> bool {
-        let locked = self.try_lock_now(shard);
-        locked.map(|mut it| it.shard().tracked.forget_readers(is_gone)).is_some()
+    /// Forgets clients that are gone and have read keys of one shard, in steps between which it is
+    /// unlocked. False if it is busy: then it is to be visited again.
+    pub fn forget_readers(&self, shard: usize, gone: &Gone<'_>) -> bool {
+        while let Some(mut locked) = self.try_lock_now(shard) {
+            if locked.shard().tracked.forget_readers(gone) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Forgets up to `budget` requests of one shard whose time is over, and says whether more may

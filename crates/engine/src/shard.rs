@@ -208,7 +208,8 @@ mod tests {
     fn databases_are_made_as_they_are_written_to() {
         let blocks = Arc::new(Blocks::new(Arc::new(PagePool::new())));
         let hasher = KeyHasher::with_seed(1);
-        let beside = (OnceRecords::new(Arc::default()), TrackedKeys::new(Arc::default()));
+        let tracked = TrackedKeys::new(Arc::default(), hasher);
+        let beside = (OnceRecords::new(Arc::default()), tracked);
         let mut tables = Shard::new(&blocks, hasher, beside).tables;
         assert!(tables[9].is_empty() && tables.end() == 1, "reading makes nothing");
         let hash = hasher.hash(b"k");

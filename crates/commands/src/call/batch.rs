@@ -109,7 +109,7 @@ impl Worker {
         let may_be_long = hold(&mut keys, &mut calls, &mut self.batch_window);
         // One of the keys may be on its way to another server: then each is looked at by itself.
         calls.truncate(if node.keyspace.barriers().are_down() { planned } else { 0 });
-        prefetch_once(&mut keys, &calls, &known);
+        prefetch_beside(&mut keys, session, (&calls, &known));
         let notes_requests = node.large_requests.wants(ARGS_BYTES_MAX as u64);
         let writer = RespWriter::new(out, session.resp);
         let replies_end = writer.bytes_len();
@@ -293,9 +293,12 @@ fn hold(keys: &mut Keys, calls: &mut Calls, batch_window: &mut BatchWindow) -> b
     keys.prefetch_held(keys_end)
 }
 
-/// Fetches what ONCE will look at.
+/// Fetches what is looked at beside the keys' entries: by ONCE, and to note who has read them.
 #[inline]
-fn prefetch_once(keys: &mut Keys, calls: &[Planned], known: &[KnownKey]) {
+fn prefetch_beside(keys: &mut Keys, session: &Session, (calls, known): (&[Planned], &[KnownKey])) {
+    if session.tracking.as_ref().is_some_and(|tracked| tracked.remembers_reads()) {
+        keys.prefetch_readers(calls.last().map_or(0, |call| call.keys().end));
+    }
     // As a rule all are of this kind, or none is.
     if calls.first().is_some_and(|call| call.command == Command::Once) {
         for call in calls.iter().filter(|call| call.command == Command::Once) {

@@ -17,6 +17,7 @@ use russet_catalog::{Command, resolve};
 use russet_engine::keys::{Caller, Effects, Keys, ReadyKey};
 use russet_engine::keyspace::KeyspaceWait;
 use russet_engine::store::shard_set::ShardSet;
+use russet_engine::tracked::Reader;
 use russet_engine::value::{Type, WrongType, type_of};
 use russet_engine::waiting::Waiter;
 use russet_protocol::{Resp, Sink};
@@ -137,8 +138,8 @@ struct Parked {
     /// Its user, and the version of its rights when these were last looked at.
     user: Option<Arc<User>>,
     rights_version: AtomicU64,
-    /// Its client tracks what this call reads.
-    is_tracked: bool,
+    /// Its client, if that tracks what this call reads.
+    reader: Option<Reader>,
 }
 
 impl Parked {
@@ -223,7 +224,7 @@ fn park(ctx: &mut Ctx, args: Args, request: BlockRequest) {
         command: *command,
         user: user.map(|(user, _)| user.clone()),
         rights_version: AtomicU64::new(user.map_or(0, |(_, version)| version)),
-        is_tracked: tracking::notes_reads(session, *command),
+        reader: tracking::reader_of(session, *command),
     };
     session.card.set_flag(ClientFlags::BLOCKED, true);
     node.stats.blocked_clients.fetch_add(1, Ordering::Relaxed);
@@ -349,9 +350,9 @@ fn serve_key(keys: &mut Keys, ready: &ReadyKey, node: &Node) {
         let writer = std::mem::replace(&mut keys.effects.caller, caller);
         let reply = serve(waiting, (keys, node), from);
         keys.effects.caller = writer;
-        if parked.is_tracked {
-            let awaited = parked.keys.iter().map(|key| &**key);
-            tracking::note_keys(keys, (node, parked.card.id), awaited);
+        if let Some(reader) = parked.reader {
+            let awaited = parked.keys.iter();
+            awaited.for_each(|key| tracking::note_key(keys, (node, reader), key));
         }
         let letter = Letter::Served { waiter: waiter.clone(), reply };
         Posting::of(keys).post(&parked.mailbox, letter);

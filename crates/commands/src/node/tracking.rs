@@ -19,16 +19,16 @@ use crate::node::clients::{ClientCard, ClientFlags};
 use crate::node::config::Directive;
 use russet_base::{Args, SharedBytes, UnixMillis};
 use russet_catalog::spec::Flags;
-use russet_catalog::{Command, has_keys, keys as key_positions};
+use russet_catalog::{Command, has_keys, is_first_arg_only_key, keys as key_positions};
 use russet_engine::keys::{Effects, Keys};
 use russet_engine::keyspace::Keyspace;
 use russet_engine::store::shard_set::ShardSet;
-use russet_engine::tracked::{Cause, ChangedKey};
+use russet_engine::tracked::{Cause, ChangedKey, Gone, Reader, SlotSet};
 use russet_protocol::{Resp, RespWriter, Sink};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
 /// Where a RESP2 client gets the invalidations that others redirect to it.
 const CHANNEL: &[u8] = b"__redis__:invalidate";
@@ -60,10 +60,12 @@ pub struct Tracked {
     pub prefixes: BTreeSet<Box<[u8]>>,
     /// CLIENT CACHING was called for the next command.
     pub is_next_marked: bool,
+    /// As whom the keys' shards know it; none if it tracks prefixes.
+    pub reader: Option<Reader>,
 }
 
 impl Tracked {
-    fn remembers_reads(&self) -> bool {
+    pub(crate) fn remembers_reads(&self) -> bool {
         match self.mode {
             Mode::Reads => true,
             Mode::OptIn => self.is_next_marked,
@@ -83,6 +85,14 @@ pub struct Tracking {
     clients: AtomicUsize,
     /// A client has ended whose reads are still remembered.
     has_left: AtomicBool,
+    forgetting: Mutex<Forgetting>,
+}
+
+/// Which readers are being forgotten, and in which shards they are yet to be.
+#[derive(Debug, Default)]
+struct Forgetting {
+    slots: SlotSet,
+    shards: ShardSet,
 }
 
 impl Tracking {
@@ -128,6 +138,7 @@ pub(crate) fn begin(
     match session.tracking.take() {
         Some(before) => {
             tracked.prefixes = before.prefixes;
+            tracked.reader = before.reader;
             // CLIENT CACHING counts for the next command that reads.
             tracked.is_next_marked |= before.is_next_marked && before.mode == tracked.mode;
         }
@@ -136,6 +147,9 @@ pub(crate) fn begin(
         }
     }
     let is_broadcast = tracked.mode == Mode::Broadcast;
+    if !is_broadcast && tracked.reader.is_none() {
+        tracked.reader = Some(node.keyspace.tracked_totals().slots.join(card.id));
+    }
     if let Some(target) = tracked.redirect.and_then(|id| node.clients.find(id)) {
         target.set_redirect_target();
     }
@@ -159,25 +173,42 @@ pub(crate) fn end(node: &Node, session: &mut Session) {
     session.card.set_flag(ClientFlags::TRACKING, false);
     session.card.set_tracking(0, false, false);
     session.messages_changed();
-    // Of who tracks prefixes no reads are remembered, and where there are none nothing is left.
-    if tracked.mode != Mode::Broadcast && node.keyspace.tracked_totals().readers() > 0 {
-        tracking.has_left.store(true, Ordering::Relaxed);
+    // Of who tracks prefixes no reads are remembered.
+    if let Some(reader) = tracked.reader {
+        node.keyspace.tracked_totals().slots.leave(reader);
+        tracking.has_left.store(true, Ordering::Release);
     }
 }
 
 /// Forgets what clients have read that track no more, and what is beyond the limit. For
 /// housekeeping.
 pub(crate) fn sweep(node: &Node, effects: &mut Effects, now: UnixMillis) {
-    if node.tracking.has_left.swap(false, Ordering::Relaxed) {
-        let is_gone = |id| node.clients.find(id).is_none_or(|card| !remembers_reads(&card));
-        for index in 0..node.keyspace.shards() {
-            if !node.keyspace.forget_readers(index, &is_gone) {
-                // A busy shard is visited again next time.
-                node.tracking.has_left.store(true, Ordering::Relaxed);
-            }
+    forget_readers(node);
+    trim(node, effects, now);
+}
+
+/// Forgets those who have left, in each shard once. A busy one is visited again next time; who
+/// leaves meanwhile has to wait until all were visited.
+fn forget_readers(node: &Node) {
+    let (tracking, totals) = (&node.tracking, node.keyspace.tracked_totals());
+    let mut forgetting = tracking.forgetting.lock().unwrap_or_else(PoisonError::into_inner);
+    let Forgetting { slots, shards } = &mut *forgetting;
+    if shards.is_empty() {
+        if !tracking.has_left.swap(false, Ordering::Acquire) {
+            return;
+        }
+        (*slots, *shards) = (totals.slots.take_left(), node.keyspace.all_shards());
+    }
+    let is_gone = |id| node.clients.find(id).is_none_or(|card| !remembers_reads(&card));
+    let gone = Gone { slots: *slots, is_gone: &is_gone };
+    for index in shards.clone().iter() {
+        if node.keyspace.forget_readers(index, &gone) {
+            shards.remove(index);
         }
     }
-    trim(node, effects, now);
+    if shards.is_empty() {
+        totals.slots.free(std::mem::take(slots));
+    }
 }
 
 /// Forgets keys beyond the limit, which may have been lowered. No shard is locked.
@@ -210,40 +241,35 @@ fn remembers_reads(card: &ClientCard) -> bool {
     card.has_flag(ClientFlags::TRACKING) && !card.is_broadcast()
 }
 
-/// Whether the keys of a client's command are to be remembered.
-pub(crate) fn notes_reads(session: &Session, command: Command) -> bool {
-    session.tracking.as_ref().is_some_and(|tracked| tracked.remembers_reads())
-        && command.spec().flags.has(Flags::READONLY)
+/// Whose reads the keys of a client's command are to be remembered as, if they are.
+pub(crate) fn reader_of(session: &Session, command: Command) -> Option<Reader> {
+    let tracked = session.tracking.as_ref().filter(|tracked| tracked.remembers_reads())?;
+    let is_read = command.spec().flags.has(Flags::READONLY)
         && has_keys(command)
         // Its commands count, not the keys that it was given.
-        && !code::runs_code(command)
+        && !code::runs_code(command);
+    tracked.reader.filter(|_| is_read)
 }
 
 /// A client that tracks keys has run a command, whose shards are still locked.
 #[inline(never)]
 pub(crate) fn note_call(ctx: &mut Ctx, args: Args) {
-    if !notes_reads(ctx.session, ctx.command) {
-        return;
+    let Some(reader) = reader_of(ctx.session, ctx.command) else { return };
+    let (node, keys) = (ctx.node, &mut *ctx.keys);
+    if is_first_arg_only_key(ctx.command)
+        && let Some(key) = args.get(1)
+    {
+        return note_key(keys, (node, reader), key);
     }
-    let reader = (ctx.node, ctx.session.id());
-    let keys = &mut *ctx.keys;
     let _has_none = key_positions(ctx.command, args, &mut |key| {
-        note_keys(keys, reader, std::iter::once(args.at(key.index)));
+        note_key(keys, (node, reader), args.at(key.index));
     });
 }
 
-/// A client has read these keys, as far as their shards are locked: else it was refused.
-pub(crate) fn note_keys<'a>(
-    keys: &mut Keys,
-    (node, reader): (&Node, u64),
-    read: impl Iterator<Item = &'a [u8]>,
-) {
-    let keys_max = keys_max(node);
-    for key in read {
-        if keys.holds(key) {
-            keys.shard_of(key).tracked.add(key, reader);
-            forget_beyond(keys, key, keys_max);
-        }
+/// A client has read this key, if its shard is locked: else it was refused.
+pub(crate) fn note_key(keys: &mut Keys, (node, reader): (&Node, Reader), key: &[u8]) {
+    if keys.note_reader(key, reader) {
+        forget_beyond(keys, key, keys_max(node));
     }
 }
 

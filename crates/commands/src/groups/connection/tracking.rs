@@ -113,6 +113,7 @@ impl Options<'_> {
             redirect: self.redirect,
             prefixes: BTreeSet::new(),
             is_next_marked: false,
+            reader: None,
         };
         let added = match self.prefixes[..] {
             [] => vec![Box::default()],

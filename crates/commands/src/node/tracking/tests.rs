@@ -5,6 +5,7 @@ use crate::testing::{TestClient, TestClients, TestServer};
 use russet_base::OwnedArgs;
 use russet_base::random::Random;
 use russet_engine::journal::Mode as JournalMode;
+use russet_engine::store::shard_set::ShardSet;
 use russet_protocol::Output;
 
 fn invalidation(key: &str) -> String {
@@ -78,6 +79,29 @@ fn what_clients_have_read_goes_with_them() {
     crate::groups::connection::disconnect(&node, &mut other.session);
     server.worker.sweep();
     assert_eq!((totals(&server), node.keyspace.tracked_totals().bytes()), ((0, 0), 0));
+}
+
+/// A shard that is busy when readers are forgotten has them until it is visited again; a client
+/// that comes meanwhile is not taken for one that has left.
+#[test]
+fn readers_of_a_busy_shard_are_forgotten_later() {
+    let mut server = TestServer::new();
+    let mut gone = reader(&mut server, "");
+    gone.says(&mut server, "GET k");
+    gone.says(&mut server, "CLIENT TRACKING OFF");
+    let node = server.worker.node.clone();
+    let shard = usize::from(node.keyspace.locate(b"k").shard);
+    let held = node.keyspace.try_lock(&ShardSet::one(shard));
+    assert!(held.is_ok());
+    server.worker.sweep();
+    assert_eq!(totals(&server), (1, 1));
+    drop(held);
+    let mut stays = reader(&mut server, "");
+    stays.says(&mut server, "GET k");
+    server.worker.sweep();
+    assert_eq!(totals(&server), (1, 1));
+    server.say("SET k v");
+    assert_eq!((stays.mail(), gone.mail()), (vec![invalidation("k")], vec![]));
 }
 
 /// A key goes by expiry or the end of its last field, too.
