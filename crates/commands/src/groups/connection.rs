@@ -82,7 +82,7 @@ pub fn reset(ctx: &mut Ctx, _args: Args) -> Outcome {
     set_db(ctx, 0);
     let session = &mut *ctx.session;
     session.set_resp(Resp::V2);
-    // COMPAT: CLIENT REPLY SKIP counts for this reply, too (`client_modes.wire`).
+    // COMPAT: CLIENT REPLY SKIP counts here, too (tests/wire/connection/client_modes.wire).
     if session.reply_mode != ReplyMode::SkipThis {
         session.set_reply_mode(ReplyMode::On);
     }
