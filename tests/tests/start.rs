@@ -135,7 +135,9 @@ fn a_start_says_which_directives_it_does_not_obey() {
     // CONFIG SET says it for the first time only.
     let mut client = Client::connect(server.address()).unwrap();
     for _ in 0..2 {
-        for set in [["dynamic-hz", "no"], ["hz", "10"], ["save", "60 2"], ["io-threads", "2"]] {
+        for set in
+            [["dynamic-hz", "no"], ["hz", "10"], ["save", "60 2"], ["cluster-databases", "2"]]
+        {
             let _refused_or_ok = client.call(&["CONFIG", "SET", set[0], set[1]]).unwrap();
         }
     }

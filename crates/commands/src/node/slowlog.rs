@@ -170,6 +170,11 @@ impl CostLog {
         cost: u64,
         holder: Option<Command>,
     ) {
+        let len_max = usize::try_from(self.len_max.load(Ordering::Relaxed)).unwrap_or(0);
+        // COMPAT: what is not kept takes no id; test `a_log_without_room_gives_no_ids`.
+        if len_max == 0 {
+            return;
+        }
         let entry = CostEntry {
             id: self.next_id.fetch_add(1, Ordering::Relaxed),
             unix_seconds: node.clock.now().seconds(),
@@ -179,7 +184,6 @@ impl CostLog {
             client_name: session.card.names().name.clone(),
             holder,
         };
-        let len_max = usize::try_from(self.len_max.load(Ordering::Relaxed)).unwrap_or(0);
         let mut entries = self.entries();
         entries.bytes += entry.memory_bytes();
         entries.newest_first.push_front(entry);
