@@ -64,6 +64,21 @@ fn a_port_in_use_is_named() {
     assert!(text(&output).contains(&port), "{}", text(&output));
 }
 
+/// Why a start or an end had failed was on standard error only, where nobody looks later.
+#[test]
+fn the_reason_of_a_failed_start_is_in_the_log_file() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let path = std::env::temp_dir().join(format!("russet-start-{}.log", std::process::id()));
+    let name = path.to_str().unwrap();
+    let output = run_russet(&["--port", &port, "--bind", "127.0.0.1", "--logfile", name]).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains(&port), "{}", text(&output));
+    let log = std::fs::read_to_string(&path).unwrap();
+    assert!(log.contains(&port), "{log}");
+    std::fs::remove_file(&path).unwrap();
+}
+
 #[test]
 fn a_file_and_then_pairs() {
     let path = std::env::temp_dir().join(format!("russet-start-{}.conf", std::process::id()));
@@ -135,7 +150,9 @@ fn a_start_says_which_directives_it_does_not_obey() {
     // CONFIG SET says it for the first time only.
     let mut client = Client::connect(server.address()).unwrap();
     for _ in 0..2 {
-        for set in [["dynamic-hz", "no"], ["hz", "10"], ["save", "60 2"], ["io-threads", "2"]] {
+        for set in
+            [["dynamic-hz", "no"], ["hz", "10"], ["save", "60 2"], ["cluster-databases", "2"]]
+        {
             let _refused_or_ok = client.call(&["CONFIG", "SET", set[0], set[1]]).unwrap();
         }
     }

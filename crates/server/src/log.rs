@@ -5,9 +5,8 @@
 mod line;
 mod syslog;
 
-use line::{Format, Shape, Timestamp};
+use line::{Format, Shape, Timestamp, one_line};
 use russet_commands::node::config::{Config, Directive};
-use std::borrow::Cow;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{IsTerminal, Write};
 use std::os::unix::fs::MetadataExt;
@@ -145,29 +144,25 @@ impl Log {
         self.file.is_none() && std::io::stdout().is_terminal()
     }
 
+    /// Whether lines go anywhere but to standard output.
+    pub fn is_kept(&self) -> bool {
+        self.file.is_some() || self.syslog.is_some()
+    }
+
     pub fn say(&self, level: Level, text: &str) {
         if (level as u8) < self.threshold.load(Ordering::Relaxed) {
             return;
         }
-        let text = one_line(text);
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let shape = *self.shape.lock().unwrap_or_else(|poison| poison.into_inner());
-        let line = shape.line(level, since, &text);
+        let line = shape.line(level, since, text);
         // A log that can't be written is no reason to stop serving.
         let _written = match &self.file {
             Some(file) => file.lock().unwrap_or_else(|poison| poison.into_inner()).write(&line),
             None => std::io::stdout().write_all(line.as_bytes()),
         };
         if let Some(syslog) = &self.syslog {
-            syslog.send(level, since, &text);
+            syslog.send(level, since, &one_line(text));
         }
-    }
-}
-
-/// One call is one line of the log: nobody can forge another, or send a terminal commands.
-fn one_line(text: &str) -> Cow<'_, str> {
-    match text.contains(char::is_control) {
-        false => Cow::Borrowed(text),
-        true => text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect(),
     }
 }

@@ -93,7 +93,8 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     match serve(config, &log, Arc::new(supervisor)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(text) => {
-            if is_detached {
+            // Who looks for the reason later finds it where the lines before it are.
+            if is_detached || log.is_kept() {
                 log.say(Level::Warning, &text);
             }
             fail(&text)

@@ -11,6 +11,7 @@ use crate::error::Refusal;
 use crate::groups::scripting::{code, once, shows_functions};
 use crate::groups::transactions;
 use crate::node::Node;
+use crate::node::config::Directive;
 use russet_base::Args;
 use russet_catalog::Command;
 use russet_catalog::spec::Flags;
@@ -91,7 +92,9 @@ fn barrier_refusal(
     if barriers.are_down() {
         return None;
     }
-    if barriers.is_up(Barrier::Loading) && !command.spec().flags.has(Flags::LOADING) {
+    if barriers.is_up(Barrier::Loading)
+        && (!command.spec().flags.has(Flags::LOADING) || disturbs_load(command, args))
+    {
         return Some(Refusal::Loading);
     }
     // COMPAT: PING, too, so that who looks after the server learns of it
@@ -155,4 +158,45 @@ pub(super) fn may_look(node: &Node, locked: &Locked<Shard>, command: Command) ->
 /// Shows nothing of the data, and is the way out for who looks after the server.
 fn helps_when_log_failed(command: Command) -> bool {
     matches!(command, Command::ConfigSet | Command::Save | Command::Shutdown)
+}
+
+/// Whether a call that may run during a load would change the files under it: its directory, its
+/// log, or a save of what was loaded so far.
+/// DIFFERS: DEBUG RELOAD and DEBUG LOADAOF run; CONFIG SET is refused there, too.
+fn disturbs_load(command: Command, args: Args) -> bool {
+    let is_of_files = |name: &[u8]| {
+        matches!(Directive::named(name), Some(Directive::AppendOnly | Directive::Dir))
+    };
+    match command {
+        Command::ConfigSet => args.from(2).iter().step_by(2).any(is_of_files),
+        Command::Debug => args.get(1).is_some_and(|subcommand| {
+            subcommand.eq_ignore_ascii_case(b"reload")
+                || subcommand.eq_ignore_ascii_case(b"loadaof")
+        }),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::TestServer;
+    use russet_engine::barrier::Barrier;
+
+    /// `dir` was changed under the load, and DEBUG RELOAD saved what there was of the data so far.
+    #[test]
+    fn a_load_keeps_its_files() {
+        let mut server = TestServer::new();
+        let node = server.worker.node.clone();
+        let calls =
+            ["CONFIG SET dir .", "CONFIG SET hz 10 APPENDONLY no", "DEBUG RELOAD", "DEBUG LOADAOF"];
+        node.keyspace.barriers().set(Barrier::Loading, true);
+        for call in calls {
+            assert!(server.say(call).starts_with("-LOADING"), "{call}");
+        }
+        assert_eq!(server.say("CONFIG SET hz 10"), "+OK");
+        node.keyspace.barriers().set(Barrier::Loading, false);
+        for call in calls {
+            assert!(!server.say(call).starts_with("-LOADING"), "{call}");
+        }
+    }
 }

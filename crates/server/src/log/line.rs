@@ -1,6 +1,7 @@
 //! The shape of one line of the log: `log-format` and `log-timestamp-format`, as in Valkey.
 
 use super::Level;
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -74,15 +75,15 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// One line, its end included. `text` has no control characters.
+    /// One line, its end included.
     pub fn line(self, level: Level, since: Duration, text: &str) -> String {
         let (pid, time) = (std::process::id(), self.timestamp.print(since));
         let name = level.name();
         match self.format {
-            Format::Legacy => format!("{pid}:M {time} {} {text}\n", level.mark()),
+            Format::Legacy => format!("{pid}:M {time} {} {}\n", level.mark(), one_line(text)),
             Format::Logfmt => {
                 // COMPAT: double quotes become single ones, as Valkey writes them.
-                let text = text.replace('"', "'");
+                let text = one_line(text).replace('"', "'");
                 format!(
                     "pid={pid} role=primary timestamp=\"{time}\" level={name} message=\"{text}\"\n"
                 )
@@ -100,10 +101,24 @@ impl Shape {
     }
 }
 
+/// One call is one line of the log: nobody can forge another, or send a terminal commands.
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    match text.contains(char::is_control) {
+        false => Cow::Borrowed(text),
+        true => text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect(),
+    }
+}
+
+/// Control characters are escaped, so it is one line, too.
 fn push_json(line: &mut String, text: &str) {
     for character in text.chars() {
         match character {
             '"' | '\\' => line.extend(['\\', character]),
+            '\n' => line.push_str("\\n"),
+            '\r' => line.push_str("\\r"),
+            '\t' => line.push_str("\\t"),
+            '\u{8}' => line.push_str("\\b"),
+            '\u{c}' => line.push_str("\\f"),
             control if control.is_control() => {
                 // Writing to a string can't fail.
                 let _ = write!(line, "\\u{:04x}", u32::from(control));
@@ -182,5 +197,18 @@ mod tests {
         );
         assert_eq!(syslog_time(moment), "Nov 16 13:11:06");
         assert_eq!(syslog_time(Duration::ZERO), "Jan  1 00:00:00");
+    }
+
+    /// JSON had blanks for them, too, as the other formats, in which they would forge lines.
+    #[test]
+    fn control_characters_are_escaped_in_json_and_blank_elsewhere() {
+        let line = |format| {
+            let shape = Shape { format, ..Shape::default() };
+            shape.line(Level::Notice, Duration::ZERO, "a\tb\nc\rd\u{8}e\u{c}f\u{1}g")
+        };
+        let json = "\"message\":\"a\\tb\\nc\\rd\\be\\ff\\u0001g\"}\n";
+        assert!(line(Format::Json).ends_with(json), "{}", line(Format::Json));
+        assert!(line(Format::Legacy).ends_with(" a b c d e f g\n"));
+        assert!(line(Format::Logfmt).ends_with("\"a b c d e f g\"\n"));
     }
 }

@@ -168,3 +168,18 @@ fn secrets_of_renamed_commands_are_not_kept() {
         assert!(!lines.contains("TOPSECRET"), "{lines}");
     }
 }
+
+/// The ids went on while `slowlog-max-len` was 0.
+#[test]
+fn a_log_without_room_gives_no_ids() {
+    let mut clients = clients(1);
+    let big = format!("SET k {}", "x".repeat(2000));
+    let newest = |clients: &TestClients| clients.node().large_requests.newest(1)[0].id;
+    clients.say(0, &big);
+    let before = newest(&clients);
+    clients.say(0, "CONFIG SET commandlog-large-request-max-len 0");
+    clients.say(0, &big);
+    clients.say(0, "CONFIG SET commandlog-large-request-max-len 10");
+    clients.say(0, &big);
+    assert_eq!(newest(&clients), before + 1);
+}

@@ -65,13 +65,13 @@ impl Node {
 struct Check<'c, 'k> {
     node: &'c Node,
     keys: &'c mut Keys<'k>,
-    /// Whether no key of the file may be there.
+    /// Whether no key or library of the file may be there.
     is_refused: bool,
 }
 
 impl Visitor for Check<'_, '_> {
     fn library(&mut self, source: &[u8]) -> io::Result<()> {
-        let checked = function::check_saved(self.node, source);
+        let checked = function::check_saved(self.node, source, self.is_refused);
         checked.map_err(|refusal| io::Error::other(refusal.wire().into_owned()))
     }
 

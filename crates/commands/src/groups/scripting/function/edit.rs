@@ -97,10 +97,14 @@ pub fn load_saved(node: &Node, source: &[u8]) -> Result<(), Refusal> {
     })
 }
 
-/// Whether it could be loaded.
-pub fn check_saved(node: &Node, source: &[u8]) -> Result<(), Refusal> {
+/// Whether it could be loaded; with `is_new`, only if there is none of its name.
+pub fn check_saved(node: &Node, source: &[u8], is_new: bool) -> Result<(), Refusal> {
     let library = parse_saved(node, source)?;
-    check_clash(&node.scripts.libraries(), &library)
+    let libraries = node.scripts.libraries();
+    if is_new && libraries.has(&library.name) {
+        return Err(already_exists(&library.name));
+    }
+    check_clash(&libraries, &library)
 }
 
 fn parse_saved(node: &Node, source: &[u8]) -> Result<Library, Refusal> {

@@ -53,9 +53,7 @@ pub(super) const SPECS: &[Spec] = &[
         .clamped(1..=500)
         .without_effect(),
     flag(D::DynamicHz, true, "More rounds when there are many clients").without_effect(),
-    int(D::IoThreads, 1, 1..=256, "Kept for files of Redis; `threads` is used")
-        .at_start()
-        .without_effect(),
+    int(D::IoThreads, 1, 1..=256, "Kept for files of Redis; `threads` is used").without_effect(),
     choices(D::ShutdownOnSigint, SHUTDOWN, "What SIGINT does, as the options of SHUTDOWN")
         .promises(ALONE, ALONE_GAP),
     choices(D::ShutdownOnSigterm, SHUTDOWN, "What SIGTERM does, as the options of SHUTDOWN")

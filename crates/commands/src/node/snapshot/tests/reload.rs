@@ -38,11 +38,16 @@ fn a_file_that_can_not_be_loaded_costs_nothing() {
     assert!(server.say("DEBUG RELOAD NOSAVE").contains("there is no file"));
     assert_eq!(server.say("DEBUG DIGEST FULL"), digest);
     disk.create(&path).unwrap().write_all(&file).unwrap();
+    // A library of the file that is there was replaced without MERGE.
+    let reply = server.say("DEBUG RELOAD NOSAVE NOFLUSH");
+    assert!(reply.contains("already exists"), "{reply}");
+    assert_eq!(server.say("DEBUG DIGEST FULL"), digest);
+    server.say("FUNCTION DELETE lib");
+    let digest = server.say("DEBUG DIGEST FULL");
     let reply = server.say("DEBUG RELOAD NOSAVE NOFLUSH");
     assert!(reply.contains("a key that is there twice"), "{reply}");
     assert_eq!(server.say("DEBUG DIGEST FULL"), digest);
     // A function of the file that another library has by now.
-    server.say("FUNCTION DELETE lib");
     server.run(&["FUNCTION", "LOAD", &library.replace("lib", "other")]);
     let reply = server.say("DEBUG RELOAD NOSAVE");
     assert!(reply.contains("already exists"), "{reply}");
