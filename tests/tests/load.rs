@@ -69,7 +69,15 @@ fn a_server_that_loads_says_so_and_how_far_it_is() {
         let refused = "LOADING Redis is loading the dataset in memory";
         assert_eq!(text(ask(&mut client, "GET key:1")), refused);
         assert_eq!(text(ask(&mut client, "PING")), refused);
-        let info = text(call(&mut client, "INFO persistence"));
+        // It listens a moment before it opens the file.
+        let started = Instant::now();
+        let info = loop {
+            let info = text(call(&mut client, "INFO persistence"));
+            if !info.contains("loading_total_bytes:0\r") {
+                break info;
+            }
+            assert!(started.elapsed() < Duration::from_secs(30), "{info}");
+        };
         let field = |name: &str| -> u64 {
             let found = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
             let found = found.unwrap_or_else(|| panic!("{name} is missing:\n{info}"));

@@ -7,6 +7,7 @@ use crate::error::Refusal;
 use russet_base::Args;
 use russet_base::text::eq_ignore_case;
 use russet_engine::event::Event;
+use russet_engine::keys::Keys;
 use russet_engine::types::stream::{Idempotency, StreamId};
 use std::ops::RangeInclusive;
 
@@ -38,6 +39,7 @@ pub fn xsetid(ctx: &mut Ctx, args: Args) -> Outcome {
         }
     }
     let key = args.at(1);
+    let says_nothing_deleted = has_max_deleted && max_deleted == StreamId::MIN;
     let stream = access::peek(ctx.keys, key)?.ok_or(Refusal::NoSuchKey)?;
     if id < stream.max_deleted_id() {
         return Err(Refusal::text(
@@ -58,13 +60,23 @@ pub fn xsetid(ctx: &mut Ctx, args: Args) -> Outcome {
         stream.log.last_id = id;
         stream.log.entries_added = entries_added.unwrap_or(stream.log.entries_added);
         // A client's 0-0 changes nothing, as in Redis. What is done again says what there was.
-        if max_deleted != StreamId::MIN || has_max_deleted && ctx.origin == Origin::Load {
+        if max_deleted != StreamId::MIN || says_nothing_deleted && ctx.origin == Origin::Load {
             stream.log.max_deleted_id = max_deleted;
         }
+    }
+    if says_nothing_deleted && ctx.origin != Origin::Load {
+        record_without_deleted(ctx.keys, (key, args.at(2)), entries_added);
     }
     ctx.keys.wrote_beside(key, 1, Some(Event::stream("xsetid")));
     ctx.reply.ok();
     DONE
+}
+
+/// XSETID with an option less, which changed nothing and would if it were done again.
+fn record_without_deleted(keys: &mut Keys, (key, id): (&[u8], &[u8]), added: Option<u64>) {
+    let added = added.map(|added| added.to_string());
+    let option = added.iter().flat_map(|added| [&b"ENTRIESADDED"[..], added.as_bytes()]);
+    keys.record([&b"XSETID"[..], key, id].into_iter().chain(option));
 }
 
 /// One of XCFGSET's numbers; given twice, it is refused.

@@ -227,3 +227,19 @@ fn what_a_producer_called_an_entry_is_remembered_apart_from_it() {
     assert_eq!(again.say("XLEN s"), "1");
     assert!(again.say("XADD s IDMP p n 1700000000001-0").contains("ERR"), "clients have no such");
 }
+
+/// What a client says of deletions without naming one changes nothing, and must not when it is done
+/// again.
+#[test]
+fn an_id_that_is_set_without_a_deletion_is_recorded_without_one() {
+    let mut server = TestServer::new();
+    server.say("XADD s 1-1 a 1");
+    server.check_records(&[
+        (
+            "XSETID s 9-0 ENTRIESADDED 9 MAXDELETEDID 8-0",
+            "XSETID s 9-0 ENTRIESADDED 9 MAXDELETEDID 8-0",
+        ),
+        ("XSETID s 9-1 MAXDELETEDID 0-0", "XSETID s 9-1"),
+        ("XSETID s 9-2 maxdeletedid 0-0 entriesadded 7", "XSETID s 9-2 ENTRIESADDED 7"),
+    ]);
+}
