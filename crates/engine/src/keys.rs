@@ -5,6 +5,7 @@
 mod changes;
 mod known;
 mod put;
+mod readers;
 mod saved;
 mod time;
 
@@ -23,7 +24,7 @@ use crate::store::raw::lock::Locked;
 use crate::store::raw::prefetch::prefetch_value;
 use crate::store::raw::table::{Deleted, EntryMut, EntryRef, Removed, Table};
 use crate::store::shard_set::ShardSet;
-use crate::tracked::{Cause, Reader, TrackedKeys};
+use crate::tracked::{Cause, TrackedKeys};
 use crate::types::hash::stored::is_over;
 use crate::value::Object;
 use crate::waiting::Waiting;
@@ -211,18 +212,6 @@ impl<'a> Keys<'a> {
             if let Some(object) = self.table(location.shard).likely_object(location.hash) {
                 prefetch_value(object);
             }
-        }
-    }
-
-    /// As [`Keys::prefetch_held`], for what is known of the readers of these keys.
-    #[inline(never)]
-    pub fn prefetch_readers(&mut self, count: usize) {
-        let known = &self.known[..count];
-        for &KnownKey { location, .. } in known {
-            self.locked.shared(location.shard as usize).tracked.prefetch_slot(location.hash);
-        }
-        for &KnownKey { location, .. } in known {
-            self.locked.shared(location.shard as usize).tracked.prefetch_record(location.hash);
         }
     }
 
@@ -535,15 +524,6 @@ impl<'a> Keys<'a> {
     pub fn shard_of(&mut self, key: &[u8]) -> &mut Shard {
         let location = self.location(key);
         self.locked.shard(location.shard as usize)
-    }
-
-    /// A client has read a key whose shard is locked: else nothing is noted. True if nobody had
-    /// read it before.
-    pub fn note_reader(&mut self, key: &[u8], reader: Reader) -> bool {
-        let location = self.location(key);
-        let shard = location.shard as usize;
-        self.locked.held().contains(shard)
-            && self.locked.shard(shard).tracked.add((location.hash, key), reader)
     }
 
     pub fn shard(&mut self, index: usize) -> &mut Shard {
