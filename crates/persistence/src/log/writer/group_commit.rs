@@ -9,6 +9,10 @@ use std::time::{Duration, Instant};
 /// second.
 const SYNC_SHARE: u32 = 2;
 const WAIT_MAX: Duration = Duration::from_millis(2);
+/// Behind a sync that takes less, nobody is waited for: the next one is soon, and clients that take
+/// turns use the processor while the disk works. Measured where a sync takes 0.2 ms: with all in
+/// one sync half as many calls were served.
+const SYNC_TIME_MIN: Duration = Duration::from_millis(1);
 /// After a wait in vain so many syncs begin at once, then twice as many each time, up to the
 /// second.
 const SKIPS_FIRST: u32 = 2;
@@ -53,7 +57,8 @@ impl GroupCommit {
 
     /// Whether to wait when so many wait for the sync.
     fn wait(&mut self, waiting: usize) -> Option<Wait> {
-        if self.expected < 2 || waiting >= self.expected {
+        let is_short = self.sync_time < SYNC_TIME_MIN;
+        if is_short || self.expected < 2 || waiting >= self.expected {
             return None;
         }
         if self.skips_left > 0 {
@@ -91,7 +96,7 @@ impl GroupCommit {
 mod tests {
     use super::*;
 
-    const SYNC: Duration = Duration::from_micros(400);
+    const SYNC: Duration = Duration::from_millis(3);
 
     fn after_sync(released: u64, waiting: usize) -> GroupCommit {
         let mut group = GroupCommit { released: Some(0), ..GroupCommit::default() };
@@ -119,6 +124,14 @@ mod tests {
         assert_eq!(group.wait(50), None, "all of them are there");
         group.synced(SYNC, DeferredCount { waiting: 0, released: 75 });
         assert_eq!(group.expected, 50);
+    }
+
+    /// On a fast disk half of the throughput was lost.
+    #[test]
+    fn a_short_sync_is_not_put_off() {
+        let mut group = GroupCommit { released: Some(0), ..GroupCommit::default() };
+        group.synced(SYNC_TIME_MIN / 2, DeferredCount { waiting: 25, released: 25 });
+        assert_eq!(group.wait(25), None);
     }
 
     #[test]
