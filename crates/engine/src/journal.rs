@@ -202,9 +202,10 @@ impl Journal {
     pub fn append(&self, frame: &mut Encoded) -> u64 {
         let Some(ring) = self.ring.get() else { return 0 };
         let bytes = frame.bytes_total() as u64;
+        // First: as soon as the frame is there the reader may take it, and count it as gone.
+        let backlog_bytes = self.backlog_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let number = ring.push(frame);
         self.give_room(frame, bytes as usize);
-        let backlog_bytes = self.backlog_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let waiting = number.saturating_sub(self.taken.load(Ordering::Relaxed));
         let is_much = waiting >= FRAMES_URGENT
             || backlog_bytes > self.backlog_bytes_max.load(Ordering::Relaxed);

@@ -33,7 +33,7 @@ pub(super) const NO_CUT: u64 = u64::MAX;
 
 impl Rewrite {
     /// Where the file is changed.
-    fn offset(&self) -> Option<u64> {
+    pub(super) fn offset(&self) -> Option<u64> {
         match self {
             Rewrite::Whole { at, .. } => Some(*at),
             Rewrite::Cut { joined } => *joined,

@@ -2,7 +2,7 @@
 
 use super::block::{BLOCK_BYTES_MAX, Block, Written, write_all, write_anew};
 use super::group_commit::GroupCommit;
-use super::rewrite::{Aside, NewBase, other};
+use super::rewrite::{Aside, NewBase, Rewrite, other};
 use super::{Beginning, LogEvents, Policy, SYNC_AFTER, Shared};
 use crate::disk::{DiskFile, NoFile};
 use crate::log::manifest::LogFile;
@@ -220,8 +220,13 @@ impl Writer {
         let room = self.spares.pop().unwrap_or_else(|| Vec::with_capacity(self.usual_bytes));
         let (db, mut records) = (self.renderer.db(), Rendered::with_room(room));
         self.stamp(&mut records.bytes);
-        let until = self.rewrite_offset().filter(|_| self.new_base.is_none());
-        let cut = &self.shared.cut_version;
+        let shared = self.shared.clone();
+        // Held until they are taken: what is appended behind a rewrite that is asked for meanwhile
+        // must not be taken for what its base holds.
+        let asked = shared.asked_rewrite();
+        let offset = asked.as_ref().and_then(Rewrite::offset);
+        let until = offset.filter(|_| self.new_base.is_none());
+        let cut = &shared.cut_version;
         let (mut frames, mut frame_bytes) = (0, 0);
         let mut number = next;
         let (renderer, aside) = (&mut self.renderer, &mut self.aside);
@@ -237,6 +242,7 @@ impl Writer {
             }
             records.bytes_total() < BLOCK_BYTES_MAX
         });
+        drop(asked);
         if let Some(aside) = &mut self.aside {
             // When it is durable, so is all that was gathered before.
             aside.frames.end = behind;
