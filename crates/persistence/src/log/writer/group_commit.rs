@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 const SYNC_SHARE: u32 = 2;
 const WAIT_MAX: Duration = Duration::from_millis(2);
 /// Behind a sync that takes less, nobody is waited for: the next one is soon, and clients that take
-/// turns use the processor while the disk works. Measured where a sync takes 0.2 ms: with all in
-/// one sync half as many calls were served.
+/// turns use the processor while the disk works. `russet-bench log` without a delay, on a busy
+/// machine: 44 calls per sync came to 0.61 of Valkey's throughput, 20 per sync to 1.7.
 const SYNC_TIME_MIN: Duration = Duration::from_millis(1);
 /// After a wait in vain so many syncs begin at once, then twice as many each time, up to the
 /// second.
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(group.expected, 50);
     }
 
-    /// On a fast disk half of the throughput was lost.
+    /// On a fast disk fewer calls were served so.
     #[test]
     fn a_short_sync_is_not_put_off() {
         let mut group = GroupCommit { released: Some(0), ..GroupCommit::default() };
