@@ -169,9 +169,10 @@ fn disturbs_load(command: Command, args: Args) -> bool {
     };
     match command {
         Command::ConfigSet => args.from(2).iter().step_by(2).any(is_of_files),
-        Command::Debug => args.get(1).is_some_and(|subcommand| {
-            subcommand.eq_ignore_ascii_case(b"reload")
-                || subcommand.eq_ignore_ascii_case(b"loadaof")
+        Command::Debug => args.get(1).is_some_and(|given| {
+            ["reload", "loadaof", "populate"]
+                .iter()
+                .any(|subcommand| given.eq_ignore_ascii_case(subcommand.as_bytes()))
         }),
         _ => false,
     }
@@ -182,13 +183,19 @@ mod tests {
     use crate::testing::TestServer;
     use russet_engine::barrier::Barrier;
 
-    /// `dir` was changed under the load, and DEBUG RELOAD saved what there was of the data so far.
+    /// `dir` was changed under the load, DEBUG RELOAD saved what there was of the data so far, and
+    /// keys of DEBUG POPULATE made the load call its file corrupt.
     #[test]
     fn a_load_keeps_its_files() {
         let mut server = TestServer::new();
         let node = server.worker.node.clone();
-        let calls =
-            ["CONFIG SET dir .", "CONFIG SET hz 10 APPENDONLY no", "DEBUG RELOAD", "DEBUG LOADAOF"];
+        let calls = [
+            "CONFIG SET dir .",
+            "CONFIG SET hz 10 APPENDONLY no",
+            "DEBUG RELOAD",
+            "DEBUG LOADAOF",
+            "DEBUG POPULATE 1",
+        ];
         node.keyspace.barriers().set(Barrier::Loading, true);
         for call in calls {
             assert!(server.say(call).starts_with("-LOADING"), "{call}");

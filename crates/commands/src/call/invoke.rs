@@ -158,6 +158,10 @@ fn conclude(ctx: &mut Ctx, args: Args, outcome: Outcome) -> (Invoked, bool) {
 
 fn run_recorded(ctx: &mut Ctx, args: Args) -> Invoked {
     let before = Before::of(ctx.keys.effects);
+    if shows_functions(ctx.command) {
+        // Its messages may leave before it ends: when it selects another database.
+        ctx.keys.shows(ctx.node.scripts.changes.last());
+    }
     let (invoked, is_refused) = run_handler(ctx, args);
     record(ctx, args, (before, is_refused));
     if ctx.keys.keyspace().journal().is_strict() {
@@ -387,7 +391,7 @@ fn append_records(keys: &mut Keys, node: &Node) {
         }
     }
     if !keys.effects.outbox.is_empty() {
-        let offset = keys.last_write();
+        let offset = keys.last_write().max(keys.effects.shown);
         let outbox = std::mem::take(&mut keys.effects.outbox);
         outbox.into_iter().for_each(|action| journal.defer(offset, action));
     }

@@ -23,6 +23,9 @@ use std::time::Duration;
 
 /// What the names of the threads that run loops begin with; a number follows.
 pub const LOOP_THREAD_NAME: &str = "loop-";
+/// The stack of such a thread: scripts may nest 200 calls of natives, each of up to 10 KiB where
+/// nothing is optimized. Only what is used takes up memory.
+const LOOP_STACK_BYTES: usize = 8 << 20;
 /// How often the watchdog looks. A thread seen in the same command twice loses its loop, so a loop
 /// is hostage for one to two of these.
 const WATCH_INTERVAL: Duration = Duration::from_millis(1);
@@ -189,7 +192,8 @@ impl<S: Service> Fleet<S> {
         pool.threads += 1;
         let name = format!("{LOOP_THREAD_NAME}{}", pool.threads);
         let fleet = self.clone();
-        let spawned = std::thread::Builder::new().name(name).spawn(move || fleet.work());
+        let thread = std::thread::Builder::new().name(name).stack_size(LOOP_STACK_BYTES);
+        let spawned = thread.spawn(move || fleet.work());
         if spawned.is_err() {
             // The loop waits in `jobs` for the next thread that becomes idle.
             pool.threads -= 1;

@@ -18,8 +18,8 @@ use std::fmt::{Display, Write};
 /// About as much as all sections that are shown by default.
 const TEXT_BYTES: usize = 8 << 10;
 
-/// The section that is about data.
-const KEYSPACE: &str = "keyspace";
+/// The sections that are about data: what they say waits for the writes that it counts.
+const ABOUT_DATA: [&str; 2] = ["keyspace", "keysizes"];
 
 /// When a section is shown without being named.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,7 @@ const SECTIONS: &[Section] = &[
     section("errorstats", "Errorstats", Shown::ByDefault, commands::errorstats),
     section("latencystats", "Latencystats", Shown::WithAll, commands::latencystats),
     section("cluster", "Cluster", Shown::ByDefault, |report| report.line("cluster_enabled", 0)),
-    section(KEYSPACE, "Keyspace", Shown::ByDefault, storage::keyspace),
+    section("keyspace", "Keyspace", Shown::ByDefault, storage::keyspace),
     section("keysizes", "Keysizes", Shown::Named, storage::key_sizes),
     section("debug", "Debug", Shown::Named, activity::debug),
 ];
@@ -141,25 +141,27 @@ pub(crate) fn info(ctx: &mut Ctx, args: Args) -> Outcome {
         ctx.keys.shows(ctx.node.scripts.changes.last());
     }
     let is_shown = |section: &Section| {
-        is_asked(section, args.from(1)) && (shows_keys || section.name != KEYSPACE)
+        is_asked(section, args.from(1)) && (shows_keys || !ABOUT_DATA.contains(&section.name))
     };
     let text = text(ctx.node, sizes, is_shown);
-    if SECTIONS.iter().any(|section| section.name == KEYSPACE && is_shown(section)) {
+    if SECTIONS.iter().any(|section| ABOUT_DATA.contains(&section.name) && is_shown(section)) {
         ctx.keys.shows_all();
     }
     ctx.reply.verbatim(b"txt", text.as_bytes());
     DONE
 }
 
-/// Whether it may say how many keys there are: not while that can't be made durable and has to be.
-/// Who wants to know why gets the rest.
+/// Whether it may say how many keys there are, and how large: not while that can't be made durable
+/// and has to be. Who wants to know why gets the rest.
 fn may_show_keys(ctx: &Ctx, asked: Args) -> Result<bool, Refusal> {
     let (journal, barriers) = (ctx.node.keyspace.journal(), ctx.node.keyspace.barriers());
     let is_durable = !journal.is_strict() || journal.offset() <= journal.durable();
     if is_durable || !barriers.is_up(Barrier::Failed) {
         return Ok(true);
     }
-    match asked.iter().any(|arg| arg.eq_ignore_ascii_case(KEYSPACE.as_bytes())) {
+    let is_about_data =
+        |arg: &[u8]| ABOUT_DATA.iter().any(|section| arg.eq_ignore_ascii_case(section.as_bytes()));
+    match asked.iter().any(is_about_data) {
         true => Err(Refusal::LogFailed(journal.failure())),
         false => Ok(false),
     }

@@ -102,10 +102,30 @@ fn keys_are_counted_when_nobody_changes_them() {
     assert_eq!(clients.say_and_send(0, "DBSIZE"), "0");
 }
 
+/// The reply waited, the message did not. `say` sends nothing: a reply that waits would keep every
+/// later message back.
+#[test]
+fn messages_wait_for_what_they_show() {
+    const PUBLISHING: &str = "FUNCTION LOAD #!lua\tname=p\nredis.register_function{\
+        function_name='p',callback=function()return(redis.call('publish','c','m'))end}";
+    const COUNTING: &str = "EVAL redis.call('publish','c',redis.call('info','keyspace')) 1 other";
+    let own = (0, "SET k v", "PUBLISH c m");
+    for (who, change, call) in [(1, PUBLISHING, "FCALL p 0"), (1, "SET k v", COUNTING), own] {
+        let mut clients = strict(3);
+        assert!(clients.are_apart("k", "other"));
+        clients.say(2, "SUBSCRIBE c");
+        clients.say(0, change);
+        clients.say(who, call);
+        assert_eq!(clients.read(2), "(none)", "{call} after {change}");
+        sync(&clients);
+        assert!(clients.read(2).contains("message"), "{call} after {change}");
+    }
+}
+
 #[test]
 fn figures_about_all_keys_wait_for_their_writes() {
     let mut clients = strict(2);
-    for call in ["INFO", "INFO keyspace", "INFO everything", "MEMORY STATS"] {
+    for call in ["INFO", "INFO keyspace", "INFO keysizes", "INFO everything", "MEMORY STATS"] {
         assert_eq!(clients.say_and_send(0, "SET k v"), "(held)");
         assert_eq!(clients.say_and_send(1, call), "(held)", "{call}");
         sync(&clients);
@@ -124,6 +144,7 @@ fn while_the_log_fails_info_leaves_the_keyspace_out() {
     let info = clients.say_and_send(1, "INFO");
     assert!(info.contains("# Persistence") && !info.contains("# Keyspace"), "{info}");
     assert!(clients.say_and_send(1, "INFO keyspace").contains("MISCONF"));
+    assert!(clients.say_and_send(1, "INFO server keysizes").contains("MISCONF"));
     assert!(clients.say_and_send(1, "MEMORY STATS").contains("MISCONF"));
     clients.node().keyspace.journal().set_failure(None);
     sync(&clients);
