@@ -372,8 +372,7 @@ impl LogDirectory {
         UnnamedFiles { disk, dir: self.path.clone(), file: self.names.file.clone() }
     }
 
-    /// Makes a file that is complete and durable an increment, and begins the next. Whatever
-    /// happens, it is not where it was any more.
+    /// Makes a file that is complete and durable an increment, and begins the next.
     pub(super) fn commit_whole(&mut self, path: &Path) -> Result<Arc<dyn DiskFile>, LogError> {
         self.last_number += 1;
         let number = self.last_number;

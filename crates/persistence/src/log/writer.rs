@@ -6,6 +6,7 @@
 //! base holds what could not be written, and the files that it replaces make room.
 
 mod block;
+mod doubts;
 mod files;
 mod group_commit;
 mod large;

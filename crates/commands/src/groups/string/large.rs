@@ -25,7 +25,7 @@ pub(super) fn must_wait(ctx: &mut Ctx, args: Args) -> bool {
     }
     let Some(log) = ctx.node.durability.log() else { return false };
     let mailbox = ctx.session.mailbox.clone();
-    let over = Box::new(move || _ = mailbox.post(Letter::JobOver));
+    let over = Box::new(move || mailbox.post(Letter::JobOver));
     if !log.write_ahead((ctx.keys.db, args), over) {
         return false;
     }

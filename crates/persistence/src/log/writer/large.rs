@@ -255,9 +255,8 @@ impl Writer {
         let Some(mut large) = self.blocks.front_mut().and_then(|block| block.large.take()) else {
             return Ok(());
         };
-        // From now on it is the directory's.
-        large.is_used = true;
         let file = self.directory.commit_whole(&large.path).map_err(other)?;
+        large.is_used = true;
         let renderer = std::mem::take(&mut self.renderer);
         self.use_file(file);
         self.others_bytes += large.len;

@@ -78,9 +78,9 @@ pub(super) struct Writer {
     /// The journal's offset behind what nobody can prove to be durable: a sync has failed that was
     /// to cover what was left to the system, which is not kept. Only a new base can; 0 if there is
     /// no such thing.
-    doubted_end: u64,
+    pub(super) doubted_end: u64,
     /// How often that has happened, and how often it had when the base was begun.
-    doubts: u64,
+    pub(super) doubts: u64,
     pub(super) doubts_covered: u64,
     /// Someone else has removed files of the log: only a new base makes good for them.
     pub(super) has_lost_files: bool,
@@ -400,45 +400,13 @@ impl Writer {
 
     /// What is before this offset is durable, and `bytes` less are waiting; but what comes behind
     /// something that may not be durable does not count.
-    fn set_durable(&mut self, mut end: u64, bytes: u64) {
+    pub(super) fn set_durable(&mut self, mut end: u64, bytes: u64) {
         if self.doubted_end > 0 {
             self.doubted_end = self.doubted_end.max(end);
             end = 0;
         }
         self.shared.frames.fetch_max(end, Ordering::Relaxed);
         self.journal.set_durable(end, bytes);
-    }
-
-    /// A sync has failed. Another one would prove nothing of what the system was left with.
-    fn doubt_left(&mut self) {
-        let left_end = std::mem::take(&mut self.left_end);
-        if left_end > 0 {
-            self.doubted_end = self.doubted_end.max(left_end);
-            self.doubts += 1;
-            self.report_need();
-            self.events.warn(
-                "What was written with appendfsync no may not be durable: the log is \
-                              rewritten",
-            );
-        }
-    }
-
-    pub(super) fn note_doubts(&mut self) {
-        self.doubts_covered = self.doubts;
-    }
-
-    /// A base holds all that was appended before it was begun.
-    pub(super) fn end_doubts(&mut self) {
-        if self.doubted_end > 0 && self.doubts == self.doubts_covered {
-            let end = std::mem::take(&mut self.doubted_end);
-            self.report_need();
-            self.set_durable(end, 0);
-        }
-    }
-
-    pub(super) fn report_need(&self) {
-        let needs_base = self.doubted_end > 0 || self.has_lost_files;
-        self.shared.needs_base.store(needs_base, Ordering::Release);
     }
 
     /// Drops blocks that need not be kept any more.
