@@ -20,6 +20,8 @@ const WRITERS: usize = 4;
 const LOAD_MS: u64 = 120;
 /// The same where only what is a second old must be there.
 const LOAD_EVERYSEC_MS: u64 = 1_100;
+/// A value that is written before its SET runs, with `always`.
+const LARGE_BYTES: usize = 9 << 20;
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// With `everysec` what is older than this is there.
 const EVERYSEC: Duration = Duration::from_secs(1);
@@ -373,6 +375,12 @@ fn copy_dir(from: &Path, to: &Path) {
     }
 }
 
+fn increments(dir: &Path) -> usize {
+    let files = std::fs::read_dir(dir.join("appendonlydir")).unwrap();
+    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.ends_with(".incr.aof")).count()
+}
+
 /// Our directory is loaded by Redis and Valkey; what they add to it we load again.
 #[test]
 fn other_servers_load_our_log_and_we_what_they_add() {
@@ -388,6 +396,13 @@ fn other_servers_load_our_log_and_we_what_they_add() {
             let reply = client.call(&line.split(' ').collect::<Vec<_>>()).unwrap();
             assert!(!reply.is_error(), "{line}: {reply:?}");
         }
+        // A file of its own, in the middle of the log.
+        let large = "x".repeat(LARGE_BYTES);
+        let always = ["CONFIG", "SET", "appendfsync", "always"];
+        for call in [&always[..], &["SET", "large", &large], &["SET", "behind", "1"]] {
+            assert!(!client.call(call).unwrap().is_error(), "{}", call[1]);
+        }
+        assert_eq!(increments(&ours), 3, "what is before it, it, and what is behind it");
         let library = "#!lua name=l\nredis.register_function('f', function() return 1 end)";
         assert!(!client.call(&["FUNCTION", "LOAD", library]).unwrap().is_error());
         let expected = digest(server.address());

@@ -64,6 +64,8 @@ pub struct Effects {
     pub(crate) wanted: EventClasses,
     /// The shards whose gauges are out of date.
     pub(crate) touched: ShardSet,
+    /// The same for databases that the call has left.
+    pub(crate) left: Vec<(usize, ShardSet)>,
 }
 
 impl Effects {
@@ -81,7 +83,10 @@ impl Effects {
     /// Nothing is left to do before the shards are unlocked.
     #[inline]
     pub fn is_published(&self) -> bool {
-        self.touched.is_empty() && self.records.is_empty() && !self.has_listeners()
+        self.touched.is_empty()
+            && self.left.is_empty()
+            && self.records.is_empty()
+            && !self.has_listeners()
     }
 
     /// Leaves each ready key once, where it came first: a script can touch a key many times, and

@@ -92,6 +92,8 @@ pub struct Journal {
     taken: AtomicU64,
     backlog_bytes: AtomicU64,
     backlog_bytes_max: AtomicU64,
+    /// What may be waiting beyond that: it is on the disk before it is appended.
+    ahead_bytes: AtomicU64,
     is_reader_asleep: AtomicBool,
     reader: Mutex<Option<Thread>>,
     deferred: Mutex<Deferred>,
@@ -118,6 +120,7 @@ impl Journal {
             taken: AtomicU64::new(0),
             backlog_bytes: AtomicU64::new(0),
             backlog_bytes_max: AtomicU64::new(u64::MAX),
+            ahead_bytes: AtomicU64::new(0),
             is_reader_asleep: AtomicBool::new(false),
             reader: Mutex::default(),
             deferred: Mutex::default(),
@@ -175,6 +178,22 @@ impl Journal {
         self.backlog_bytes.load(Ordering::Relaxed)
     }
 
+    /// So many bytes are on the disk before the call runs that appends them: they hold nobody back.
+    pub fn add_ahead(&self, bytes: u64) {
+        self.ahead_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// They were appended and are durable, or will not be appended.
+    pub fn remove_ahead(&self, bytes: u64) {
+        self.ahead_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn is_backlog_over(&self, backlog_bytes: u64) -> bool {
+        let max = self.backlog_bytes_max.load(Ordering::Relaxed);
+        backlog_bytes > max.saturating_add(self.ahead_bytes.load(Ordering::Relaxed))
+    }
+
     /// The offset behind all that was appended.
     #[inline]
     pub fn offset(&self) -> u64 {
@@ -207,8 +226,7 @@ impl Journal {
         let number = ring.push(frame);
         self.give_room(frame, bytes as usize);
         let waiting = number.saturating_sub(self.taken.load(Ordering::Relaxed));
-        let is_much = waiting >= FRAMES_URGENT
-            || backlog_bytes > self.backlog_bytes_max.load(Ordering::Relaxed);
+        let is_much = waiting >= FRAMES_URGENT || self.is_backlog_over(backlog_bytes);
         if is_much {
             self.look_at_backlog();
         }
@@ -234,8 +252,7 @@ impl Journal {
     #[cold]
     fn look_at_backlog(&self) {
         let waiting = self.offset().saturating_sub(self.taken.load(Ordering::SeqCst));
-        let is_over = waiting >= FRAMES_WAITING_MAX
-            || self.backlog_bytes() > self.backlog_bytes_max.load(Ordering::Relaxed);
+        let is_over = waiting >= FRAMES_WAITING_MAX || self.is_backlog_over(self.backlog_bytes());
         self.raise(Barrier::Backlog, is_over);
     }
 

@@ -3,6 +3,7 @@
 //! there.
 
 mod changes;
+mod gauges;
 mod known;
 mod put;
 mod readers;
@@ -536,16 +537,6 @@ impl<'a> Keys<'a> {
         self.effects.touched.insert(shard);
     }
 
-    /// Runs `action` with another database selected: COPY, MOVE.
-    pub fn in_db<R>(&mut self, db: usize, action: impl FnOnce(&mut Self) -> R) -> R {
-        self.publish();
-        let own = std::mem::replace(&mut self.db, db);
-        let result = action(self);
-        self.publish();
-        self.db = own;
-        result
-    }
-
     /// The held shards were changed by what was appended before this offset of the journal.
     pub fn set_last_write(&mut self, offset: u64) {
         for index in self.locked.held().iter() {
@@ -571,22 +562,5 @@ impl<'a> Keys<'a> {
         // Counts are published behind the records of what they count.
         fence(Ordering::Acquire);
         self.shows(self.keyspace.journal().offset());
-    }
-
-    /// Makes the counts and bytes of the changed shards visible to those without their locks.
-    #[inline(always)]
-    pub fn publish(&mut self) {
-        let (db, mut bytes, mut lane) = (self.db, 0, 0);
-        self.effects.touched.drain_each(|index| {
-            let shard = self.locked.shard(index);
-            if shard.tables[db].take_changed() {
-                self.keyspace.publish_gauges(index, shard, db);
-                bytes += shard.tables[db].take_unpublished();
-                lane = index;
-            }
-        });
-        if bytes != 0 {
-            self.keyspace.used_memory().add(lane, bytes);
-        }
     }
 }

@@ -179,6 +179,33 @@ impl Encoded {
         self.bytes.len() + self.splices.iter().map(|(_, bytes)| bytes.len()).sum::<usize>()
     }
 
+    /// Whether these are the same records, with long arguments that are the same buffers.
+    pub fn is_same(&self, other: &Encoded) -> bool {
+        let same = |(left, right): (&(usize, SharedBytes), &(usize, SharedBytes))| {
+            left.0 == right.0 && SharedBytes::ptr_eq(&left.1, &right.1)
+        };
+        self.bytes == other.bytes
+            && self.splices.len() == other.splices.len()
+            && self.splices.iter().zip(&other.splices).all(same)
+    }
+
+    /// Whether some arguments were not copied.
+    pub fn has_long_args(&self) -> bool {
+        !self.splices.is_empty()
+    }
+
+    /// Whether a long argument of both is the same buffer.
+    pub fn shares_long_arg(&self, other: &Encoded) -> bool {
+        let is_own =
+            |long: &SharedBytes| self.splices.iter().any(|(_, own)| SharedBytes::ptr_eq(own, long));
+        other.splices.iter().any(|(_, long)| is_own(long))
+    }
+
+    /// Whether nobody else has its long arguments.
+    pub fn is_only_owner(&self) -> bool {
+        self.splices.iter().all(|(_, long)| SharedBytes::strong_count(long) == 1)
+    }
+
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.splices.clear();

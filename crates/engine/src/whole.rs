@@ -192,7 +192,9 @@ impl<'a> Keys<'a> {
     /// Whether there may be keys in a database. Every shard is held.
     fn may_have_keys(&self, db: usize) -> bool {
         // A transaction or script may have added keys that are not counted yet.
-        !self.effects.touched.is_empty() || self.keyspace.key_counts().is_used(db)
+        let effects = &self.effects;
+        let has_changes = !effects.touched.is_empty() || !effects.left.is_empty();
+        has_changes || self.keyspace.key_counts().is_used(db)
     }
 
     /// Clients that track keys are notified that all may have changed.

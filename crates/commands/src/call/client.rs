@@ -45,8 +45,8 @@ pub enum Hold {
     Others(Box<Withheld>),
     /// WAITAOF: its reply waits until its writes are durable.
     Durable(Box<AwaitedSync>),
-    /// Another thread does something for its command: MIGRATE, SAVE, SHUTDOWN. The command is given
-    /// to [`Client::run`] again then.
+    /// Another thread does something for its command: MIGRATE, SAVE, SHUTDOWN, a large SET. The
+    /// command is given to [`Client::run`] again then.
     Job,
 }
 
@@ -112,10 +112,10 @@ impl Client {
     /// Whether its command is under way, though it waits: it is carried out even if nobody reads
     /// the reply. A call that waits for keys, or behind a pause, ends with its client.
     pub fn is_under_way(&self) -> bool {
-        let Session { hold, migration, save, .. } = &self.session;
         // What another thread has done for it may be over, and its call is yet to be given again.
-        let has_job = migration.is_some() || save.is_some();
-        has_job || matches!(hold, Hold::Shards { .. } | Hold::Others(_) | Hold::Durable(_))
+        let hold = &self.session.hold;
+        self.session.has_job()
+            || matches!(hold, Hold::Shards { .. } | Hold::Others(_) | Hold::Durable(_))
     }
 
     /// The moment when its wait is over, whatever happens.
@@ -443,6 +443,7 @@ impl Client {
         }
         self.session.migration = None;
         self.session.save = None;
+        self.session.is_written_ahead = false;
     }
 
     /// Gives up a transaction that is open, and what it watches.

@@ -289,6 +289,7 @@ impl Worker {
         session.take_wait();
         session.migration = None;
         session.save = None;
+        session.is_written_ahead = false;
         session.walk = None;
         let mut text = refusal.wire();
         if let Some((command, _)) = call {
@@ -340,7 +341,7 @@ impl Worker {
                 return Some(self.hold_back(session, (command, args), sink, may_look));
             }
         }
-        let is_again = retrying.is_some() || session.migration.is_some() || session.save.is_some();
+        let is_again = retrying.is_some() || session.has_job();
         let origin = if is_again { Origin::Waiter } else { Origin::Client };
         session.card.last_command.store(command as u16 + 1, Ordering::Relaxed);
         self.effects.caller = session.caller();

@@ -123,6 +123,8 @@ pub struct Session {
     pub(crate) migration: Option<Arc<Migration>>,
     /// SAVE, SHUTDOWN: the save that the command under way waits for.
     pub(crate) save: Option<Arc<AwaitedSave>>,
+    /// The large SET under way waits, or has waited, until it is written.
+    pub(crate) is_written_ahead: bool,
     /// What the command under way has asked of other clients: its reply waits for them.
     pub(crate) pending: Option<Arc<Pending>>,
     /// QUIT, a protocol error, or CLIENT KILL of itself: close when the replies are written.
@@ -161,6 +163,7 @@ impl Session {
             awaited_sync: None,
             migration: None,
             save: None,
+            is_written_ahead: false,
             pending: None,
             is_closing: false,
             is_cut_off: false,
@@ -182,6 +185,11 @@ impl Session {
     pub(crate) fn ask_others(&mut self) -> Receipt {
         // A transaction may ask more than once.
         self.pending.get_or_insert_with(|| Pending::new(self.mailbox.clone())).receipt()
+    }
+
+    /// Whether another thread does something for the command under way, or has done it.
+    pub(crate) fn has_job(&self) -> bool {
+        self.migration.is_some() || self.save.is_some() || self.is_written_ahead
     }
 
     /// CLIENT PAUSE holds its command back. A place that it had in a shard's queue is given up, and

@@ -67,10 +67,8 @@ pub fn select(ctx: &mut Ctx, args: Args) -> Outcome {
 fn set_db(ctx: &mut Ctx, db: usize) {
     ctx.session.db = db;
     ctx.session.card.db.store(db as u32, Ordering::Relaxed);
-    // Inside EXEC the commands that follow work on the new database; what was counted until now
-    // belongs to the old one.
-    ctx.keys.publish();
-    ctx.keys.db = db;
+    // Inside EXEC the commands that follow work on the new database.
+    ctx.keys.select(db);
 }
 
 /// The state of a connection that was just opened, but for what it said about its library.

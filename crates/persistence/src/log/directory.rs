@@ -183,7 +183,7 @@ impl LogDirectory {
     }
 
     fn increment_name(&self, number: u64) -> String {
-        format!("{}.{number}.incr.aof", self.names.file)
+        increment_name(&self.names.file, number)
     }
 
     fn base_name(&self, number: u64, form: Form) -> String {
@@ -366,6 +366,36 @@ impl LogDirectory {
         self.write_manifest(&manifest).inspect_err(|_| self.discard(&name))
     }
 
+    /// Where files are written that may become increments.
+    pub(super) fn unnamed(&self) -> UnnamedFiles {
+        let disk = self.disk.clone();
+        UnnamedFiles { disk, dir: self.path.clone(), file: self.names.file.clone() }
+    }
+
+    /// Makes a file that is complete and durable an increment, and begins the next.
+    pub(super) fn commit_whole(&mut self, path: &Path) -> Result<Arc<dyn DiskFile>, LogError> {
+        self.last_number += 1;
+        let number = self.last_number;
+        let name = self.increment_name(number);
+        let whole = LogFile { name: name.clone(), number, kind: FileKind::Increment };
+        let named = self.disk.rename(path, &self.path.join(&name));
+        let made = named.and_then(|()| self.create_increment());
+        let made = made.map_err(LogError::io("make a new file of the log"));
+        let committed = made.and_then(|(next, file)| {
+            let mut manifest = self.manifest.clone();
+            let next_name = next.name.clone();
+            manifest.files.extend([whole, next]);
+            self.write_manifest(&manifest).inspect_err(|_| self.discard(&next_name))?;
+            Ok(file)
+        });
+        committed.inspect_err(|_| self.discard(&name))
+    }
+
+    /// How many files the log has.
+    pub(super) fn files(&self) -> usize {
+        self.manifest.files.len()
+    }
+
     /// The number of the increment that was committed last.
     pub(super) fn last_increment(&self) -> Option<u64> {
         self.manifest.increments().next_back().map(|file| file.number)
@@ -459,6 +489,25 @@ impl LogDirectory {
         let base = self.manifest.base().map_or(0, size);
         (base, base + self.manifest.increments().map(size).sum::<u64>())
     }
+}
+
+/// Files that are no part of a log yet. If they never are, they are removed when it is opened the
+/// next time.
+pub(super) struct UnnamedFiles {
+    pub disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    file: String,
+}
+
+impl UnnamedFiles {
+    pub fn path(&self, number: u64) -> PathBuf {
+        let name = increment_name(&self.file, number);
+        self.dir.join(format!("{TEMPORARY_PREFIX}{name}"))
+    }
+}
+
+fn increment_name(file: &str, number: u64) -> String {
+    format!("{file}.{number}.incr.aof")
 }
 
 fn is_no_file(error: &io::Error) -> bool {

@@ -2,6 +2,7 @@
 //! once and in order, and what happened at once is there as a whole or not at all.
 
 mod cut;
+mod large;
 mod left;
 mod long;
 mod measured;

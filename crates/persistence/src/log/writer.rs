@@ -6,8 +6,10 @@
 //! base holds what could not be written, and the files that it replaces make room.
 
 mod block;
+mod doubts;
 mod files;
 mod group_commit;
+mod large;
 mod rewrite;
 mod thread;
 
@@ -16,7 +18,9 @@ pub use rewrite::BaseFile;
 use super::{LogDirectory, LogError};
 use crate::data_file::Form;
 use crate::disk::DiskFile;
+use large::LargeCalls;
 use rewrite::{NO_CUT, Rewrite};
+use russet_base::Args;
 use russet_engine::barrier::Barrier;
 use russet_engine::journal::Journal;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -178,6 +182,7 @@ enum Beginning {
 pub struct Log {
     shared: Arc<Shared>,
     journal: Arc<Journal>,
+    large: Arc<LargeCalls>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -232,12 +237,23 @@ impl Log {
         shared.rewrite_seconds.store(u64::MAX, Ordering::Relaxed);
         let next = journal.offset();
         journal.set_durable(next, 0);
-        let writer = Writer::new((directory, begun), (shared.clone(), journal.clone()), events);
+        let large = Arc::new(LargeCalls::new(&directory, journal.clone()));
+        let own = (shared.clone(), journal.clone(), large.clone());
+        let writer = Writer::new((directory, begun), own, events);
         let run = move || writer.run(next);
         let thread = std::thread::Builder::new().name("log".into()).spawn(run);
         let thread = thread.map_err(LogError::io("start the thread of the log"))?;
         journal.set_reader(Some(thread.thread().clone()));
-        Ok(Log { shared, journal, thread: Mutex::new(Some(thread)) })
+        Ok(Log { shared, journal, large, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// With `always`: writes a call with a long argument before it runs, so that nobody waits for
+    /// it who comes behind it. `over` is done then, also if it could not be written: then it is as
+    /// if this had never been asked for. False: nothing is done.
+    pub fn write_ahead(&self, call: (usize, Args), over: Box<dyn FnOnce() + Send>) -> bool {
+        let may = self.shared.policy() == Policy::Always
+            && !self.shared.is_failed.load(Ordering::Relaxed);
+        may && self.large.write_ahead(call, over)
     }
 
     /// Every shard must be held, as for [`Journal::set_mode`], which goes with it.
@@ -383,8 +399,10 @@ impl Log {
         let Some(thread) = thread else { return };
         self.shared.is_stopping.store(true, Ordering::Release);
         self.journal.wake_reader();
+        self.large.give_up();
         // A panic there has been reported.
         let _joined = thread.join();
+        self.large.stop();
         self.journal.set_reader(None);
         self.journal.set_failure(None);
         self.journal.raise(Barrier::Late, false);

@@ -157,10 +157,7 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
         }
         let ctx = &mut *self.ctx;
         let args = self.command_args.as_args();
-        if ctx.keys.db != ctx.session.db {
-            ctx.keys.publish();
-            ctx.keys.db = ctx.session.db;
-        }
+        ctx.keys.select(ctx.session.db);
         let is_wanted = call.has_wanted_results();
         let mut sink = LuaSink::new(call.heap(), self.resp, is_wanted);
         let mut inner = Ctx {

@@ -142,10 +142,9 @@ fn call(lua: &mut Lua, request: &Request, host: &mut RunHost) -> Result<Value, F
 /// A script may select another database; for its caller nothing has changed.
 fn restore_db(ctx: &mut Ctx, db: usize) {
     if ctx.session.db != db || ctx.keys.db != db {
-        ctx.keys.publish();
         ctx.session.db = db;
         ctx.session.card.db.store(db as u32, Ordering::Relaxed);
-        ctx.keys.db = db;
+        ctx.keys.select(db);
     }
 }
 

@@ -1,9 +1,10 @@
 //! Writing strings whole: SET with its conditions and times, and its older forms.
 
 use super::expiry::{self, Besides, Deadline, ExpiryOptions};
+use super::large;
 use super::read::reply_text;
 use super::record_set;
-use crate::call::ctx::{Ctx, DONE, Outcome};
+use crate::call::ctx::{Ctx, DONE, Flow, Outcome};
 use crate::error::Refusal;
 use crate::groups::deadline::record_expiry;
 use russet_base::Args;
@@ -118,6 +119,9 @@ fn check_digest(digest: &[u8]) -> Result<(), Refusal> {
 pub fn set(ctx: &mut Ctx, args: Args) -> Outcome {
     let key = args.at(1);
     if args.len() == 3 {
+        if args.shared(2).is_some() && large::must_wait(ctx, args) {
+            return Ok(Flow::Later);
+        }
         ctx.keys.put_arg(key, (args, 2), None);
         ctx.keys.wrote(key, Event::string("set"));
         ctx.record_as_is(args);

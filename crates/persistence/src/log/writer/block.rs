@@ -1,5 +1,6 @@
 //! What is written to the log at once: records, and the line that vouches for them.
 
+use super::large::LargeFile;
 use crate::disk::DiskFile;
 use crate::log::render::{Rendered, write_select};
 use crate::log::sums::SumWriter;
@@ -29,6 +30,8 @@ pub(super) struct Block {
     pub frame_bytes: u64,
     /// When it was put together.
     pub at: Instant,
+    /// The file that has it already, if it is one large call.
+    pub large: Option<LargeFile>,
 }
 
 impl Block {
@@ -36,7 +39,8 @@ impl Block {
         let spliced_bytes = records.bytes_total() - records.bytes.len();
         let Rendered { bytes, splices } = records;
         let (records_len, at) = (bytes.len(), Instant::now());
-        Block { bytes, records_len, splices, spliced_bytes, db, end, frame_bytes, at }
+        let large = None;
+        Block { bytes, records_len, splices, spliced_bytes, db, end, frame_bytes, at, large }
     }
 
     pub fn len(&self) -> usize {

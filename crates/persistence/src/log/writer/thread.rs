@@ -2,6 +2,7 @@
 
 use super::block::{BLOCK_BYTES_MAX, Block, Written, write_all, write_anew};
 use super::group_commit::GroupCommit;
+use super::large::{LargeCalls, LargeFile};
 use super::rewrite::{Aside, NewBase, Rewrite, other};
 use super::{Beginning, LogEvents, Policy, SYNC_AFTER, Shared};
 use crate::disk::{DiskFile, NoFile};
@@ -58,7 +59,7 @@ pub(super) struct Writer {
     sums: SumWriter,
     /// Length of the file, and how much of it is known to be durable.
     pub(super) len: u64,
-    synced_len: u64,
+    pub(super) synced_len: u64,
     /// Bytes of the log's other files.
     pub(super) others_bytes: u64,
     pub(super) new_base: Option<NewBase>,
@@ -73,17 +74,19 @@ pub(super) struct Writer {
     pub(super) written: usize,
     /// The journal's offset behind the blocks that were left to the system, with `no`, and not
     /// synced since; 0 if there are none.
-    left_end: u64,
+    pub(super) left_end: u64,
     /// The journal's offset behind what nobody can prove to be durable: a sync has failed that was
     /// to cover what was left to the system, which is not kept. Only a new base can; 0 if there is
     /// no such thing.
-    doubted_end: u64,
+    pub(super) doubted_end: u64,
     /// How often that has happened, and how often it had when the base was begun.
-    doubts: u64,
+    pub(super) doubts: u64,
     pub(super) doubts_covered: u64,
     /// Someone else has removed files of the log: only a new base makes good for them.
     pub(super) has_lost_files: bool,
     pub(super) files_checked_at: Instant,
+    /// Calls that are written ahead.
+    pub(super) large: Arc<LargeCalls>,
     sync: Option<Sync>,
     group: GroupCommit,
     pub(super) failed_at: Option<Instant>,
@@ -100,7 +103,7 @@ pub(super) struct Writer {
 impl Writer {
     pub fn new(
         (directory, begun): (LogDirectory, Beginning),
-        (shared, journal): (Arc<Shared>, Arc<Journal>),
+        (shared, journal, large): (Arc<Shared>, Arc<Journal>, Arc<LargeCalls>),
         events: Arc<dyn LogEvents>,
     ) -> Self {
         let (file, why_not, awaits_base) = match begun {
@@ -134,6 +137,7 @@ impl Writer {
             doubts_covered: 0,
             has_lost_files: false,
             files_checked_at: Instant::now(),
+            large,
             sync: None,
             group: GroupCommit::default(),
             failed_at: awaits_base.then(Instant::now),
@@ -207,6 +211,7 @@ impl Writer {
             self.fail(&error.to_string());
         }
         self.end_rewrite(false);
+        self.sweep_large();
         self.report();
         if is_check_asked {
             self.shared.is_check_asked.store(false, Ordering::Release);
@@ -229,13 +234,21 @@ impl Writer {
         let cut = &shared.cut_version;
         let (mut frames, mut frame_bytes) = (0, 0);
         let mut number = next;
+        let mut large: Option<(LargeFile, Block)> = None;
         let (renderer, aside) = (&mut self.renderer, &mut self.aside);
+        let large_calls = &self.large;
         let behind = self.journal.take(next..until.unwrap_or(u64::MAX), |frame| {
             let bytes = frame.bytes_total() as u64;
             number += 1;
+            let large_file = Self::large_file(large_calls, frame);
             if frame.version >= cut.load(Ordering::SeqCst) {
                 let aside = aside.get_or_insert_with(|| Aside::beginning(number - 1));
                 aside.frame(frame);
+            } else if let Some(file) = large_file.filter(|_| aside.is_none()) {
+                let (db, mut records) = (renderer.db(), Rendered::default());
+                renderer.frame(frame, &mut records);
+                large = Some((file, Block::new(records, db, (number, bytes))));
+                return false;
             } else {
                 (frames, frame_bytes) = (frames + 1, frame_bytes + bytes);
                 renderer.frame(frame, &mut records);
@@ -253,8 +266,13 @@ impl Writer {
             self.stamped_seconds = self.unix_seconds;
             self.usual_bytes = records.bytes.len().min(ROOM_BYTES_MAX);
             // What is set aside is not durable, though what came behind it may be.
-            let end = self.aside.as_ref().map_or(behind, |aside| aside.frames.start);
+            let end = behind - u64::from(large.is_some());
+            let end = self.aside.as_ref().map_or(end, |aside| aside.frames.start);
             self.blocks.push_back(Block::new(records, db, (end, frame_bytes)));
+        }
+        if let Some((file, mut block)) = large {
+            block.large = Some(file);
+            self.blocks.push_back(block);
         }
         behind
     }
@@ -271,7 +289,11 @@ impl Writer {
     }
 
     fn write(&mut self) -> io::Result<()> {
-        while let Some(block) = self.blocks.get_mut(self.written) {
+        loop {
+            if self.is_large_next() {
+                self.commit_large()?;
+            }
+            let Some(block) = self.blocks.get_mut(self.written) else { return Ok(()) };
             let started = Instant::now();
             self.len += block.write(&*self.file, &mut self.sums, self.synced_len)?;
             self.claimed_len = self.synced_len;
@@ -287,7 +309,6 @@ impl Writer {
                 time,
             );
         }
-        Ok(())
     }
 
     fn make_durable(&mut self, is_stopping: bool) -> io::Result<()> {
@@ -379,45 +400,13 @@ impl Writer {
 
     /// What is before this offset is durable, and `bytes` less are waiting; but what comes behind
     /// something that may not be durable does not count.
-    fn set_durable(&mut self, mut end: u64, bytes: u64) {
+    pub(super) fn set_durable(&mut self, mut end: u64, bytes: u64) {
         if self.doubted_end > 0 {
             self.doubted_end = self.doubted_end.max(end);
             end = 0;
         }
         self.shared.frames.fetch_max(end, Ordering::Relaxed);
         self.journal.set_durable(end, bytes);
-    }
-
-    /// A sync has failed. Another one would prove nothing of what the system was left with.
-    fn doubt_left(&mut self) {
-        let left_end = std::mem::take(&mut self.left_end);
-        if left_end > 0 {
-            self.doubted_end = self.doubted_end.max(left_end);
-            self.doubts += 1;
-            self.report_need();
-            self.events.warn(
-                "What was written with appendfsync no may not be durable: the log is \
-                              rewritten",
-            );
-        }
-    }
-
-    pub(super) fn note_doubts(&mut self) {
-        self.doubts_covered = self.doubts;
-    }
-
-    /// A base holds all that was appended before it was begun.
-    pub(super) fn end_doubts(&mut self) {
-        if self.doubted_end > 0 && self.doubts == self.doubts_covered {
-            let end = std::mem::take(&mut self.doubted_end);
-            self.report_need();
-            self.set_durable(end, 0);
-        }
-    }
-
-    pub(super) fn report_need(&self) {
-        let needs_base = self.doubted_end > 0 || self.has_lost_files;
-        self.shared.needs_base.store(needs_base, Ordering::Release);
     }
 
     /// Drops blocks that need not be kept any more.

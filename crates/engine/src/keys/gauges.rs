@@ -1,0 +1,100 @@
+//! Counts and bytes that others see without a lock, and the database that they belong to. They are
+//! published behind the records of what they count, so that who is shown them can wait for these.
+
+use super::Keys;
+
+impl Keys<'_> {
+    /// Goes on in another database. What has changed in this one is published with the rest.
+    pub fn select(&mut self, db: usize) {
+        if db != self.db && !self.effects.touched.is_empty() {
+            let touched = std::mem::take(&mut self.effects.touched);
+            let left = &mut self.effects.left;
+            match left.iter_mut().find(|(left, _)| *left == self.db) {
+                Some((_, shards)) => *shards = std::mem::take(shards).union(&touched),
+                None => left.push((self.db, touched)),
+            }
+        }
+        self.db = db;
+    }
+
+    /// Runs `action` with another database selected: COPY, MOVE.
+    pub fn in_db<R>(&mut self, db: usize, action: impl FnOnce(&mut Self) -> R) -> R {
+        let own = self.db;
+        self.select(db);
+        let result = action(self);
+        self.select(own);
+        result
+    }
+
+    /// Makes the counts and bytes of the changed shards visible to those without their locks.
+    #[inline(always)]
+    pub fn publish(&mut self) {
+        if !self.effects.left.is_empty() {
+            self.publish_left();
+        }
+        self.publish_selected();
+    }
+
+    #[cold]
+    fn publish_left(&mut self) {
+        let selected = self.db;
+        let current = std::mem::take(&mut self.effects.touched);
+        for (db, touched) in std::mem::take(&mut self.effects.left) {
+            (self.db, self.effects.touched) = (db, touched);
+            self.publish_selected();
+        }
+        (self.db, self.effects.touched) = (selected, current);
+    }
+
+    #[inline(always)]
+    fn publish_selected(&mut self) {
+        let (db, mut bytes, mut lane) = (self.db, 0, 0);
+        self.effects.touched.drain_each(|index| {
+            let shard = self.locked.shard(index);
+            if shard.tables[db].take_changed() {
+                self.keyspace.publish_gauges(index, shard, db);
+                bytes += shard.tables[db].take_unpublished();
+                lane = index;
+            }
+        });
+        if bytes != 0 {
+            self.keyspace.used_memory().add(lane, bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::event::Event;
+    use crate::keys::{Effects, Keys};
+    use crate::keyspace::Keyspace;
+    use crate::store::raw::table::NewValue;
+    use russet_base::clock::UnixMillis;
+    use russet_base::hash::KeyHasher;
+
+    /// A script that went on in another database had its keys counted before its records were in
+    /// the journal: with `appendfsync always` INFO showed what was not durable.
+    #[test]
+    fn what_is_in_other_databases_is_counted_at_the_end_as_well() {
+        let keyspace = Keyspace::new(2, 3, KeyHasher::with_seed(1));
+        let mut effects = Effects::default();
+        let used = keyspace.used_memory().bytes();
+        let locked = keyspace.try_lock(&keyspace.all_shards()).ok().unwrap();
+        let mut keys = keyspace.keys(locked, &mut effects, (0, UnixMillis(1)));
+        let put = |keys: &mut Keys, key: &str| {
+            keys.put(key.as_bytes(), NewValue::Int(1), None);
+            keys.wrote(key.as_bytes(), Event::string("set"));
+        };
+        put(&mut keys, "a");
+        keys.select(1);
+        put(&mut keys, "a");
+        keys.in_db(2, |keys| put(keys, "a"));
+        keys.select(0);
+        put(&mut keys, "b");
+        let counts = || [0, 1, 2].map(|db| keyspace.key_counts().total(db));
+        assert_eq!(counts(), [0, 0, 0]);
+        keys.publish();
+        assert_eq!(counts(), [2, 1, 1]);
+        assert!(keys.effects.left.is_empty() && keyspace.used_memory().bytes() > used);
+    }
+}
