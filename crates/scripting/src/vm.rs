@@ -51,7 +51,7 @@ pub(crate) enum FrameKind {
     Call,
     /// Rust code: `run` returns to it.
     Entry,
-    /// An instruction of Lua code that needs a metamethod, and is done with its result. It counts as
+    /// An instruction of Lua code that needs a metamethod, and ends with its result. It counts as
     /// a call from Rust: it is as deep as one, and no yield leaves it.
     Event,
 }
@@ -62,7 +62,7 @@ pub(crate) struct Frame {
     pub(crate) callee: Callee,
     /// Where the function stands on the stack.
     pub(crate) func: u32,
-    /// Where results go: to where the function stands, or to the register that an instruction fills.
+    /// Where results go: to where the function stands, or to a register that an instruction fills.
     pub(crate) to: u32,
     pub(crate) base: u32,
     /// The next instruction.

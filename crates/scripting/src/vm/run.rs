@@ -63,7 +63,7 @@ impl State {
         plain(self, host)
     }
 
-    /// Carries out the instruction that the plain loop stopped at; whether the entry frame returned.
+    /// Carries out the instruction that the loop stopped at; whether the entry frame returned.
     #[inline(never)]
     fn run_slow(&mut self, host: &mut dyn Host) -> Result<bool, Fault> {
         let frame = self.current.frames.last().expect("`plain` stops inside a frame");
