@@ -89,9 +89,8 @@ impl Worker {
             return Ran::default();
         }
         let (known, calls) = self.lists.take();
-        let is_restricted = session.gate.has(Gate::RESTRICTED);
         let may_begin = session.watching.is_empty();
-        let rights = is_restricted.then_some(&*session);
+        let rights = session.gate.has(Gate::RESTRICTED).then_some(&*session);
         let mut plan = Plan { node, rights, known, calls, is_cut: false, next: None };
         plan.take(commands.take(self.batch_window.0), may_begin);
         let Plan { known, mut calls, is_cut, next, .. } = plan;
