@@ -226,7 +226,7 @@ pub enum Unknown {
 
 /// The command that a call means: the subcommand if its first arg names a container. A container
 /// called alone is itself; its arity says whether that is allowed.
-#[inline]
+#[inline(always)]
 pub fn resolve(args: Args<'_>) -> Result<Command, Unknown> {
     let command = args.get(0).and_then(lookup).ok_or(Unknown::Command)?;
     if command.is_container() { resolve_subcommand(command, args) } else { Ok(command) }

@@ -32,7 +32,6 @@ use crate::waiting::Waiting;
 use crate::watch::Watched;
 use russet_base::clock::UnixMillis;
 use smallvec::SmallVec;
-use std::ops::Range;
 use std::sync::atomic::{Ordering, fence};
 
 /// What a look at a key is for.
@@ -179,15 +178,16 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Locks the shards of some of the known keys if that takes no waiting, and hints at the keys'
-    /// places in their tables.
+    /// Locks the shards of the known keys, up to the first that would take waiting, and hints at
+    /// the keys' places in their tables; how many keys' shards are held.
     #[inline]
-    pub fn hold_known_now(&mut self, range: Range<usize>) -> bool {
+    pub fn hold_known_now(&mut self) -> usize {
         let db = self.db;
-        self.known[range].iter().all(|&KnownKey { location, .. }| {
-            let shard = self.locked.try_add_now(location.shard as usize);
-            shard.map(|shard| shard.tables[db].prefetch_bucket(location.hash)).is_some()
-        })
+        for (at, &KnownKey { location, .. }) in self.known.iter().enumerate() {
+            let Some(shard) = self.locked.try_add_now(location.shard as usize) else { return at };
+            shard.tables[db].prefetch_bucket(location.hash);
+        }
+        self.known.len()
     }
 
     /// Hints that the first of the known keys, whose shards are locked, will be needed soon. Says
@@ -309,10 +309,11 @@ impl<'a> Keys<'a> {
         self.unexpired(key, location)
     }
 
-    /// Whether a shard has fields of hashes to remove first.
+    /// Whether a shard has fields of hashes to remove first. It only reads, so that the compiler
+    /// knows what it has checked when the shard is looked at next.
     #[inline]
-    fn has_due_fields(&mut self, location: Location) -> bool {
-        self.locked.shard(location.shard as usize).fields[self.db].is_due(self.now)
+    fn has_due_fields(&self, location: Location) -> bool {
+        self.locked.shared(location.shard as usize).fields[self.db].is_due(self.now)
     }
 
     #[inline(never)]

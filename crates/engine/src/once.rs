@@ -7,6 +7,7 @@ mod tests;
 use crate::types::capacity::{allocated_bytes, allocated_for};
 use crate::types::cow_vec::{ARC_COUNTS_BYTES, CowVec, Part};
 use russet_base::clock::UnixMillis;
+use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -21,6 +22,9 @@ const SPARSE_SLOTS_MIN: usize = 1024;
 
 /// Slots that are copied at once if a snapshot has them, too.
 const CHUNK_SLOTS: usize = 16;
+
+/// An id and a reply of so many bytes are put together without an allocation.
+const SHORT_BYTES_MAX: usize = 128;
 
 /// What the records of all shards come to, readable without their locks.
 #[derive(Debug, Default)]
@@ -324,8 +328,7 @@ impl OnceRecords {
             self.totals.expired.fetch_add(expired, Ordering::Relaxed);
             self.remove(old);
         }
-        let mut bytes = Vec::with_capacity(id.len() + record.reply.len());
-        bytes.extend_from_slice(id);
+        let mut bytes = SmallVec::<[u8; SHORT_BYTES_MAX]>::from_slice(id);
         bytes.extend_from_slice(record.reply);
         self.add(Slot {
             hash,
@@ -333,20 +336,24 @@ impl OnceRecords {
             expires: record.expires.0,
             db: db as u32,
             id_len: id.len() as u32,
-            bytes: Some(bytes.into()),
+            bytes: Some(Arc::from(&*bytes)),
         });
     }
 
     fn add(&mut self, slot: Slot) {
-        let at = self.free.pop().unwrap_or(self.slots.len() as u32);
+        let at = self.free.pop().unwrap_or_else(|| self.grow());
         self.index.add(tag(slot.hash, slot.db as usize), at);
         self.totals.add(&slot);
         self.deadlines.push(Reverse((slot.expires, at)));
-        match at as usize {
-            free if free < self.slots.len() => *self.slots.at_mut(free) = slot,
-            _ => self.slots.push(slot),
-        }
+        *self.slots.at_mut(at as usize) = slot;
         self.count_room();
+    }
+
+    /// Makes free slots, and takes the first of them.
+    fn grow(&mut self) -> u32 {
+        let (first, end) = (self.slots.len() as u32, self.slots.grow() as u32);
+        self.free.extend((first + 1..end).rev());
+        first
     }
 
     fn remove(&mut self, at: u32) {

@@ -6,6 +6,7 @@
 //! run is also collected while it runs (`collect`), when the machine knows all its roots.
 
 mod arena;
+mod cells;
 mod memory;
 mod spare;
 mod strings;
@@ -540,24 +541,6 @@ impl Heap {
         }
         if self.natives.is_permanent(native.index()) && self.is_run(value) {
             self.remembered.natives.insert(native);
-        }
-    }
-
-    pub(crate) fn cell(&mut self, value: Value) -> Result<CellRef, Refusal> {
-        self.memory.take(CELL_BYTES)?;
-        Ok(CellRef(self.cells.add(value)))
-    }
-
-    #[inline(always)]
-    pub(crate) fn cell_get(&self, cell: CellRef) -> Value {
-        *self.cells.at(cell.index())
-    }
-
-    #[inline(always)]
-    pub(crate) fn cell_set(&mut self, cell: CellRef, value: Value) {
-        *self.cells.at_mut(cell.index()) = value;
-        if self.cells.is_permanent(cell.index()) && self.is_run(value) {
-            self.remembered.cells.insert(cell);
         }
     }
 

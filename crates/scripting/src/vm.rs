@@ -3,6 +3,7 @@
 
 mod arith;
 mod call;
+mod code;
 mod compare;
 mod error;
 mod fields;
@@ -43,12 +44,26 @@ pub(crate) enum Callee {
     Native(NativeRef),
 }
 
+/// What made a frame, and where its return leads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum FrameKind {
+    /// A call of Lua code, which goes on.
+    Call,
+    /// Rust code: `run` returns to it.
+    Entry,
+    /// An instruction of Lua code that needs a metamethod, and ends with its result. It counts as
+    /// a call from Rust: it is as deep as one, and no yield leaves it.
+    Event,
+}
+
 /// A call that has not returned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame {
     pub(crate) callee: Callee,
-    /// Where the function stands on the stack; results go there.
+    /// Where the function stands on the stack.
     pub(crate) func: u32,
+    /// Where results go: to where the function stands, or to a register that an instruction fills.
+    pub(crate) to: u32,
     pub(crate) base: u32,
     /// The next instruction.
     pub(crate) pc: u32,
@@ -57,8 +72,7 @@ pub(crate) struct Frame {
     pub(crate) varargs: u32,
     /// Frames that gave way to this one by tail calls.
     pub(crate) tail_calls: u32,
-    /// Whether `run` returns to its caller when this frame does.
-    pub(crate) is_entry: bool,
+    pub(crate) kind: FrameKind,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -84,7 +84,11 @@ fn is_heavy(source: &str) -> bool {
 fn collections_at_every_chance_change_nothing() {
     let mut state = new_state().unwrap();
     state.collect_eagerly();
-    let cases = [include_str!("corpus/language.txt"), include_str!("corpus/messages.txt")];
+    let cases = [
+        include_str!("corpus/language.txt"),
+        include_str!("corpus/messages.txt"),
+        include_str!("corpus/metamethods.txt"),
+    ];
     for case in cases.iter().flat_map(|cases| cases.trim_end().split("\n----\n")) {
         let (source, wanted) = case.rsplit_once("\n=> ").unwrap_or((case, ""));
         if !is_heavy(source) {
@@ -140,4 +144,11 @@ fn limits() {
 #[test]
 fn messages() {
     check(include_str!("corpus/messages.txt"));
+}
+
+/// What a metamethod gives goes to a register of the instruction that needed it, and its frame is
+/// left by a return, a tail call or an error.
+#[test]
+fn metamethods() {
+    check(include_str!("corpus/metamethods.txt"));
 }

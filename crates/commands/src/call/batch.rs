@@ -89,9 +89,8 @@ impl Worker {
             return Ran::default();
         }
         let (known, calls) = self.lists.take();
-        let is_restricted = session.gate.has(Gate::RESTRICTED);
         let may_begin = session.watching.is_empty();
-        let rights = is_restricted.then_some(&*session);
+        let rights = session.gate.has(Gate::RESTRICTED).then_some(&*session);
         let mut plan = Plan { node, rights, known, calls, is_cut: false, next: None };
         plan.take(commands.take(self.batch_window.0), may_begin);
         let Plan { known, mut calls, is_cut, next, .. } = plan;
@@ -122,6 +121,7 @@ impl Worker {
             stats: &self.stats,
             tally: &mut self.tally,
             notes_requests,
+            large_reply_bytes: node.large_replies.cost_min(),
             notes_keys: node.hot_keys.is_on(),
         };
         let ran = executor.run_all(&calls, &known, may_be_long);
@@ -172,6 +172,8 @@ struct BatchExecutor<'s, 'k> {
     tally: &'s mut Tally,
     /// A request may be large enough to be remembered.
     notes_requests: bool,
+    /// From this size on a reply is remembered.
+    large_reply_bytes: u64,
     /// HOTKEYS wants to know the keys.
     notes_keys: bool,
 }
@@ -255,8 +257,10 @@ impl<'k> BatchExecutor<'_, 'k> {
         }
         let before = std::mem::replace(&mut self.replies_end, writer.bytes_len());
         let reply_bytes = (self.replies_end - before) as u64;
-        let asker = (*node, &**session);
-        node.large_replies.note(asker, (call.command, call.args), reply_bytes, Some(keys));
+        if reply_bytes >= self.large_reply_bytes {
+            let asker = (*node, &**session);
+            node.large_replies.note(asker, (call.command, call.args), reply_bytes, Some(keys));
+        }
         if self.notes_keys {
             let net_bytes = call.args.extent_bytes() as u64 + reply_bytes;
             tally.note_keys(node, (call.command, call.args), net_bytes);
@@ -282,10 +286,12 @@ impl<'k> BatchExecutor<'_, 'k> {
 /// has the keys fetched. Says whether what they hold may be large.
 #[inline]
 fn hold(keys: &mut Keys, calls: &mut Calls, batch_window: &mut BatchWindow) -> bool {
-    let is_held = |call: &Planned| keys.hold_known_now(call.keys());
-    let held = calls.iter().map(is_held).take_while(|is_held| *is_held).count();
-    batch_window.adjust(held < calls.len());
-    if held < calls.len() {
+    let planned_end = calls.last().map_or(0, |call| call.keys().end);
+    let keys_held = keys.hold_known_now();
+    batch_window.adjust(keys_held < planned_end);
+    if keys_held < planned_end {
+        let is_held = |call: &&Planned| call.keys().end <= keys_held;
+        let held = calls.iter().take_while(is_held).count();
         // A transaction is run in whole or not at all.
         let is_edge = |call: &Planned| matches!(call.part, Part::Multi | Part::Exec);
         let edge = calls[..held].iter().rposition(is_edge);

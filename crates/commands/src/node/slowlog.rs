@@ -168,6 +168,12 @@ impl CostLog {
         threshold >= 0 && cost >= threshold.unsigned_abs()
     }
 
+    /// What belongs into the log costs at least this much: for those who ask for many at once.
+    #[inline]
+    pub fn cost_min(&self) -> u64 {
+        u64::try_from(self.threshold.load(Ordering::Relaxed)).unwrap_or(u64::MAX)
+    }
+
     /// Remembers a call if it cost much: when what it has changed may be seen, if `keys` has that.
     #[inline]
     pub fn note(

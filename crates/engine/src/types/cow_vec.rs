@@ -125,6 +125,23 @@ impl<T: Part + Default, const CHUNK: usize> CowVec<T, CHUNK> {
         }
     }
 
+    /// Adds default values, as many as the last chunk has or as a chunk takes, for those who will
+    /// fill them one by one: [`CowVec::push`] moves a chunk for each. How many there are then.
+    pub fn grow(&mut self) -> usize {
+        match self.chunks.last_mut() {
+            Some(last) if last.len() < CHUNK => {
+                let more = last.len().min(CHUNK - last.len());
+                let own = Self::chunk_to_change(last).iter_mut().map(std::mem::take);
+                *last = own.chain((0..more).map(|_| T::default())).collect();
+            }
+            last => {
+                let first_len = if last.is_some() { CHUNK } else { 1 };
+                self.chunks.push((0..first_len).map(|_| T::default()).collect());
+            }
+        }
+        self.len()
+    }
+
     pub fn pop(&mut self) -> Option<T> {
         let last = self.chunks.last_mut()?;
         let (popped, own) = Self::chunk_to_change(last).split_last_mut()?;
@@ -168,13 +185,18 @@ mod tests {
             let (which, count) = (random.index(all.len()), all.len());
             let (cow, model) = &mut all[which];
             take_copied_elements();
-            match random.index(8) {
+            match random.index(9) {
                 0..3 => {
                     cow.push(step);
                     model.push(step);
                 }
                 3..5 => assert_eq!(cow.pop(), model.pop()),
-                5..7 if !model.is_empty() => {
+                5 => {
+                    let (before, grown) = (model.len(), cow.grow());
+                    assert!(grown > before && grown <= (before * 2).clamp(1, before + CHUNK));
+                    model.resize(grown, 0);
+                }
+                6..8 if !model.is_empty() => {
                     let at = random.index(model.len());
                     (*cow.at_mut(at), model[at]) = (step, step);
                 }

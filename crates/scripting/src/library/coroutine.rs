@@ -7,7 +7,7 @@ use crate::host::Host;
 use crate::limits::NATIVE_DEPTH_MAX;
 use crate::state::State;
 use crate::value::{ThreadRef, Value};
-use crate::vm::{ALL, Coroutine, Entered, Status};
+use crate::vm::{ALL, Coroutine, Entered, FrameKind, Status};
 use std::ops::Range;
 
 pub(super) fn open(state: &mut State) -> Result<(), Fault> {
@@ -205,7 +205,7 @@ impl State {
             }
             Err(Fault::Yield { count }) => {
                 let frame = self.current.frames.last().expect("a native's frame yields");
-                self.current.waiting = Some((frame.func, frame.wanted));
+                self.current.waiting = Some((frame.to, frame.wanted));
                 let end = self.current.top;
                 self.current.top = end - count;
                 Ok(self.current.top..end)
@@ -217,7 +217,7 @@ impl State {
     fn start(&mut self, host: &mut dyn Host, count: usize) -> Result<(), Fault> {
         if self.enter(host, 0, count, ALL)? == Entered::Lua {
             if let Some(frame) = self.current.frames.last_mut() {
-                frame.is_entry = true;
+                frame.kind = FrameKind::Entry;
             }
             self.run(host)?;
         }

@@ -1,12 +1,35 @@
 //! Arithmetic and joining of values that are not plain numbers.
 
-use super::run::modulo;
 use crate::fault::{Fault, Refusal};
+use crate::heap::Heap;
 use crate::host::Host;
 use crate::limits::PACKED_STRING_BYTES_MAX;
 use crate::number::TextBuffer;
 use crate::state::{Event, State};
 use crate::value::Value;
+
+/// As C's `a - floor(a / b) * b`.
+#[inline(always)]
+pub(super) fn modulo(a: f64, b: f64) -> f64 {
+    // Whole numbers, the common case, without a call for the floor.
+    let (whole_a, whole_b) = (a as i32, b as i32);
+    if f64::from(whole_a) == a && f64::from(whole_b) == b && whole_a >= 0 && whole_b > 0 {
+        return f64::from(whole_a % whole_b);
+    }
+    a - (a / b).floor() * b
+}
+
+/// Arithmetic with strings that are numbers. Apart from that with numbers, which then keeps its
+/// operands in processor registers.
+#[cold]
+#[inline(never)]
+pub(super) fn compute_text(
+    heap: &Heap,
+    (left, right): (&Value, &Value),
+    compute: fn(f64, f64) -> f64,
+) -> Option<f64> {
+    Some(compute(heap.to_number(*left)?, heap.to_number(*right)?))
+}
 
 impl State {
     pub(crate) fn arith(
@@ -19,10 +42,7 @@ impl State {
         if let (Some(a), Some(b)) = (self.heap.to_number(a), self.heap.to_number(b)) {
             return Ok(Value::Number(compute(event, a, b)));
         }
-        let mut handler = self.event_of(a, event);
-        if handler.is_nil() {
-            handler = self.event_of(b, event);
-        }
+        let handler = self.event_of_either(a, b, event);
         if !handler.is_nil() {
             return self.call_pair(host, handler, [a, b]);
         }
@@ -71,10 +91,7 @@ impl State {
         (left, right): (Value, Value),
         operand: usize,
     ) -> Result<Value, Fault> {
-        let mut handler = self.event_of(left, Event::Concat);
-        if handler.is_nil() {
-            handler = self.event_of(right, Event::Concat);
-        }
+        let handler = self.event_of_either(left, right, Event::Concat);
         if !handler.is_nil() {
             return self.call_pair(host, handler, [left, right]);
         }

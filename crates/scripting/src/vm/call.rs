@@ -1,7 +1,7 @@
 //! Entering and leaving functions.
 
 use super::frames::Entry;
-use super::{ALL, Callee, Frame, NO_RESULT, ONE_RESULT, STACK_SLOT_BYTES, WINDOW};
+use super::{ALL, Callee, Frame, FrameKind, NO_RESULT, ONE_RESULT, STACK_SLOT_BYTES, WINDOW};
 use crate::call::Call;
 use crate::fault::Fault;
 use crate::heap::NativeCode;
@@ -102,7 +102,7 @@ impl State {
         args: [Value; 2],
     ) -> Result<Value, Fault> {
         let (top, func) = (self.current.top, self.scratch());
-        if !self.enter_quick(func, function, args, ONE_RESULT) {
+        if !self.enter_quick((func, function), args, (func, ONE_RESULT), FrameKind::Entry) {
             return self.call_one(host, function, &args);
         }
         self.run_entry(host)?;
@@ -114,20 +114,41 @@ impl State {
     #[inline(always)]
     fn run_entry(&mut self, host: &mut dyn Host) -> Result<(), Fault> {
         self.heap.steps_left = self.heap.steps_left.saturating_sub(1).max(1);
+        // After an error there may be metamethods that were not left.
+        let depth = self.depth;
         self.depth += 1;
         let outcome = self.run(host);
-        self.depth -= 1;
+        self.depth = depth;
         outcome
     }
 
-    /// Makes the entry frame of a Lua function, if that takes nothing but the frame.
+    /// Enters a metamethod that the running instruction needs, if that takes nothing but a frame.
+    /// What it gives goes to a place of the stack, and the machine goes on behind the instruction.
+    #[inline(always)]
+    pub(super) fn enter_event<const N: usize>(
+        &mut self,
+        function: Value,
+        args: [Value; N],
+        (to, results): (usize, u8),
+    ) -> bool {
+        let func = self.scratch();
+        if !self.enter_quick((func, function), args, (to, results), FrameKind::Event) {
+            return false;
+        }
+        self.heap.steps_left = self.heap.steps_left.saturating_sub(1).max(1);
+        self.depth += 1;
+        true
+    }
+
+    /// Makes the frame of a Lua function that is called from Rust, if that takes nothing but the
+    /// frame.
     #[inline(always)]
     fn enter_quick<const N: usize>(
         &mut self,
-        func: usize,
-        function: Value,
+        (func, function): (usize, Value),
         args: [Value; N],
-        results: u8,
+        (to, results): (usize, u8),
+        kind: FrameKind,
     ) -> bool {
         let Value::Function(callee) = function else { return false };
         if self.depth >= NATIVE_DEPTH_MAX {
@@ -138,8 +159,8 @@ impl State {
         *slot = function;
         *slots = args;
         let args = N as u8 + 1;
-        let entry = Entry { function: callee, func, args, results, is_entry: true };
-        self.current.enter_plain(&self.heap, &self.protos, entry)
+        let entry = Entry { function: callee, func, args, results, to, kind };
+        self.current.enter_plain(&self.heap, &self.protos, entry).is_some()
     }
 
     /// As `call_value`, for a metamethod that gives nothing.
@@ -150,7 +171,7 @@ impl State {
         args: [Value; 3],
     ) -> Result<(), Fault> {
         let (top, func) = (self.current.top, self.scratch());
-        if self.enter_quick(func, function, args, NO_RESULT) {
+        if self.enter_quick((func, function), args, (func, NO_RESULT), FrameKind::Entry) {
             self.run_entry(host)?;
         } else {
             self.call_value(host, function, &args, 0)?;
@@ -183,9 +204,10 @@ impl State {
         if self.depth >= NATIVE_DEPTH_MAX {
             return Err(self.runtime_error("C stack overflow"));
         }
+        let depth = self.depth;
         self.depth += 1;
         let outcome = self.call_nested(host, func, count, wanted);
-        self.depth -= 1;
+        self.depth = depth;
         outcome
     }
 
@@ -198,7 +220,7 @@ impl State {
     ) -> Result<(), Fault> {
         if self.enter(host, func, count, wanted)? == Entered::Lua {
             if let Some(frame) = self.current.frames.last_mut() {
-                frame.is_entry = true;
+                frame.kind = FrameKind::Entry;
             }
             self.run(host)?;
         }
@@ -262,12 +284,13 @@ impl State {
         self.current.frames.push(Frame {
             callee: Callee::Lua { function, proto: proto_ref },
             func: func as u32,
+            to: func as u32,
             base: base as u32,
             pc: 0,
             wanted,
             varargs: varargs as u32,
             tail_calls: 0,
-            is_entry: false,
+            kind: FrameKind::Call,
         });
         self.heap.steps_left = self.heap.steps_left.saturating_sub(1).max(1);
         Ok(Entered::Lua)
@@ -290,12 +313,13 @@ impl State {
         self.current.frames.push(Frame {
             callee: Callee::Native(native),
             func: func as u32,
+            to: func as u32,
             base: base as u32,
             pc: 0,
             wanted,
             varargs: 0,
             tail_calls: 0,
-            is_entry: false,
+            kind: FrameKind::Call,
         });
         let code = self.heap.natives.at(native.index()).code;
         let held = self.held.len();
@@ -331,8 +355,11 @@ impl State {
     #[inline]
     pub(crate) fn leave(&mut self, from: usize, count: usize) -> bool {
         let frame = self.current.frames.pop().expect("the frame that returns is there");
-        self.current.deliver((frame.func as usize, from), count, frame.wanted);
-        frame.is_entry
+        self.current.deliver((frame.to as usize, from), count, frame.wanted);
+        if frame.kind == FrameKind::Event {
+            self.depth -= 1;
+        }
+        frame.kind == FrameKind::Entry
     }
 
     /// Calls in place of the running frame; whether `run` is to return.
@@ -359,10 +386,11 @@ impl State {
         self.current.stack.copy_within(from..from + used, to);
         self.current.frames.push(Frame {
             func: caller.func,
+            to: caller.to,
             base: callee.base - (callee.func - caller.func),
             wanted: caller.wanted,
             tail_calls: caller.tail_calls + 1,
-            is_entry: caller.is_entry,
+            kind: caller.kind,
             ..callee
         });
         self.ensure_stack(callee.base as usize)?;

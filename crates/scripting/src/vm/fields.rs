@@ -25,35 +25,48 @@ pub(super) fn read_element(heap: &Heap, object: Value, index: u32) -> Option<&Va
 /// The longest way through `__index` tables that is gone here.
 const INHERITED_LINKS_MAX: usize = 8;
 
+/// What the `__index` tables behind an object say.
+pub(super) enum Inherited {
+    Value(Value),
+    /// A Lua function is to be called with this object and the name.
+    Handler(Value, Value),
+    /// It takes a closer look.
+    Unknown,
+}
+
 /// A field that the object itself lacks, from the `__index` tables behind it: a method, as a rule,
-/// or a function of `string` for a text. None if a function has a say, or if it is an error.
+/// or a function of `string` for a text.
 #[inline(never)]
 pub(super) fn read_inherited(
     heap: &Heap,
     index_name: StrRef,
     object: Value,
     name: (StrRef, u32),
-) -> Option<Value> {
+) -> Inherited {
     let index_name = (index_name, heap.strings.hash(index_name));
-    let mut meta = match object {
-        Value::Table(table) => heap.tables.at(table.index()).meta()?,
-        Value::Str(_) => heap.string_meta?,
-        _ => return None,
+    let meta = match object {
+        Value::Table(table) => heap.tables.at(table.index()).meta(),
+        Value::Str(_) => heap.string_meta,
+        _ => None,
     };
+    let Some(mut meta) = meta else { return Inherited::Unknown };
+    let mut holder = object;
     for _ in 0..INHERITED_LINKS_MAX {
-        let next = match heap.tables.at(meta.index()).at_name(&heap.strings, index_name) {
+        let handler = *heap.tables.at(meta.index()).at_name(&heap.strings, index_name);
+        let next = match handler {
             Value::Table(next) => heap.tables.at(next.index()),
+            Value::Function(_) => return Inherited::Handler(handler, holder),
             // Without one there is nothing, unless the object can't be indexed at all.
-            Value::Nil if matches!(object, Value::Table(_)) => return Some(Value::Nil),
-            _ => return None,
+            Value::Nil if matches!(object, Value::Table(_)) => return Inherited::Value(Value::Nil),
+            _ => return Inherited::Unknown,
         };
         let value = next.at_name(&heap.strings, name);
         match next.meta() {
-            Some(behind) if value.is_nil() => meta = behind,
-            _ => return Some(*value),
+            Some(behind) if value.is_nil() => (meta, holder) = (behind, handler),
+            _ => return Inherited::Value(*value),
         }
     }
-    None
+    Inherited::Unknown
 }
 
 #[inline(never)]
@@ -70,7 +83,7 @@ pub(super) fn write_field(
     heap: &mut Heap,
     object: Value,
     name: (StrRef, u32),
-    value: Value,
+    value: &Value,
 ) -> bool {
     let Value::Table(table) = object else { return false };
     if heap.tables.is_permanent(table.index()) {
@@ -79,7 +92,7 @@ pub(super) fn write_field(
     let slot = heap.tables.at_mut(table.index()).named_slot(&heap.strings, name);
     match slot {
         Some(slot) if !slot.is_nil() => {
-            *slot = value;
+            *slot = *value;
             true
         }
         _ => false,

@@ -1,6 +1,6 @@
 //! Frames of Lua functions that are entered and left without leaving the plain loop.
 
-use super::{ALL, Callee, Coroutine, Frame, WINDOW};
+use super::{ALL, Callee, Coroutine, Frame, FrameKind, WINDOW};
 use crate::heap::{Arena, Heap};
 use crate::limits::CALL_DEPTH_MAX;
 use crate::state::Loaded;
@@ -14,7 +14,9 @@ pub(super) struct Entry {
     pub(super) func: usize,
     pub(super) args: u8,
     pub(super) results: u8,
-    pub(super) is_entry: bool,
+    /// Where results go.
+    pub(super) to: usize,
+    pub(super) kind: FrameKind,
 }
 
 /// Where a return leads.
@@ -22,6 +24,8 @@ pub(super) enum Left {
     /// Out of the machine.
     Entry,
     Caller(Frame),
+    /// To the instruction behind the one that needed a metamethod.
+    Event(Frame),
 }
 
 /// A count as instructions give it: plus 1, or 0 for all up to the top.
@@ -52,16 +56,18 @@ impl Coroutine {
         }
     }
 
-    /// Enters a function if that takes nothing but a frame; else nothing has happened.
+    /// Enters a function if that takes nothing but a frame, and gives its base and code; else
+    /// nothing has happened.
     #[inline(always)]
-    pub(super) fn enter_plain(
+    pub(super) fn enter_plain<'p>(
         &mut self,
         heap: &Heap,
-        protos: &Arena<Loaded>,
+        protos: &'p Arena<Loaded>,
         entry: Entry,
-    ) -> bool {
+    ) -> Option<(usize, &'p Loaded)> {
         let proto_ref = heap.functions.at(entry.function.index()).proto;
-        let proto = &protos.at(proto_ref.index()).proto;
+        let loaded = protos.at(proto_ref.index());
+        let proto = &loaded.proto;
         let mut base = entry.func + 1;
         let count = self.list_len(base, entry.args);
         let params = proto.params as usize;
@@ -73,7 +79,7 @@ impl Coroutine {
         }
         let has_room = self.stack.len() >= base + proto.registers as usize + WINDOW;
         if !has_room || self.frames.len() >= CALL_DEPTH_MAX {
-            return false;
+            return None;
         }
         if proto.is_vararg {
             let from = entry.func + 1;
@@ -85,33 +91,35 @@ impl Coroutine {
         self.frames.push(Frame {
             callee: Callee::Lua { function: entry.function, proto: proto_ref },
             func: entry.func as u32,
+            to: entry.to as u32,
             base: base as u32,
             pc: 0,
             wanted: i32::from(entry.results) - 1,
             varargs: varargs as u32,
             tail_calls: 0,
-            is_entry: entry.is_entry,
+            kind: entry.kind,
         });
-        true
+        Some((base, loaded))
     }
 
     /// Enters a function in place of the running one, if it takes no varargs and there is room;
     /// else nothing has happened.
     #[inline(always)]
-    pub(super) fn replace_plain(
+    pub(super) fn replace_plain<'p>(
         &mut self,
         heap: &Heap,
-        protos: &Arena<Loaded>,
+        protos: &'p Arena<Loaded>,
         entry: Entry,
-    ) -> bool {
+    ) -> Option<(usize, &'p Loaded)> {
         let proto_ref = heap.functions.at(entry.function.index()).proto;
-        let proto = &protos.at(proto_ref.index()).proto;
+        let loaded = protos.at(proto_ref.index());
+        let proto = &loaded.proto;
         let count = self.list_len(entry.func + 1, entry.args);
         let params = proto.params as usize;
         let to = self.last().func as usize;
         let has_room = self.stack.len() >= to + 1 + proto.registers as usize + WINDOW;
         if proto.is_vararg || !has_room || self.frames.len() >= CALL_DEPTH_MAX {
-            return false;
+            return None;
         }
         let given = count.min(params);
         self.stack.copy_within(entry.func..entry.func + 1 + given, to);
@@ -123,7 +131,7 @@ impl Coroutine {
             frame.varargs = 0;
             frame.tail_calls = frame.tail_calls.wrapping_add(1);
         }
-        true
+        Some((to + 1, loaded))
     }
 
     /// Lists the running function's further arguments, if there is room for them.
@@ -153,14 +161,15 @@ impl Coroutine {
     pub(super) fn leave_plain(&mut self, from: usize, count: u8) -> Left {
         let count = self.list_len(from, count);
         let frame = self.frames.pop().expect("the frame that returns is there");
-        let to = frame.func as usize;
+        let to = frame.to as usize;
         if frame.wanted == 1 && count == 1 {
             self.stack[to] = self.stack[from];
-        } else {
+        } else if frame.wanted != 0 {
             self.deliver((to, from), count, frame.wanted);
         }
-        match self.frames.last() {
-            Some(caller) if !frame.is_entry => Left::Caller(*caller),
+        match (self.frames.last(), frame.kind) {
+            (Some(caller), FrameKind::Call) => Left::Caller(*caller),
+            (Some(caller), FrameKind::Event) => Left::Event(*caller),
             _ => Left::Entry,
         }
     }

@@ -10,6 +10,13 @@ fn is_function(value: Value) -> bool {
     matches!(value, Value::Function(_) | Value::Native(_))
 }
 
+/// What reading through metatables comes to.
+pub(super) enum Found {
+    Value(Value),
+    /// A function that is to be called with an object and the key.
+    Handler(Value, Value),
+}
+
 impl State {
     /// The handler that a value's metatable names.
     pub(crate) fn event_of(&self, value: Value, event: Event) -> Value {
@@ -19,6 +26,14 @@ impl State {
                 *meta.at_str(&self.heap.strings, self.event(event))
             }
             None => Value::Nil,
+        }
+    }
+
+    /// The handler of the first operand, or else of the second.
+    pub(crate) fn event_of_either(&self, a: Value, b: Value, event: Event) -> Value {
+        match self.event_of(a, event) {
+            Value::Nil => self.event_of(b, event),
+            handler => handler,
         }
     }
 
@@ -43,16 +58,24 @@ impl State {
         object: Value,
         key: Value,
     ) -> Result<Value, Fault> {
+        match self.find(object, key)? {
+            Found::Value(value) => Ok(value),
+            Found::Handler(handler, object) => self.call_pair(host, handler, [object, key]),
+        }
+    }
+
+    /// What reading comes to, with no function called.
+    pub(super) fn find(&mut self, object: Value, key: Value) -> Result<Found, Fault> {
         let mut object = object;
         for link in 0..META_CHAIN_MAX {
             let handler = match object {
                 Value::Table(table) => {
                     let value = self.heap.get(table, key);
                     let meta = self.heap.meta(table).filter(|_| value.is_nil());
-                    let Some(meta) = meta else { return Ok(value) };
+                    let Some(meta) = meta else { return Ok(Found::Value(value)) };
                     let handler = self.event_in(meta, Event::Index);
                     if handler.is_nil() {
-                        return Ok(Value::Nil);
+                        return Ok(Found::Value(Value::Nil));
                     }
                     handler
                 }
@@ -66,27 +89,28 @@ impl State {
                 }
             };
             if is_function(handler) {
-                return self.call_pair(host, handler, [object, key]);
+                return Ok(Found::Handler(handler, object));
             }
             object = handler;
         }
         Err(self.runtime_error("loop in gettable"))
     }
 
-    pub(crate) fn set_index(
+    /// Stores, unless a function is to be called with the object beside it.
+    pub(super) fn store(
         &mut self,
-        host: &mut dyn Host,
         object: Value,
         key: Value,
         value: Value,
-    ) -> Result<(), Fault> {
+    ) -> Result<Option<(Value, Value)>, Fault> {
         let mut object = object;
         for link in 0..META_CHAIN_MAX {
             let handler = match object {
                 Value::Table(table) => {
                     let handler = self.newindex_handler(table, key);
                     if handler.is_nil() {
-                        return self.with_memory(|state| state.heap.try_set(table, key, value));
+                        self.with_memory(|state| state.heap.try_set(table, key, value))?;
+                        return Ok(None);
                     }
                     handler
                 }
@@ -100,7 +124,7 @@ impl State {
                 }
             };
             if is_function(handler) {
-                return self.call_for_nothing(host, handler, [object, key, value]);
+                return Ok(Some((handler, object)));
             }
             object = handler;
         }

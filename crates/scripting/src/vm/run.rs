@@ -1,72 +1,70 @@
 //! The loop of plain instructions.
 //!
-//! `plain` runs as long as nothing needs a metamethod or memory; it sees the heap, the code and a
+//! It goes on as long as nothing needs a metamethod or memory; it sees the heap, the code and a
 //! window of 256 registers, so that no register access is checked. Natives are called from it. Any
-//! other instruction ends it; `run` carries that one out and starts `plain` anew.
+//! other instruction ends it; that one is carried out, and the loop begins anew.
 
+use super::arith::{compute_text, modulo};
+use super::code::{code_in, code_of, name_of};
 use super::fields::{
-    is_less, is_less_or_equal, plain_equal, read_element, read_field, read_index, read_inherited,
-    write_field, write_index,
+    Inherited, is_less, is_less_or_equal, plain_equal, read_element, read_field, read_index,
+    read_inherited, write_field, write_index,
 };
 use super::frames::{Entry, Left, list_len};
 use super::quick::{call_quick, for_loop, for_loop_one, step_quick};
-use super::{Callee, Coroutine, NO_RESULT, ONE_RESULT, make};
+use super::{Coroutine, FrameKind, NO_RESULT, ONE_RESULT, make};
 use crate::fault::Fault;
-use crate::heap::{Arena, Heap, low_bits};
+use crate::heap::low_bits;
 use crate::host::{Host, Tick};
 use crate::limits::STEPS_PER_TICK;
 use crate::proto::Op;
-use crate::state::{Event, Loaded, State};
-use crate::value::{FuncRef, StrRef, TableRef, Value};
+use crate::state::{Event, State};
+use crate::value::Value;
 
-/// Why `plain` stopped.
+/// Why the plain loop stopped, to go on with the topmost frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stop {
     /// The host is to be asked.
     Tick,
     /// The last instruction needs more than registers and plain tables.
     Slow,
-    /// The entry frame returned.
-    Returned,
+    /// A metamethod was entered.
+    Event,
 }
 
-/// What the instructions of one function see.
-#[derive(Clone, Copy)]
-struct Code<'a> {
-    ops: &'a [Op],
-    constants: &'a [Value],
-    hashes: &'a [u32],
-    function: FuncRef,
-    env: TableRef,
+/// Does what the plain loop stopped for; whether the entry frame returned.
+#[inline(never)]
+fn run_stopped(state: &mut State, host: &mut dyn Host, stop: Stop) -> Result<bool, Fault> {
+    match stop {
+        Stop::Tick => state.tick(host).map(|()| false),
+        Stop::Slow => state.run_slow(host),
+        Stop::Event => Ok(false),
+    }
 }
 
-/// The code of a frame.
-#[inline(always)]
-fn code_of(protos: &Arena<Loaded>, callee: Callee) -> Code<'_> {
-    let Callee::Lua { function, proto } = callee else {
-        unreachable!("a native's frame is gone before the machine goes on")
-    };
-    let Loaded { proto, constants, hashes, env, .. } = protos.at(proto.index());
-    Code { ops: &proto.code, constants, hashes, function, env: *env }
+/// Enters a function that reads a field in place of the running instruction.
+#[inline(never)]
+fn enter_read(
+    state: &mut State,
+    pc: usize,
+    to: usize,
+    (handler, args): (Value, [Value; 2]),
+) -> Stop {
+    state.current.save(pc);
+    match state.enter_event(handler, args, (to, ONE_RESULT)) {
+        true => Stop::Event,
+        false => Stop::Slow,
+    }
 }
 
 impl State {
     /// Runs the topmost frame until the entry frame returns.
     pub(crate) fn run(&mut self, host: &mut dyn Host) -> Result<(), Fault> {
-        loop {
-            match plain(self, host)? {
-                Stop::Tick => self.tick(host)?,
-                Stop::Returned => return Ok(()),
-                Stop::Slow => {
-                    if self.run_slow(host)? {
-                        return Ok(());
-                    }
-                }
-            }
-        }
+        plain(self, host)
     }
 
-    /// Carries out the instruction that `plain` stopped at; whether the entry frame returned.
+    /// Carries out the instruction that the loop stopped at; whether the entry frame returned.
+    #[inline(never)]
     fn run_slow(&mut self, host: &mut dyn Host) -> Result<bool, Fault> {
         let frame = self.current.frames.last().expect("`plain` stops inside a frame");
         let base = frame.base as usize;
@@ -100,38 +98,6 @@ impl State {
     }
 }
 
-/// A constant name with its hash.
-#[inline(always)]
-fn name_of(code: &Code<'_>, k: usize) -> (StrRef, u32) {
-    match code.constants[k] {
-        Value::Str(name) => (name, code.hashes[k]),
-        _ => unreachable!("the compiler names fields by strings"),
-    }
-}
-
-/// As C's `a - floor(a / b) * b`.
-#[inline(always)]
-pub(super) fn modulo(a: f64, b: f64) -> f64 {
-    // Whole numbers, the common case, without a call for the floor.
-    let (whole_a, whole_b) = (a as i32, b as i32);
-    if f64::from(whole_a) == a && f64::from(whole_b) == b && whole_a >= 0 && whole_b > 0 {
-        return f64::from(whole_a % whole_b);
-    }
-    a - (a / b).floor() * b
-}
-
-/// Arithmetic with strings that are numbers. Apart from that with numbers, which then keeps its
-/// operands in processor registers.
-#[cold]
-#[inline(never)]
-fn compute_text(
-    heap: &Heap,
-    (left, right): (&Value, &Value),
-    compute: fn(f64, f64) -> f64,
-) -> Option<f64> {
-    Some(compute(heap.to_number(*left)?, heap.to_number(*right)?))
-}
-
 macro_rules! arith {
     ($heap:expr, $registers:ident, $a:expr, $left:expr, $right:expr, $compute:expr) => {{
         let compute: fn(f64, f64) -> f64 = $compute;
@@ -158,415 +124,448 @@ macro_rules! compare {
     }};
 }
 
-/// A list of what each instruction does, in one match so that it becomes one jump table.
+/// Runs the topmost frame until the entry frame returns. A list of what each instruction does, in
+/// one match so that it becomes one jump table.
 #[inline(never)]
-fn plain(state: &mut State, host: &mut dyn Host) -> Result<Stop, Fault> {
-    let frame = state.current.frames.last();
-    let frame = frame.expect("run starts with a frame and ends with its last");
-    let mut base = frame.base as usize;
-    let mut pc = frame.pc as usize;
-    let mut code = code_of(&state.protos, frame.callee);
-    let mut r = Coroutine::window(&mut state.current.stack, base);
-    let stop = loop {
-        let k = code.constants;
-        let op = &code.ops[pc];
-        pc += 1;
-        match *op {
-            Op::Call { a, args, results } => {
-                let (callee, func) = (r[a as usize], base + a as usize);
-                if let Value::Native(native) = callee
-                    && (results == ONE_RESULT || results == NO_RESULT)
-                    && let Some(value) = call_quick(
-                        &mut state.heap,
-                        native,
-                        r,
-                        (a, list_len(state.current.top, func + 1, args)),
-                    )
-                {
-                    if results == ONE_RESULT {
-                        r[a as usize] = value;
-                    }
-                    state.heap.steps_left = state.heap.steps_left.wrapping_sub(1);
-                    if state.heap.steps_left == 0 {
-                        break Stop::Tick;
-                    }
-                    continue;
-                }
-                state.current.save(pc);
-                match callee {
-                    Value::Function(function) => {
-                        let entry = Entry { function, func, args, results, is_entry: false };
-                        if !state.current.enter_plain(&state.heap, &state.protos, entry) {
-                            break Stop::Slow;
+fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
+    loop {
+        let frame = state.current.last();
+        let mut base = frame.base as usize;
+        let mut pc = frame.pc as usize;
+        let mut code = code_of(&state.protos, frame.callee);
+        let mut r = Coroutine::window(&mut state.current.stack, base);
+        let stop = loop {
+            let k = code.constants;
+            let op = &code.ops[pc];
+            pc += 1;
+            match *op {
+                Op::Call { a, args, results } => {
+                    let (callee, func) = (r[a as usize], base + a as usize);
+                    if let Value::Native(native) = callee
+                        && (results == ONE_RESULT || results == NO_RESULT)
+                        && let Some(value) = call_quick(
+                            &mut state.heap,
+                            native,
+                            r,
+                            (a, list_len(state.current.top, func + 1, args)),
+                        )
+                    {
+                        if results == ONE_RESULT {
+                            r[a as usize] = value;
                         }
-                        (base, pc) = (state.current.last().base as usize, 0);
                         state.heap.steps_left = state.heap.steps_left.wrapping_sub(1);
-                    }
-                    Value::Native(native) => {
-                        let count = state.current.list_len(func + 1, args);
-                        let wanted = i32::from(results) - 1;
-                        state.enter_native(host, (native, func), count, wanted)?;
-                    }
-                    _ => break Stop::Slow,
-                }
-                code = code_of(&state.protos, state.current.last().callee);
-                r = Coroutine::window(&mut state.current.stack, base);
-                if state.heap.steps_left == 0 {
-                    break Stop::Tick;
-                }
-            }
-            Op::TailCall { a, args } => {
-                let func = base + a as usize;
-                match r[a as usize] {
-                    Value::Function(function) => {
-                        let entry = Entry { function, func, args, results: 0, is_entry: false };
-                        if !state.current.replace_plain(&state.heap, &state.protos, entry) {
-                            break Stop::Slow;
+                        if state.heap.steps_left == 0 {
+                            break Stop::Tick;
                         }
-                        (base, pc) = (state.current.last().base as usize, 0);
+                        continue;
+                    }
+                    state.current.save(pc);
+                    match callee {
+                        Value::Function(function) => {
+                            let (to, kind) = (func, FrameKind::Call);
+                            let entry = Entry { function, func, args, results, to, kind };
+                            let current = &mut state.current;
+                            let Some((callee_base, loaded)) =
+                                current.enter_plain(&state.heap, &state.protos, entry)
+                            else {
+                                break Stop::Slow;
+                            };
+                            (base, pc, code) = (callee_base, 0, code_in(loaded, function));
+                            state.heap.steps_left = state.heap.steps_left.wrapping_sub(1);
+                        }
+                        Value::Native(native) => {
+                            let count = state.current.list_len(func + 1, args);
+                            let wanted = i32::from(results) - 1;
+                            state.enter_native(host, (native, func), count, wanted)?;
+                            code = code_of(&state.protos, state.current.last().callee);
+                        }
+                        _ => break Stop::Slow,
+                    }
+                    r = Coroutine::window(&mut state.current.stack, base);
+                    if state.heap.steps_left == 0 {
+                        break Stop::Tick;
+                    }
+                }
+                Op::TailCall { a, args } => {
+                    let func = base + a as usize;
+                    match r[a as usize] {
+                        Value::Function(function) => {
+                            let (to, kind) = (func, FrameKind::Call);
+                            let entry = Entry { function, func, args, results: 0, to, kind };
+                            let current = &mut state.current;
+                            let Some((callee_base, loaded)) =
+                                current.replace_plain(&state.heap, &state.protos, entry)
+                            else {
+                                break Stop::Slow;
+                            };
+                            (base, pc, code) = (callee_base, 0, code_in(loaded, function));
+                            state.heap.steps_left = state.heap.steps_left.wrapping_sub(1);
+                        }
+                        Value::Native(native) => {
+                            // The quick forms of natives that give nothing give nil.
+                            let frame = state.current.frames.last();
+                            if frame.is_none_or(|frame| !matches!(frame.wanted, 0 | 1)) {
+                                break Stop::Slow;
+                            }
+                            let count = list_len(state.current.top, func + 1, args);
+                            let Some(value) = call_quick(&mut state.heap, native, r, (a, count))
+                            else {
+                                break Stop::Slow;
+                            };
+                            r[a as usize] = value;
+                            let frame = match state.current.leave_plain(func, ONE_RESULT) {
+                                Left::Entry => return Ok(()),
+                                Left::Caller(frame) => frame,
+                                Left::Event(frame) => {
+                                    state.depth -= 1;
+                                    frame
+                                }
+                            };
+                            (base, pc) = (frame.base as usize, frame.pc as usize);
+                            code = code_of(&state.protos, frame.callee);
+                            state.heap.steps_left = state.heap.steps_left.saturating_sub(1).max(1);
+                        }
+                        _ => break Stop::Slow,
+                    }
+                    r = Coroutine::window(&mut state.current.stack, base);
+                    if state.heap.steps_left == 0 {
+                        break Stop::Tick;
+                    }
+                }
+                Op::Return { a, count } => {
+                    let frame = match state.current.leave_plain(base + a as usize, count) {
+                        Left::Entry => return Ok(()),
+                        Left::Caller(frame) => frame,
+                        Left::Event(frame) => {
+                            state.depth -= 1;
+                            frame
+                        }
+                    };
+                    (base, pc) = (frame.base as usize, frame.pc as usize);
+                    code = code_of(&state.protos, frame.callee);
+                    r = Coroutine::window(&mut state.current.stack, base);
+                }
+                Op::Move { a, b } => r[a as usize] = r[b as usize],
+                Op::LoadK { a, k: constant } => r[a as usize] = k[constant as usize],
+                Op::LoadNil { a, last } => r[a as usize..=last as usize].fill(Value::Nil),
+                Op::LoadBool { a, value } => r[a as usize] = Value::Bool(value),
+                Op::GetUpvalue { a, up } => {
+                    let upvalues = &state.heap.functions.at(code.function.index()).upvalues;
+                    r[a as usize] = upvalues[up as usize];
+                }
+                Op::GetUpvalueCell { a, up } => {
+                    let upvalue =
+                        state.heap.functions.at(code.function.index()).upvalues[up as usize];
+                    let Value::Cell(cell) = upvalue else { break Stop::Slow };
+                    r[a as usize] = *state.heap.cell_get(cell);
+                }
+                Op::SetUpvalueCell { a, up } => {
+                    let upvalue =
+                        state.heap.functions.at(code.function.index()).upvalues[up as usize];
+                    let Value::Cell(cell) = upvalue else { break Stop::Slow };
+                    state.heap.cell_set(cell, &r[a as usize]);
+                }
+                Op::GetCell { a, b } => {
+                    let Value::Cell(cell) = r[b as usize] else { break Stop::Slow };
+                    r[a as usize] = *state.heap.cell_get(cell);
+                }
+                Op::SetCell { a, b } => {
+                    let Value::Cell(cell) = r[a as usize] else { break Stop::Slow };
+                    state.heap.cell_set(cell, &r[b as usize]);
+                }
+                Op::GetGlobal { a, k: name } => {
+                    let name = name_of(&code, name as usize);
+                    let Some(value) = read_field(&state.heap, Value::Table(code.env), name) else {
+                        break Stop::Slow;
+                    };
+                    r[a as usize] = *value;
+                }
+                Op::GetField { a, b, k: name } => {
+                    let name = name_of(&code, name as usize);
+                    let object = r[b as usize];
+                    if let Some(value) = read_field(&state.heap, object, name) {
+                        r[a as usize] = *value;
+                        continue;
+                    }
+                    let index = state.events[Event::Index as usize];
+                    match read_inherited(&state.heap, index, object, name) {
+                        Inherited::Value(value) => r[a as usize] = value,
+                        Inherited::Handler(handler, object) => {
+                            let call = (handler, [object, Value::Str(name.0)]);
+                            break enter_read(state, pc, base + a as usize, call);
+                        }
+                        Inherited::Unknown => break Stop::Slow,
+                    }
+                }
+                Op::GetIndex { a, b, c } => {
+                    if let Value::Number(number) = r[c as usize]
+                        && let Some(value) =
+                            read_element(&state.heap, r[b as usize], low_bits(number))
+                        && f64::from(low_bits(number)) == number
+                    {
+                        r[a as usize] = *value;
+                        continue;
+                    }
+                    let Some(value) = read_index(&state.heap, r[b as usize], r[c as usize]) else {
+                        break Stop::Slow;
+                    };
+                    r[a as usize] = *value;
+                }
+                Op::GetInt { a, b, n } => {
+                    if let Some(value) = read_element(&state.heap, r[b as usize], u32::from(n)) {
+                        r[a as usize] = *value;
+                        continue;
+                    }
+                    let key = Value::Number(f64::from(n));
+                    let Some(value) = read_index(&state.heap, r[b as usize], key) else {
+                        break Stop::Slow;
+                    };
+                    r[a as usize] = *value;
+                }
+                Op::SetField { a, k: name, c } => {
+                    let name = name_of(&code, name as usize);
+                    if !write_field(&mut state.heap, r[a as usize], name, &r[c as usize]) {
+                        break Stop::Slow;
+                    }
+                }
+                Op::Method { a, b, k: name } => {
+                    let object = r[b as usize];
+                    let name = name_of(&code, name as usize);
+                    let value = match read_field(&state.heap, object, name) {
+                        Some(value) => *value,
+                        None => {
+                            let index = state.events[Event::Index as usize];
+                            match read_inherited(&state.heap, index, object, name) {
+                                Inherited::Value(value) => value,
+                                _ => break Stop::Slow,
+                            }
+                        }
+                    };
+                    r[a.wrapping_add(1) as usize] = object;
+                    r[a as usize] = value;
+                }
+                Op::SetFieldK { a, k: name, v } => {
+                    let name = name_of(&code, name as usize);
+                    if !write_field(&mut state.heap, r[a as usize], name, &k[v as usize]) {
+                        break Stop::Slow;
+                    }
+                }
+                Op::SetIndex { a, b, c } => {
+                    if !write_index(&mut state.heap, r[a as usize], r[b as usize], r[c as usize]) {
+                        break Stop::Slow;
+                    }
+                }
+                Op::Add { a, b, c } => {
+                    arith!(state.heap, r, a, r[b as usize], r[c as usize], |x, y| x + y);
+                }
+                Op::Sub { a, b, c } => {
+                    arith!(state.heap, r, a, r[b as usize], r[c as usize], |x, y| x - y);
+                }
+                Op::Mul { a, b, c } => {
+                    arith!(state.heap, r, a, r[b as usize], r[c as usize], |x, y| x * y);
+                }
+                Op::Div { a, b, c } => {
+                    arith!(state.heap, r, a, r[b as usize], r[c as usize], |x, y| x / y);
+                }
+                Op::Mod { a, b, c } => {
+                    arith!(state.heap, r, a, r[b as usize], r[c as usize], modulo)
+                }
+                Op::AddK { a, b, k: n } => {
+                    arith!(state.heap, r, a, r[b as usize], k[n as usize], |x, y| x + y);
+                }
+                Op::SubK { a, b, k: n } => {
+                    arith!(state.heap, r, a, r[b as usize], k[n as usize], |x, y| x - y);
+                }
+                Op::MulK { a, b, k: n } => {
+                    arith!(state.heap, r, a, r[b as usize], k[n as usize], |x, y| x * y);
+                }
+                Op::DivK { a, b, k: n } => {
+                    arith!(state.heap, r, a, r[b as usize], k[n as usize], |x, y| x / y);
+                }
+                Op::ModK { a, b, k: n } => {
+                    arith!(state.heap, r, a, r[b as usize], k[n as usize], modulo)
+                }
+                Op::Neg { a, b } => {
+                    let Value::Number(number) = r[b as usize] else { break Stop::Slow };
+                    r[a as usize] = Value::Number(-number);
+                }
+                Op::Not { a, b } => r[a as usize] = Value::Bool(!r[b as usize].is_true()),
+                Op::Len { a, b } => {
+                    let len = match r[b as usize] {
+                        Value::Table(table) => state.heap.len(table),
+                        Value::Str(text) => state.heap.strings.len(text),
+                        _ => break Stop::Slow,
+                    };
+                    r[a as usize] = Value::Number(len as f64);
+                }
+                Op::Jump { to } => pc = to as usize,
+                Op::Loop { to } => {
+                    pc = to as usize;
+                    state.heap.steps_left = state.heap.steps_left.wrapping_sub(1);
+                    if state.heap.steps_left == 0 {
+                        break Stop::Tick;
+                    }
+                }
+                Op::JumpIf { a, to } => {
+                    if r[a as usize].is_true() {
+                        pc = to as usize;
+                    }
+                }
+                Op::JumpIfNot { a, to } => {
+                    if !r[a as usize].is_true() {
+                        pc = to as usize;
+                    }
+                }
+                Op::Eq { a, b, wanted, to } => {
+                    match plain_equal(&state.heap, r[a as usize], r[b as usize]) {
+                        Some(equal) if equal == wanted => pc = to as usize,
+                        Some(_) => {}
+                        None => break Stop::Slow,
+                    }
+                }
+                Op::EqK { a, k: n, to } => {
+                    if state.heap.raw_equal(r[a as usize], k[n as usize]) {
+                        pc = to as usize;
+                    }
+                }
+                Op::NotEqK { a, k: n, to } => {
+                    if !state.heap.raw_equal(r[a as usize], k[n as usize]) {
+                        pc = to as usize;
+                    }
+                }
+                Op::Lt { a, b, wanted, to } => {
+                    let Some(holds) = is_less(&state.heap, r[a as usize], r[b as usize]) else {
+                        break Stop::Slow;
+                    };
+                    if holds == wanted {
+                        pc = to as usize;
+                    }
+                }
+                Op::Le { a, b, wanted, to } => {
+                    let Some(holds) = is_less_or_equal(&state.heap, r[a as usize], r[b as usize])
+                    else {
+                        break Stop::Slow;
+                    };
+                    if holds == wanted {
+                        pc = to as usize;
+                    }
+                }
+                Op::LtK { a, k: n, to } => {
+                    compare!(pc, r[a as usize], k[n as usize], true, to, |x, y| x < y);
+                }
+                Op::NotLtK { a, k: n, to } => {
+                    compare!(pc, r[a as usize], k[n as usize], false, to, |x, y| x < y);
+                }
+                Op::LeK { a, k: n, to } => {
+                    compare!(pc, r[a as usize], k[n as usize], true, to, |x, y| x <= y);
+                }
+                Op::NotLeK { a, k: n, to } => {
+                    compare!(pc, r[a as usize], k[n as usize], false, to, |x, y| x <= y);
+                }
+                Op::GtK { a, k: n, to } => {
+                    compare!(pc, r[a as usize], k[n as usize], true, to, |x, y| x > y);
+                }
+                Op::NotGtK { a, k: n, to } => {
+                    compare!(pc, r[a as usize], k[n as usize], false, to, |x, y| x > y);
+                }
+                Op::GeK { a, k: n, to } => {
+                    compare!(pc, r[a as usize], k[n as usize], true, to, |x, y| x >= y);
+                }
+                Op::NotGeK { a, k: n, to } => {
+                    compare!(pc, r[a as usize], k[n as usize], false, to, |x, y| x >= y);
+                }
+                Op::ForLoopOne { a, to } => {
+                    if for_loop_one(r, a) {
+                        pc = to as usize;
                         state.heap.steps_left = state.heap.steps_left.wrapping_sub(1);
-                    }
-                    Value::Native(native) => {
-                        // The quick forms of natives that give nothing give nil.
-                        let frame = state.current.frames.last();
-                        if frame.is_none_or(|frame| !matches!(frame.wanted, 0 | 1)) {
-                            break Stop::Slow;
-                        }
-                        let count = list_len(state.current.top, func + 1, args);
-                        let Some(value) = call_quick(&mut state.heap, native, r, (a, count)) else {
-                            break Stop::Slow;
-                        };
-                        r[a as usize] = value;
-                        let Left::Caller(frame) = state.current.leave_plain(func, ONE_RESULT)
-                        else {
-                            return Ok(Stop::Returned);
-                        };
-                        (base, pc) = (frame.base as usize, frame.pc as usize);
-                        state.heap.steps_left = state.heap.steps_left.saturating_sub(1).max(1);
-                    }
-                    _ => break Stop::Slow,
-                }
-                code = code_of(&state.protos, state.current.last().callee);
-                r = Coroutine::window(&mut state.current.stack, base);
-                if state.heap.steps_left == 0 {
-                    break Stop::Tick;
-                }
-            }
-            Op::Return { a, count } => {
-                let frame = match state.current.leave_plain(base + a as usize, count) {
-                    Left::Entry => return Ok(Stop::Returned),
-                    Left::Caller(frame) => frame,
-                };
-                (base, pc) = (frame.base as usize, frame.pc as usize);
-                code = code_of(&state.protos, frame.callee);
-                r = Coroutine::window(&mut state.current.stack, base);
-            }
-            Op::Move { a, b } => r[a as usize] = r[b as usize],
-            Op::LoadK { a, k: constant } => r[a as usize] = k[constant as usize],
-            Op::LoadNil { a, last } => r[a as usize..=last as usize].fill(Value::Nil),
-            Op::LoadBool { a, value } => r[a as usize] = Value::Bool(value),
-            Op::GetUpvalue { a, up } => {
-                r[a as usize] =
-                    state.heap.functions.at(code.function.index()).upvalues[up as usize];
-            }
-            Op::GetUpvalueCell { a, up } => {
-                let upvalue = state.heap.functions.at(code.function.index()).upvalues[up as usize];
-                let Value::Cell(cell) = upvalue else { break Stop::Slow };
-                r[a as usize] = state.heap.cell_get(cell);
-            }
-            Op::SetUpvalueCell { a, up } => {
-                let upvalue = state.heap.functions.at(code.function.index()).upvalues[up as usize];
-                let Value::Cell(cell) = upvalue else { break Stop::Slow };
-                state.heap.cell_set(cell, r[a as usize]);
-            }
-            Op::GetCell { a, b } => {
-                let Value::Cell(cell) = r[b as usize] else { break Stop::Slow };
-                r[a as usize] = state.heap.cell_get(cell);
-            }
-            Op::SetCell { a, b } => {
-                let Value::Cell(cell) = r[a as usize] else { break Stop::Slow };
-                state.heap.cell_set(cell, r[b as usize]);
-            }
-            Op::GetGlobal { a, k: name } => {
-                let name = name_of(&code, name as usize);
-                let Some(value) = read_field(&state.heap, Value::Table(code.env), name) else {
-                    break Stop::Slow;
-                };
-                r[a as usize] = *value;
-            }
-            Op::GetField { a, b, k: name } => {
-                let name = name_of(&code, name as usize);
-                let object = r[b as usize];
-                if let Some(value) = read_field(&state.heap, object, name) {
-                    r[a as usize] = *value;
-                    continue;
-                }
-                let index = state.events[Event::Index as usize];
-                let Some(value) = read_inherited(&state.heap, index, object, name) else {
-                    break Stop::Slow;
-                };
-                r[a as usize] = value;
-            }
-            Op::GetIndex { a, b, c } => {
-                if let Value::Number(number) = r[c as usize]
-                    && let Some(value) = read_element(&state.heap, r[b as usize], low_bits(number))
-                    && f64::from(low_bits(number)) == number
-                {
-                    r[a as usize] = *value;
-                    continue;
-                }
-                let Some(value) = read_index(&state.heap, r[b as usize], r[c as usize]) else {
-                    break Stop::Slow;
-                };
-                r[a as usize] = *value;
-            }
-            Op::GetInt { a, b, n } => {
-                if let Some(value) = read_element(&state.heap, r[b as usize], u32::from(n)) {
-                    r[a as usize] = *value;
-                    continue;
-                }
-                let key = Value::Number(f64::from(n));
-                let Some(value) = read_index(&state.heap, r[b as usize], key) else {
-                    break Stop::Slow;
-                };
-                r[a as usize] = *value;
-            }
-            Op::SetField { a, k: name, c } => {
-                let name = name_of(&code, name as usize);
-                if !write_field(&mut state.heap, r[a as usize], name, r[c as usize]) {
-                    break Stop::Slow;
-                }
-            }
-            Op::Method { a, b, k: name } => {
-                let object = r[b as usize];
-                let name = name_of(&code, name as usize);
-                let value = match read_field(&state.heap, object, name) {
-                    Some(value) => *value,
-                    None => {
-                        let index = state.events[Event::Index as usize];
-                        match read_inherited(&state.heap, index, object, name) {
-                            Some(value) => value,
-                            None => break Stop::Slow,
+                        if state.heap.steps_left == 0 {
+                            break Stop::Tick;
                         }
                     }
-                };
-                r[a.wrapping_add(1) as usize] = object;
-                r[a as usize] = value;
-            }
-            Op::SetFieldK { a, k: name, v } => {
-                let name = name_of(&code, name as usize);
-                if !write_field(&mut state.heap, r[a as usize], name, k[v as usize]) {
-                    break Stop::Slow;
                 }
-            }
-            Op::SetIndex { a, b, c } => {
-                if !write_index(&mut state.heap, r[a as usize], r[b as usize], r[c as usize]) {
-                    break Stop::Slow;
-                }
-            }
-            Op::Add { a, b, c } => {
-                arith!(state.heap, r, a, r[b as usize], r[c as usize], |x, y| x + y);
-            }
-            Op::Sub { a, b, c } => {
-                arith!(state.heap, r, a, r[b as usize], r[c as usize], |x, y| x - y);
-            }
-            Op::Mul { a, b, c } => {
-                arith!(state.heap, r, a, r[b as usize], r[c as usize], |x, y| x * y);
-            }
-            Op::Div { a, b, c } => {
-                arith!(state.heap, r, a, r[b as usize], r[c as usize], |x, y| x / y);
-            }
-            Op::Mod { a, b, c } => arith!(state.heap, r, a, r[b as usize], r[c as usize], modulo),
-            Op::AddK { a, b, k: n } => {
-                arith!(state.heap, r, a, r[b as usize], k[n as usize], |x, y| x + y);
-            }
-            Op::SubK { a, b, k: n } => {
-                arith!(state.heap, r, a, r[b as usize], k[n as usize], |x, y| x - y);
-            }
-            Op::MulK { a, b, k: n } => {
-                arith!(state.heap, r, a, r[b as usize], k[n as usize], |x, y| x * y);
-            }
-            Op::DivK { a, b, k: n } => {
-                arith!(state.heap, r, a, r[b as usize], k[n as usize], |x, y| x / y);
-            }
-            Op::ModK { a, b, k: n } => {
-                arith!(state.heap, r, a, r[b as usize], k[n as usize], modulo)
-            }
-            Op::Neg { a, b } => {
-                let Value::Number(number) = r[b as usize] else { break Stop::Slow };
-                r[a as usize] = Value::Number(-number);
-            }
-            Op::Not { a, b } => r[a as usize] = Value::Bool(!r[b as usize].is_true()),
-            Op::Len { a, b } => {
-                let len = match r[b as usize] {
-                    Value::Table(table) => state.heap.len(table),
-                    Value::Str(text) => state.heap.strings.len(text),
-                    _ => break Stop::Slow,
-                };
-                r[a as usize] = Value::Number(len as f64);
-            }
-            Op::Jump { to } => pc = to as usize,
-            Op::Loop { to } => {
-                pc = to as usize;
-                state.heap.steps_left = state.heap.steps_left.wrapping_sub(1);
-                if state.heap.steps_left == 0 {
-                    break Stop::Tick;
-                }
-            }
-            Op::JumpIf { a, to } => {
-                if r[a as usize].is_true() {
-                    pc = to as usize;
-                }
-            }
-            Op::JumpIfNot { a, to } => {
-                if !r[a as usize].is_true() {
-                    pc = to as usize;
-                }
-            }
-            Op::Eq { a, b, wanted, to } => {
-                match plain_equal(&state.heap, r[a as usize], r[b as usize]) {
-                    Some(equal) if equal == wanted => pc = to as usize,
-                    Some(_) => {}
-                    None => break Stop::Slow,
-                }
-            }
-            Op::EqK { a, k: n, to } => {
-                if state.heap.raw_equal(r[a as usize], k[n as usize]) {
-                    pc = to as usize;
-                }
-            }
-            Op::NotEqK { a, k: n, to } => {
-                if !state.heap.raw_equal(r[a as usize], k[n as usize]) {
-                    pc = to as usize;
-                }
-            }
-            Op::Lt { a, b, wanted, to } => {
-                let Some(holds) = is_less(&state.heap, r[a as usize], r[b as usize]) else {
-                    break Stop::Slow;
-                };
-                if holds == wanted {
-                    pc = to as usize;
-                }
-            }
-            Op::Le { a, b, wanted, to } => {
-                let Some(holds) = is_less_or_equal(&state.heap, r[a as usize], r[b as usize])
-                else {
-                    break Stop::Slow;
-                };
-                if holds == wanted {
-                    pc = to as usize;
-                }
-            }
-            Op::LtK { a, k: n, to } => {
-                compare!(pc, r[a as usize], k[n as usize], true, to, |x, y| x < y);
-            }
-            Op::NotLtK { a, k: n, to } => {
-                compare!(pc, r[a as usize], k[n as usize], false, to, |x, y| x < y);
-            }
-            Op::LeK { a, k: n, to } => {
-                compare!(pc, r[a as usize], k[n as usize], true, to, |x, y| x <= y);
-            }
-            Op::NotLeK { a, k: n, to } => {
-                compare!(pc, r[a as usize], k[n as usize], false, to, |x, y| x <= y);
-            }
-            Op::GtK { a, k: n, to } => {
-                compare!(pc, r[a as usize], k[n as usize], true, to, |x, y| x > y);
-            }
-            Op::NotGtK { a, k: n, to } => {
-                compare!(pc, r[a as usize], k[n as usize], false, to, |x, y| x > y);
-            }
-            Op::GeK { a, k: n, to } => {
-                compare!(pc, r[a as usize], k[n as usize], true, to, |x, y| x >= y);
-            }
-            Op::NotGeK { a, k: n, to } => {
-                compare!(pc, r[a as usize], k[n as usize], false, to, |x, y| x >= y);
-            }
-            Op::ForLoopOne { a, to } => {
-                if for_loop_one(r, a) {
-                    pc = to as usize;
-                    state.heap.steps_left = state.heap.steps_left.wrapping_sub(1);
-                    if state.heap.steps_left == 0 {
-                        break Stop::Tick;
+                Op::ForLoop { a, to } => {
+                    if for_loop(r, a) {
+                        pc = to as usize;
+                        state.heap.steps_left = state.heap.steps_left.wrapping_sub(1);
+                        if state.heap.steps_left == 0 {
+                            break Stop::Tick;
+                        }
                     }
                 }
-            }
-            Op::ForLoop { a, to } => {
-                if for_loop(r, a) {
-                    pc = to as usize;
-                    state.heap.steps_left = state.heap.steps_left.wrapping_sub(1);
-                    if state.heap.steps_left == 0 {
-                        break Stop::Tick;
+                Op::ForCall { a, count } => {
+                    let Some(goes_on) = step_quick(&state.heap, r, a) else { break Stop::Slow };
+                    if count > 2 {
+                        let results = a as usize + 3;
+                        r[results + 2..results + count as usize].fill(Value::Nil);
+                    }
+                    // The next instruction always is `ForNext`: it is done with this one.
+                    let Op::ForNext { to, .. } = code.ops[pc] else { continue };
+                    pc += 1;
+                    if goes_on {
+                        pc = to as usize;
+                        state.heap.steps_left = state.heap.steps_left.wrapping_sub(1);
+                        if state.heap.steps_left == 0 {
+                            break Stop::Tick;
+                        }
                     }
                 }
-            }
-            Op::ForCall { a, count } => {
-                let Some(goes_on) = step_quick(&state.heap, r, a) else { break Stop::Slow };
-                if count > 2 {
-                    let results = a as usize + 3;
-                    r[results + 2..results + count as usize].fill(Value::Nil);
-                }
-                // The next instruction always is `ForNext`: it is done with this one.
-                let Op::ForNext { to, .. } = code.ops[pc] else { continue };
-                pc += 1;
-                if goes_on {
-                    pc = to as usize;
-                    state.heap.steps_left = state.heap.steps_left.wrapping_sub(1);
-                    if state.heap.steps_left == 0 {
-                        break Stop::Tick;
+                Op::ForNext { a, to } => {
+                    let first = r[a.wrapping_add(3) as usize];
+                    if !first.is_nil() {
+                        r[a.wrapping_add(2) as usize] = first;
+                        pc = to as usize;
+                        state.heap.steps_left = state.heap.steps_left.wrapping_sub(1);
+                        if state.heap.steps_left == 0 {
+                            break Stop::Tick;
+                        }
                     }
                 }
-            }
-            Op::ForNext { a, to } => {
-                let first = r[a.wrapping_add(3) as usize];
-                if !first.is_nil() {
-                    r[a.wrapping_add(2) as usize] = first;
-                    pc = to as usize;
-                    state.heap.steps_left = state.heap.steps_left.wrapping_sub(1);
-                    if state.heap.steps_left == 0 {
-                        break Stop::Tick;
+                Op::Vararg { a, count } => {
+                    if !state.current.list_varargs(base + a as usize, count) {
+                        break Stop::Slow;
+                    }
+                    r = Coroutine::window(&mut state.current.stack, base);
+                }
+                Op::NewTable { a, array_len, hash_len } => {
+                    let (array_len, hash_len) = (array_len as usize, hash_len as usize);
+                    let Some(table) = make::new_table(&mut state.heap, array_len, hash_len) else {
+                        break Stop::Slow;
+                    };
+                    r[a as usize] = table;
+                }
+                Op::SetList { a, count, first } => {
+                    if !make::set_list(&mut state.heap, r, (a, count), first) {
+                        break Stop::Slow;
                     }
                 }
-            }
-            Op::Vararg { a, count } => {
-                if !state.current.list_varargs(base + a as usize, count) {
-                    break Stop::Slow;
+                Op::Closure { a, p } => {
+                    let maker = (code.function, p);
+                    let Some(made) = make::closure_now(&mut state.heap, &state.protos, maker, r)
+                    else {
+                        break Stop::Slow;
+                    };
+                    r[a as usize] = made;
                 }
-                r = Coroutine::window(&mut state.current.stack, base);
-            }
-            Op::NewTable { a, array_len, hash_len } => {
-                let (array_len, hash_len) = (array_len as usize, hash_len as usize);
-                let Some(table) = make::new_table(&mut state.heap, array_len, hash_len) else {
-                    break Stop::Slow;
-                };
-                r[a as usize] = table;
-            }
-            Op::SetList { a, count, first } => {
-                if !make::set_list(&mut state.heap, r, (a, count), first) {
-                    break Stop::Slow;
+                Op::Concat { a, b, c } => {
+                    let parts = &r[b as usize..=c as usize];
+                    let Some(joined) = make::joined(&mut state.heap, parts) else {
+                        break Stop::Slow;
+                    };
+                    r[a as usize] = joined;
                 }
+                Op::NewCell { .. }
+                | Op::SetGlobal { .. }
+                | Op::Pow { .. }
+                | Op::PowK { .. }
+                | Op::ForPrepare { .. }
+                | Op::ArgTable { .. } => break Stop::Slow,
             }
-            Op::Closure { a, p } => {
-                let maker = (code.function, p);
-                let Some(made) = make::closure_now(&mut state.heap, &state.protos, maker, r) else {
-                    break Stop::Slow;
-                };
-                r[a as usize] = made;
+        };
+        if stop != Stop::Event {
+            state.current.save(pc);
+            if run_stopped(state, host, stop)? {
+                return Ok(());
             }
-            Op::Concat { a, b, c } => {
-                let parts = &r[b as usize..=c as usize];
-                let Some(joined) = make::joined(&mut state.heap, parts) else {
-                    break Stop::Slow;
-                };
-                r[a as usize] = joined;
-            }
-            Op::NewCell { .. }
-            | Op::SetGlobal { .. }
-            | Op::Pow { .. }
-            | Op::PowK { .. }
-            | Op::ForPrepare { .. }
-            | Op::ArgTable { .. } => break Stop::Slow,
         }
-    };
-    state.current.save(pc);
-    Ok(stop)
+    }
 }

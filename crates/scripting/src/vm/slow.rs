@@ -1,6 +1,7 @@
 //! Instructions that may call metamethods, allocate, or fail.
 
-use super::{Callee, Coroutine, Frame, make};
+use super::index::Found;
+use super::{Callee, Coroutine, Frame, NO_RESULT, ONE_RESULT, make};
 use crate::fault::Fault;
 use crate::host::Host;
 use crate::proto::Op;
@@ -128,7 +129,15 @@ impl State {
             }
             _ => unreachable!("only reads come here"),
         };
-        let value = self.index(host, object, key)?;
+        let value = match self.find(object, key)? {
+            Found::Value(value) => value,
+            Found::Handler(handler, object) => {
+                if self.enter_event(handler, [object, key], (base + a as usize, ONE_RESULT)) {
+                    return Ok(());
+                }
+                self.call_pair(host, handler, [object, key])?
+            }
+        };
         self.put(base, a, value);
         Ok(())
     }
@@ -145,7 +154,12 @@ impl State {
             Op::SetIndex { a, b, c } => (self.at(base, a), self.at(base, b), self.at(base, c)),
             _ => unreachable!("only writes come here"),
         };
-        self.set_index(host, object, key, value)?;
+        if let Some((handler, object)) = self.store(object, key, value)? {
+            if self.enter_event(handler, [object, key, value], (base, NO_RESULT)) {
+                return Ok(());
+            }
+            self.call_for_nothing(host, handler, [object, key, value])?;
+        }
         self.collect_if_due();
         Ok(())
     }
@@ -157,10 +171,8 @@ impl State {
         base: usize,
         (a, b, c): (u8, u8, u8),
     ) -> Result<(), Fault> {
-        let (left, right) = (self.at(base, b), self.at(base, c));
-        let value = self.arith(host, event, left, right)?;
-        self.put(base, a, value);
-        Ok(())
+        let operands = (self.at(base, b), self.at(base, c));
+        self.arith_into(host, event, base + a as usize, operands)
     }
 
     fn slow_arith_k(
@@ -170,9 +182,25 @@ impl State {
         base: usize,
         (a, b, k): (u8, u8, u16),
     ) -> Result<(), Fault> {
-        let (left, right) = (self.at(base, b), self.constant(k as usize));
-        let value = self.arith(host, event, left, right)?;
-        self.put(base, a, value);
+        let operands = (self.at(base, b), self.constant(k as usize));
+        self.arith_into(host, event, base + a as usize, operands)
+    }
+
+    fn arith_into(
+        &mut self,
+        host: &mut dyn Host,
+        event: Event,
+        to: usize,
+        (left, right): (Value, Value),
+    ) -> Result<(), Fault> {
+        // No table is a number.
+        if matches!(left, Value::Table(_)) || matches!(right, Value::Table(_)) {
+            let handler = self.event_of_either(left, right, event);
+            if self.enter_event(handler, [left, right], (to, ONE_RESULT)) {
+                return Ok(());
+            }
+        }
+        self.current.stack[to] = self.arith(host, event, left, right)?;
         Ok(())
     }
 
