@@ -60,7 +60,7 @@ pub use jobs::{
 };
 pub use list::{List, ListBuilder, ListStats, OnFull, Order, Pushed};
 pub use reliable::{Reliable, ReliableBuilder, ReliableStats};
-pub use source::{Claimed, Source};
+pub use source::{ClaimId, Claimed, Source};
 pub use stream::{Stream, StreamBuilder, StreamStats};
 pub use worker::{Failure, Worker, WorkerBuilder, WorkerStats};
 

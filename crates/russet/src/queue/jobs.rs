@@ -6,7 +6,7 @@ mod schedule;
 pub use dead::{DeadLetter, Discarded, Requeued};
 pub use schedule::{Cancelled, Due, NewJob, Scheduled};
 
-use super::source::{Claimed, Source, wait_for_bell};
+use super::source::{ClaimId, Claimed, Source, wait_for_bell};
 use super::{
     Acked, Backoff, Bounds, CLAIM_MAX, Delivery, Ending, Extended, Failure, Job, Receipt, Returned,
     delivery_settings, short_reason,
@@ -171,9 +171,20 @@ impl Jobs {
     /// Takes up to `limit` jobs that are due, and at most [`CLAIM_MAX`]. Without a request id a
     /// call whose reply is lost may hold jobs until their visibility is over.
     pub async fn claim_due(&self, limit: u32, request: Option<&RequestId>) -> Result<Claimed> {
-        let Inner { kit, keys, delivery, bounds, .. } = &*self.inner;
+        let Inner { kit, keys, .. } = &*self.inner;
+        self.claim_by(kit.step_of_request(&CLAIM, keys, request), None, limit).await
+    }
+
+    async fn claim_by(
+        &self,
+        call: StepCall<'_, WithRequestId>,
+        answered: Option<Key>,
+        limit: u32,
+    ) -> Result<Claimed> {
+        let Inner { delivery, bounds, .. } = &*self.inner;
         let call = self
-            .with_stored(kit.step_of_request(&CLAIM, keys, request))
+            .with_stored(call)
+            .keys(&answered)
             .arg(token())
             .arg(limit.min(CLAIM_MAX))
             .arg(delivery.visibility)
@@ -407,8 +418,10 @@ impl JobsBuilder {
 }
 
 impl Source for Jobs {
-    fn claim(&self, limit: u32) -> Pending<'_, Claimed> {
-        Box::pin(self.claim_due(limit, None))
+    fn claim<'a>(&'a self, limit: u32, id: &'a ClaimId) -> Pending<'a, Claimed> {
+        let Inner { kit, keys, delivery, .. } = &*self.inner;
+        let (call, answered) = id.step(kit, &CLAIM, (keys, delivery.visibility));
+        Box::pin(self.claim_by(call, answered, limit))
     }
 
     fn ack<'a>(&'a self, receipt: &'a Receipt) -> Pending<'a, Acked> {

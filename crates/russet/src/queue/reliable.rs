@@ -1,14 +1,14 @@
 //! The reliable list queue: strict order, and no job is lost with its worker.
 
 use super::jobs::{ACK, DISCARD, EXTEND, LETTERS, SHARED};
-use super::source::{Claimed, Source, wait_for_bell};
+use super::source::{ClaimId, Claimed, Source, wait_for_bell};
 use super::{
     Acked, Bounds, CLAIM_MAX, DeadLetter, Delivery, Discarded, Ending, Extended, Failure, Job,
     JobId, Receipt, Requeued, Returned, Scheduled, delivery_settings, short_reason,
 };
 use crate::backend::Pending;
 use crate::error::Result;
-use crate::key::{Family, Keys, Scope};
+use crate::key::{Family, Key, Keys, Scope};
 use crate::kit::Kit;
 use crate::observe;
 use crate::retry::{RequestId, token};
@@ -119,9 +119,20 @@ impl Reliable {
 
     /// Takes up to `limit` jobs, and at most [`CLAIM_MAX`].
     pub async fn take(&self, limit: u32, request: Option<&RequestId>) -> Result<Claimed> {
-        let Inner { kit, keys, bounds, delivery } = &*self.inner;
+        let Inner { kit, keys, .. } = &*self.inner;
+        self.take_by(kit.step_of_request(&TAKE, keys, request), None, limit).await
+    }
+
+    async fn take_by(
+        &self,
+        call: StepCall<'_, WithRequestId>,
+        answered: Option<Key>,
+        limit: u32,
+    ) -> Result<Claimed> {
+        let Inner { bounds, delivery, .. } = &*self.inner;
         let call = self
-            .with_parts(kit.step_of_request(&TAKE, keys, request))
+            .with_parts(call)
+            .keys(&answered)
             .arg(token())
             .arg(limit.min(CLAIM_MAX))
             .arg(delivery.visibility)
@@ -309,8 +320,10 @@ impl ReliableBuilder {
 
 /// A failed job goes to the end of the queue: its pause is how long the others take.
 impl Source for Reliable {
-    fn claim(&self, limit: u32) -> Pending<'_, Claimed> {
-        Box::pin(self.take(limit, None))
+    fn claim<'a>(&'a self, limit: u32, id: &'a ClaimId) -> Pending<'a, Claimed> {
+        let Inner { kit, keys, delivery, .. } = &*self.inner;
+        let (call, answered) = id.step(kit, &TAKE, (keys, delivery.visibility));
+        Box::pin(self.take_by(call, answered, limit))
     }
 
     fn ack<'a>(&'a self, receipt: &'a Receipt) -> Pending<'a, Acked> {

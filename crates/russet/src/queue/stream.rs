@@ -1,19 +1,19 @@
 //! A stream as a queue: one consumer group; entries leave when they are acknowledged, so that none
 //! is trimmed before it is done.
 
-use super::source::{Claimed, Source, wait_for};
+use super::source::{ClaimId, Claimed, Source, wait_for};
 use super::{
     Acked, Backoff, Bounds, CLAIM_MAX, DeadLetter, Delivery, Ending, Extended, Failure, Job, JobId,
     Receipt, Requeued, Returned, Scheduled, delivery_settings, short_reason,
 };
 use crate::backend::Pending;
 use crate::error::Result;
-use crate::key::{Family, Keys, Scope};
+use crate::key::{Family, Key, Keys, Scope};
 use crate::kit::Kit;
 use crate::observe;
 use crate::request::Request;
 use crate::retry::RequestId;
-use crate::step::{Safe, Step, StepInfo, WithRequestId};
+use crate::step::{Safe, Step, StepCall, StepInfo, WithRequestId};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -125,11 +125,21 @@ impl Stream {
     /// Takes up to `limit` entries, and at most [`CLAIM_MAX`]; those that others had for too long
     /// come first.
     pub async fn claim(&self, limit: u32, request: Option<&RequestId>) -> Result<Claimed> {
-        let Inner { kit, keys, bounds, delivery, .. } = &*self.inner;
-        let call = kit
-            .step_of_request(&CLAIM, keys, request)
+        let Inner { kit, keys, .. } = &*self.inner;
+        self.claim_by(kit.step_of_request(&CLAIM, keys, request), None, limit).await
+    }
+
+    async fn claim_by(
+        &self,
+        call: StepCall<'_, WithRequestId>,
+        answered: Option<Key>,
+        limit: u32,
+    ) -> Result<Claimed> {
+        let Inner { keys, bounds, delivery, .. } = &*self.inner;
+        let call = call
             .key(keys.key("entries"))
             .key(keys.key("dead"))
+            .keys(&answered)
             .arg(limit.min(CLAIM_MAX))
             .arg(delivery.visibility)
             .arg(delivery.attempts_max)
@@ -286,8 +296,10 @@ impl StreamBuilder {
 }
 
 impl Source for Stream {
-    fn claim(&self, limit: u32) -> Pending<'_, Claimed> {
-        Box::pin(Stream::claim(self, limit, None))
+    fn claim<'a>(&'a self, limit: u32, id: &'a ClaimId) -> Pending<'a, Claimed> {
+        let Inner { kit, keys, delivery, .. } = &*self.inner;
+        let (call, answered) = id.step(kit, &CLAIM, (keys, delivery.visibility));
+        Box::pin(self.claim_by(call, answered, limit))
     }
 
     fn ack<'a>(&'a self, receipt: &'a Receipt) -> Pending<'a, Acked> {
