@@ -3412,7 +3412,8 @@ local function step(KEYS, ARGV)
 -- Takes due jobs, each for as long as its visibility lasts. Jobs whose time is over are given to
 -- others first, or become dead letters after too many attempts, and so does what is stored as a job
 -- and is none. If a key of the queue was lost, a claim that finds nothing repairs what it can.
--- KEYS: 1 request marker; 2 meta; 3 jobs; 4 ready; 5 delayed; 6 taken; 7 parked; 8 dead; 9 graves
+-- KEYS: 1 request marker; 2 meta; 3 jobs; 4 ready; 5 delayed; 6 taken; 7 parked; 8 dead; 9 graves;
+--   10 optional: the marker of an earlier claim whose reply has arrived, which goes
 -- ARGV: 1 request_ttl_ms; 2 token (32 bytes, random for each call); 3 limit (1 to 100);
 --   4 visibility_ms; 5 attempts_max; 6 group_limit (0: none); 7 ttl_ms; 8 aging_ms; 9 dead_max
 -- Replies: CLAIMED jobs (a list of id, payload, attempt, receipt, group), expired; EMPTY
@@ -3430,6 +3431,7 @@ if not visibility_ms then return refuse('visibility_ms') end
 if not group_limit then return refuse('group_limit') end
 if not ttl_ms then return refuse('ttl_ms') end
 if not aging_ms then return refuse('aging_ms') end
+if KEYS[10] then redis.call('DEL', KEYS[10]) end
 
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -5183,7 +5185,8 @@ local function step(KEYS, ARGV)
 -- Takes the first jobs of a reliable list queue. Jobs whose time is over come to its front again
 -- before, or become dead letters after too many attempts, and so does what is stored as a job and
 -- is none.
--- KEYS: 1 request marker; 2 meta; 3 jobs; 4 ready; 5 taken; 6 dead; 7 graves
+-- KEYS: 1 request marker; 2 meta; 3 jobs; 4 ready; 5 taken; 6 dead; 7 graves; 8 optional: the
+--   marker of an earlier claim whose reply has arrived, which goes
 -- ARGV: 1 request_ttl_ms; 2 token (32 bytes, random for each call); 3 limit (1 to 100);
 --   4 visibility_ms; 5 attempts_max; 6 ttl_ms; 7 dead_max
 -- Replies: CLAIMED jobs (a list of id, payload, attempt, receipt, group), expired; EMPTY
@@ -5200,6 +5203,7 @@ if not visibility_ms then return refuse('visibility_ms') end
 if not attempts_max then return refuse('attempts_max') end
 if not ttl_ms then return refuse('ttl_ms') end
 if not dead_max then return refuse('dead_max') end
+if KEYS[8] then redis.call('DEL', KEYS[8]) end
 
 local now = now_ms()
 -- Keys that are not what they should be fail here, before anything is written.
@@ -5756,7 +5760,8 @@ end
 local function step(KEYS, ARGV)
 -- Takes entries of a work stream: first those that were delivered and not acknowledged in time,
 -- which become dead letters after too many attempts, then new ones.
--- KEYS: 1 request marker; 2 the stream; 3 dead
+-- KEYS: 1 request marker; 2 the stream; 3 dead; 4 optional: the marker of an earlier claim whose
+--   reply has arrived, which goes
 -- ARGV: 1 request_ttl_ms; 2 limit (1 to 100); 3 visibility_ms; 4 attempts_max; 5 ttl_ms; 6 dead_max
 -- Replies: CLAIMED jobs (a list of id, payload, attempt, receipt, group), expired; EMPTY expired,
 --   last_id (what comes behind it is new: XREAD can wait for that)
@@ -5770,6 +5775,7 @@ if not visibility_ms then return refuse('visibility_ms') end
 if not attempts_max then return refuse('attempts_max') end
 if not ttl_ms then return refuse('ttl_ms') end
 if not dead_max then return refuse('dead_max') end
+if KEYS[4] then redis.call('DEL', KEYS[4]) end
 
 if redis.call('EXISTS', stream) == 0 then
   return {'EMPTY', 'expired', 0, 'last_id', '0-0'}, true

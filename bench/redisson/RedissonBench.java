@@ -30,7 +30,7 @@ public class RedissonBench {
     static final int WARM_UP = 2_000;
     /** A multiple of the calls at once, so that no two of them meet on a lock. */
     static final int SUBJECTS = 1_008;
-    static final int ROUNDS = 5;
+    static final int ROUNDS = Integer.getInteger("rounds", 5);
     static final int[] AT_ONCE = {1, 16};
 
     interface Operation {

@@ -15,7 +15,7 @@
 //! by two. A job may run twice, when its worker was too slow to say that it still works: handlers
 //! must be able to bear that (see [`idempotency`](crate) or fencing by [`Job::attempt`]).
 
-/// How an attempt ends without a success, in each queue with receipts; `end_attempt` is its own.
+/// How an attempt ends without a success, in each queue with receipts.
 macro_rules! attempt_endings {
     ($queue:ident) => {
         impl $queue {
@@ -26,7 +26,7 @@ macro_rules! attempt_endings {
                 reason: &str,
                 request: Option<&RequestId>,
             ) -> Result<Returned> {
-                self.end_attempt(receipt, reason, Ending::DeadLetter, request).await
+                receipts::end_attempt(self, (receipt, reason), Ending::DeadLetter, request).await
             }
 
             /// Gives a job back that was not worked on, or not to the end, through no fault of its
@@ -37,7 +37,8 @@ macro_rules! attempt_endings {
                 receipt: &Receipt,
                 request: Option<&RequestId>,
             ) -> Result<Returned> {
-                self.end_attempt(receipt, "given back", Ending::Uncounted, request).await
+                let why = (receipt, super::GIVEN_BACK);
+                receipts::end_attempt(self, why, Ending::Uncounted, request).await
             }
         }
     };
@@ -47,6 +48,7 @@ macro_rules! attempt_endings {
 mod cron;
 mod jobs;
 mod list;
+mod receipts;
 mod reliable;
 mod source;
 mod stream;
@@ -60,7 +62,7 @@ pub use jobs::{
 };
 pub use list::{List, ListBuilder, ListStats, OnFull, Order, Pushed};
 pub use reliable::{Reliable, ReliableBuilder, ReliableStats};
-pub use source::{Claimed, Source};
+pub use source::{ClaimId, Claimed, Source};
 pub use stream::{Stream, StreamBuilder, StreamStats};
 pub use worker::{Failure, Worker, WorkerBuilder, WorkerStats};
 
@@ -84,6 +86,8 @@ pub const GROUP_BYTES_MAX: usize = 128;
 pub const CLAIM_MAX: u32 = 100;
 /// The longest reason that is kept with a dead letter.
 const REASON_BYTES_MAX: usize = 1024;
+/// Why an attempt ended that does not count.
+const GIVEN_BACK: &str = "given back";
 /// The largest payload, unless the queue says otherwise.
 const PAYLOAD_BYTES_MAX: usize = 64 * 1024;
 
@@ -418,32 +422,32 @@ macro_rules! delivery_settings {
     () => {
         /// How long a claimed job is invisible to others; 30 seconds by default.
         pub fn visibility(mut self, visibility: Duration) -> Self {
-            self.delivery.visibility = visibility;
+            self.setup.delivery.visibility = visibility;
             self
         }
 
         /// How often a job is tried before it is a dead letter; 10 by default.
         pub fn attempts_max(mut self, attempts: u32) -> Self {
-            self.delivery.attempts_max = attempts;
+            self.setup.delivery.attempts_max = attempts;
             self
         }
 
         /// How many dead letters are kept, the newest; 1000 by default.
         pub fn dead_max(mut self, letters: u32) -> Self {
-            self.delivery.dead_max = letters;
+            self.setup.delivery.dead_max = letters;
             self
         }
 
         /// The largest payload; 64 KiB by default.
         pub fn payload_bytes_max(mut self, bytes: usize) -> Self {
-            self.delivery.payload_bytes_max = bytes;
+            self.setup.delivery.payload_bytes_max = bytes;
             self
         }
 
         /// How many replicas must have a new job, or the end of one, before the call returns; none
         /// by default. If fewer say so in time the outcome is unknown.
         pub fn min_replicas(mut self, replicas: u32) -> Self {
-            self.delivery.min_replicas = replicas;
+            self.setup.delivery.min_replicas = replicas;
             self
         }
     };

@@ -201,10 +201,17 @@ impl StepInfo {
         &self.script(self.class == RetryClass::WithRequestId).sha1
     }
 
+    /// Makes a marker that of this step, for a request that is about this.
+    fn bind(&self, marker: &mut Key, about: &[u8]) {
+        let digest = Sha256::new_with_prefix(self.name).chain_update([0]).chain_update(about);
+        marker.bind(&digest.finalize()[..MARKER_DIGEST_BYTES]);
+    }
+
     fn script(&self, remembers: bool) -> &Script {
         match remembers {
             true => self.remembering_script.get_or_init(|| {
-                let (function, call) = (self.function_code(), self.call_code());
+                let (shared, body) = shared::placed(self.shared, self.body);
+                let (function, call) = (as_function(&shared, &body), self.call_code());
                 Script::new(&format!("{REQUEST}\n{function}{call}"), self.allows_oom())
             }),
             // Nothing is remembered, so the body need not be a function, which takes time to make.
@@ -219,8 +226,7 @@ impl StepInfo {
 
     /// Its body as a function.
     fn function_code(&self) -> String {
-        let shared = shared::called(self.shared, self.body);
-        format!("{shared}local function step(KEYS, ARGV)\n{}end\n", self.body)
+        as_function(&shared::called(self.shared, self.body), self.body)
     }
 
     /// Refuses a call without some keys or arguments: a step that finds out half way has written
@@ -256,6 +262,11 @@ impl StepInfo {
         let number = |item: &str| item.split_whitespace().next()?.parse().ok();
         items.filter_map(number).max().unwrap_or(0)
     }
+}
+
+/// A body as a function, behind those that it calls.
+fn as_function(shared: &str, body: &str) -> String {
+    format!("{shared}local function step(KEYS, ARGV)\n{body}end\n")
 }
 
 /// All steps, as a library for FUNCTION LOAD: what `functions/russet.lua` holds.
@@ -399,9 +410,9 @@ impl<'k, C: Class> StepCall<'k, C> {
         if !std::mem::take(&mut self.is_unbound) {
             return;
         }
-        let Some(marker) = &mut self.first else { return };
-        let digest = Sha256::new_with_prefix(self.step.info.name).chain_update([0]);
-        marker.bind(&digest.chain_update(&self.about).finalize()[..MARKER_DIGEST_BYTES]);
+        if let Some(marker) = &mut self.first {
+            self.step.info.bind(marker, &self.about);
+        }
     }
 
     /// With these arguments a second run changes nothing, whatever the class of the step.
@@ -562,14 +573,10 @@ impl Kit {
         keys: &Keys,
         request: Option<&RequestId>,
     ) -> StepCall<'_, WithRequestId> {
-        let mut call = StepCall::new(self, step, request.is_some());
-        (call.remembers, call.is_unbound) = (request.is_some(), request.is_some());
         match request {
-            Some(id) => {
-                call.first = Some(keys.marker(id));
-                call.arg(self.settings().request_ttl)
-            }
+            Some(id) => self.remembered_step(step, keys.marker(id), self.settings().request_ttl),
             None => {
+                let mut call = StepCall::new(self, step, false);
                 call.first = Some(keys.key("request"));
                 call.arg("0")
             }
@@ -586,10 +593,29 @@ impl Kit {
         let settings = self.settings();
         let attempt = settings.timeout.saturating_add(settings.retry.pause_max);
         let ttl = attempt.saturating_mul(settings.retry.attempts_max).min(settings.request_ttl);
+        self.remembered_step(step, keys.marker(&RequestId::random()), ttl)
+    }
+
+    /// A call whose reply stays under this marker for so long.
+    pub(crate) fn remembered_step(
+        &self,
+        step: &'static Step<WithRequestId>,
+        marker: Key,
+        ttl: Duration,
+    ) -> StepCall<'_, WithRequestId> {
         let mut call = StepCall::new(self, step, true);
         (call.remembers, call.is_unbound) = (true, true);
-        call.first = Some(keys.marker(&RequestId::random()));
+        call.first = Some(marker);
         call.arg(ttl)
+    }
+}
+
+impl Step<WithRequestId> {
+    /// Where its reply to a request is that is about nothing but its keys.
+    pub(crate) fn marker(&self, keys: &Keys, request: &RequestId) -> Key {
+        let mut marker = keys.marker(request);
+        self.info.bind(&mut marker, &[]);
+        marker
     }
 }
 

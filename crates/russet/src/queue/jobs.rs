@@ -6,10 +6,10 @@ mod schedule;
 pub use dead::{DeadLetter, Discarded, Requeued};
 pub use schedule::{Cancelled, Due, NewJob, Scheduled};
 
-use super::source::{Claimed, Source, wait_for_bell};
+use super::receipts::{self, Call, Core, Setup, Unfinished, WithReceipts};
+use super::source::{Claimed, wait_for_bell};
 use super::{
-    Acked, Backoff, Bounds, CLAIM_MAX, Delivery, Ending, Extended, Failure, Job, Receipt, Returned,
-    delivery_settings, short_reason,
+    Acked, Backoff, Bounds, CLAIM_MAX, Ending, Extended, Job, Receipt, Returned, delivery_settings,
 };
 use crate::backend::Pending;
 use crate::error::{Error, Result};
@@ -98,11 +98,8 @@ pub struct Jobs {
 
 #[derive(Debug)]
 struct Inner {
-    kit: Kit,
-    keys: Keys,
+    core: Core,
     parts: Parts,
-    bounds: Bounds,
-    delivery: Delivery,
     backoff: Backoff,
     aging: Duration,
     group_limit: u32,
@@ -158,10 +155,7 @@ impl Jobs {
     /// Begins to describe the queue of this name. Nothing is sent before it is used.
     pub fn builder(kit: &Kit, name: impl Into<Scope>, bounds: Bounds) -> JobsBuilder {
         JobsBuilder {
-            kit: kit.clone(),
-            name: name.into(),
-            bounds,
-            delivery: Delivery::default(),
+            setup: Setup::new(kit, name, bounds),
             backoff: Backoff::default(),
             aging: Duration::from_secs(60),
             group_limit: 0,
@@ -171,33 +165,12 @@ impl Jobs {
     /// Takes up to `limit` jobs that are due, and at most [`CLAIM_MAX`]. Without a request id a
     /// call whose reply is lost may hold jobs until their visibility is over.
     pub async fn claim_due(&self, limit: u32, request: Option<&RequestId>) -> Result<Claimed> {
-        let Inner { kit, keys, delivery, bounds, .. } = &*self.inner;
-        let call = self
-            .with_stored(kit.step_of_request(&CLAIM, keys, request))
-            .arg(token())
-            .arg(limit.min(CLAIM_MAX))
-            .arg(delivery.visibility)
-            .arg(delivery.attempts_max)
-            .arg(self.inner.group_limit)
-            .arg(bounds.ttl)
-            .arg(self.inner.aging)
-            .arg(delivery.dead_max);
-        let mut envelope = call.run().await?;
-        let expired = envelope.count("expired")?;
-        if expired > 0 {
-            observe::count("redis.zset.scheduler.visibility_expired.count", WORKFLOW, expired);
-        }
-        Claimed::read(&mut envelope)
+        receipts::claim_once(self, limit, request).await
     }
 
     /// Ends a job that is done.
     pub async fn ack(&self, receipt: &Receipt, request: Option<&RequestId>) -> Result<Acked> {
-        let Inner { kit, keys, parts, delivery, .. } = &*self.inner;
-        let Parts { meta, jobs, ready, taken, parked, bell, .. } = parts;
-        let call = kit.step_of_request(&ACK, keys, request);
-        let call = call.keys([meta, jobs, ready, taken, parked, bell]);
-        let call = call.about(receipt.as_bytes()).replicas_min(delivery.min_replicas);
-        Acked::read(&call.run().await?)
+        receipts::ack(self, receipt, request).await
     }
 
     /// Gives a job back that has failed: it runs again after a pause that grows with its attempts.
@@ -207,7 +180,7 @@ impl Jobs {
         reason: &str,
         request: Option<&RequestId>,
     ) -> Result<Returned> {
-        let delay = self.inner.backoff.delay(job.attempt);
+        let delay = self.pause(job.attempt);
         self.retry_after(&job.receipt, delay, reason, request).await
     }
 
@@ -219,53 +192,18 @@ impl Jobs {
         reason: &str,
         request: Option<&RequestId>,
     ) -> Result<Returned> {
-        self.end_attempt(receipt, reason, Ending::Retry(delay), request).await
-    }
-
-    async fn end_attempt(
-        &self,
-        receipt: &Receipt,
-        reason: &str,
-        ending: Ending,
-        request: Option<&RequestId>,
-    ) -> Result<Returned> {
-        let Inner { kit, keys, parts, bounds, delivery, .. } = &*self.inner;
-        let call = self
-            .with_stored(kit.step_of_request(&RETRY, keys, request))
-            .key(&parts.bell)
-            .about(receipt.as_bytes())
-            .arg(ending.delay())
-            .arg(short_reason(reason))
-            .arg(ending.attempts_max(delivery))
-            .arg(bounds.ttl)
-            .arg(self.inner.aging)
-            .arg(delivery.dead_max)
-            .arg(ending.is_uncounted())
-            .replicas_min(delivery.min_replicas);
-        let returned = Returned::read(&call.run().await?)?;
-        match returned {
-            Returned::Retried { .. } => observe::count("redis.queue.requeue.count", WORKFLOW, 1),
-            Returned::Dead { .. } => observe::count("redis.queue.failed.count", WORKFLOW, 1),
-            _ => {}
-        }
-        Ok(returned)
+        receipts::end_attempt(self, (receipt, reason), Ending::Retry(delay), request).await
     }
 
     /// Keeps a job for another visibility, counted from now.
     pub async fn extend(&self, receipt: &Receipt) -> Result<Extended> {
-        let Inner { kit, bounds, delivery, .. } = &*self.inner;
-        let call = self
-            .with_stored(kit.step(&EXTEND))
-            .arg(receipt.as_bytes())
-            .arg(delivery.visibility)
-            .arg(bounds.ttl);
-        Extended::read(&call.run().await?)
+        receipts::extend(self, receipt).await
     }
 
     /// How many jobs there are of each kind, and what has happened to them.
     pub async fn stats(&self) -> Result<JobsStats> {
-        let Inner { kit, parts, aging, .. } = &*self.inner;
-        let mut call = kit.step(&STATS);
+        let Inner { core, parts, aging, .. } = &*self.inner;
+        let mut call = core.kit.step(&STATS);
         for key in &parts.stored()[..7] {
             call = call.key(*key);
         }
@@ -307,12 +245,12 @@ impl Jobs {
 
     #[cfg(feature = "cron")]
     pub(super) fn check_payload(&self, payload: &[u8]) -> Result<()> {
-        self.inner.delivery.check_payload(payload)
+        self.inner.core.delivery.check_payload(payload)
     }
 
     #[cfg(feature = "cron")]
     pub(super) fn bounds(&self) -> &Bounds {
-        &self.inner.bounds
+        &self.inner.core.bounds
     }
 
     fn with_stored<'k, C: crate::step::Class>(&self, call: StepCall<'k, C>) -> StepCall<'k, C> {
@@ -360,10 +298,7 @@ pub struct JobsStats {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct JobsBuilder {
-    kit: Kit,
-    name: Scope,
-    bounds: Bounds,
-    delivery: Delivery,
+    setup: Setup,
     backoff: Backoff,
     aging: Duration,
     group_limit: u32,
@@ -393,62 +328,75 @@ impl JobsBuilder {
 
     /// The queue, unless its settings make no sense.
     pub fn build(self) -> Result<Jobs> {
-        let JobsBuilder { kit, name, bounds, delivery, backoff, aging, group_limit } = self;
-        bounds.check()?;
-        delivery.check()?;
+        let JobsBuilder { setup, backoff, aging, group_limit } = self;
         if aging > AGING_MAX {
             return Err(Error::invalid("aging must be a day at most"));
         }
-        let keys = kit.keys(FAMILY, name)?;
-        let parts = Parts::new(&keys);
-        let inner = Inner { kit, keys, parts, bounds, delivery, backoff, aging, group_limit };
-        Ok(Jobs { inner: Arc::new(inner) })
+        let core = setup.build(FAMILY)?;
+        let parts = Parts::new(&core.keys);
+        Ok(Jobs { inner: Arc::new(Inner { core, parts, backoff, aging, group_limit }) })
     }
 }
 
-impl Source for Jobs {
-    fn claim(&self, limit: u32) -> Pending<'_, Claimed> {
-        Box::pin(self.claim_due(limit, None))
+impl WithReceipts for Jobs {
+    const NAME: &'static str = WORKFLOW;
+    const EXPIRED: &'static str = "redis.zset.scheduler.visibility_expired.count";
+
+    fn core(&self) -> &Core {
+        &self.inner.core
     }
 
-    fn ack<'a>(&'a self, receipt: &'a Receipt) -> Pending<'a, Acked> {
-        Box::pin(Jobs::ack(self, receipt, None))
+    fn claim_step(&self) -> &'static Step<WithRequestId> {
+        &CLAIM
     }
 
-    fn fail<'a>(&'a self, job: &'a Job, failure: &'a Failure) -> Pending<'a, Returned> {
+    fn claim_call<'k>(&self, call: Call<'k>, answered: Option<Key>, limit: u32) -> Call<'k> {
+        let Core { delivery, bounds, .. } = self.core();
+        self.with_stored(call)
+            .keys(&answered)
+            .arg(token())
+            .arg(limit.min(CLAIM_MAX))
+            .arg(delivery.visibility)
+            .arg(delivery.attempts_max)
+            .arg(self.inner.group_limit)
+            .arg(bounds.ttl)
+            .arg(self.inner.aging)
+            .arg(delivery.dead_max)
+    }
+
+    fn ack_call(&self, request: Option<&RequestId>) -> Call<'_> {
+        let Parts { meta, jobs, ready, taken, parked, bell, .. } = &self.inner.parts;
+        self.core().step(&ACK, request).keys([meta, jobs, ready, taken, parked, bell])
+    }
+
+    fn end_call(&self, how: &Unfinished<'_>, request: Option<&RequestId>) -> Call<'_> {
+        let Core { delivery, bounds, .. } = self.core();
+        self.with_stored(self.core().step(&RETRY, request))
+            .key(&self.inner.parts.bell)
+            .about(how.receipt.as_bytes())
+            .arg(how.ending.delay())
+            .arg(how.reason)
+            .arg(how.ending.attempts_max(delivery))
+            .arg(bounds.ttl)
+            .arg(self.inner.aging)
+            .arg(delivery.dead_max)
+            .arg(how.ending.is_uncounted())
+    }
+
+    fn extend_call(&self, receipt: &Receipt) -> StepCall<'_, Safe> {
+        let Core { kit, delivery, bounds, .. } = self.core();
+        let call = self.with_stored(kit.step(&EXTEND));
+        call.arg(receipt.as_bytes()).arg(delivery.visibility).arg(bounds.ttl)
+    }
+
+    fn pause(&self, attempt: u32) -> Duration {
+        self.inner.backoff.delay(attempt)
+    }
+
+    fn wait_for_jobs(&self, at_most: Duration) -> Pending<'_, ()> {
         Box::pin(async move {
-            let Failure { reason, .. } = failure;
-            match failure.delay(|| self.inner.backoff.delay(job.attempt)) {
-                Some(delay) => self.retry_after(&job.receipt, delay, reason, None).await,
-                None => self.dead_letter(&job.receipt, reason, None).await,
-            }
-        })
-    }
-
-    fn give_back<'a>(&'a self, job: &'a Job) -> Pending<'a, Returned> {
-        Box::pin(Jobs::give_back(self, &job.receipt, None))
-    }
-
-    fn extend<'a>(&'a self, receipt: &'a Receipt) -> Pending<'a, Extended> {
-        Box::pin(Jobs::extend(self, receipt))
-    }
-
-    fn wait(&self, at_most: Duration) -> Pending<'_, ()> {
-        Box::pin(async move {
-            wait_for_bell(&self.inner.kit, &self.inner.parts.bell, at_most).await;
+            wait_for_bell(&self.core().kit, &self.inner.parts.bell, at_most).await;
             Ok(())
         })
-    }
-
-    fn visibility(&self) -> Duration {
-        self.inner.delivery.visibility
-    }
-
-    fn kit(&self) -> &Kit {
-        &self.inner.kit
-    }
-
-    fn name(&self) -> &'static str {
-        WORKFLOW
     }
 }

@@ -1,14 +1,15 @@
 //! The reliable list queue: strict order, and no job is lost with its worker.
 
 use super::jobs::{ACK, DISCARD, EXTEND, LETTERS, SHARED};
-use super::source::{Claimed, Source, wait_for_bell};
+use super::receipts::{self, Call, Core, Setup, Unfinished, WithReceipts};
+use super::source::{Claimed, wait_for_bell};
 use super::{
-    Acked, Bounds, CLAIM_MAX, DeadLetter, Delivery, Discarded, Ending, Extended, Failure, Job,
-    JobId, Receipt, Requeued, Returned, Scheduled, delivery_settings, short_reason,
+    Acked, Bounds, CLAIM_MAX, DeadLetter, Discarded, Ending, Extended, JobId, Receipt, Requeued,
+    Returned, Scheduled, delivery_settings,
 };
 use crate::backend::Pending;
 use crate::error::Result;
-use crate::key::{Family, Keys, Scope};
+use crate::key::{Family, Key, Scope};
 use crate::kit::Kit;
 use crate::observe;
 use crate::retry::{RequestId, token};
@@ -57,15 +58,7 @@ const PARTS: [&str; 6] = ["meta", "jobs", "ready", "taken", "dead", "graves"];
 /// ```
 #[derive(Clone, Debug)]
 pub struct Reliable {
-    inner: Arc<Inner>,
-}
-
-#[derive(Debug)]
-struct Inner {
-    kit: Kit,
-    keys: Keys,
-    bounds: Bounds,
-    delivery: Delivery,
+    core: Arc<Core>,
 }
 
 attempt_endings!(Reliable);
@@ -73,8 +66,7 @@ attempt_endings!(Reliable);
 impl Reliable {
     /// Begins to describe the queue of this name. Nothing is sent before it is used.
     pub fn builder(kit: &Kit, name: impl Into<Scope>, bounds: Bounds) -> ReliableBuilder {
-        let (kit, name) = (kit.clone(), name.into());
-        ReliableBuilder { kit, name, bounds, delivery: Delivery::default() }
+        ReliableBuilder { setup: Setup::new(kit, name, bounds) }
     }
 
     /// Adds a job with a random id, or with one that is made of the id of its request.
@@ -84,7 +76,7 @@ impl Reliable {
         request: Option<&RequestId>,
     ) -> Result<Scheduled> {
         let id = match request {
-            Some(request) => JobId::of_request(&self.inner.kit, request, payload.as_ref()),
+            Some(request) => JobId::of_request(&self.core.kit, request, payload.as_ref()),
             None => JobId::random(),
         };
         self.push_unique(&id, payload, request).await
@@ -98,7 +90,7 @@ impl Reliable {
         request: Option<&RequestId>,
     ) -> Result<Scheduled> {
         id.check()?;
-        let Inner { kit, keys, bounds, delivery } = &*self.inner;
+        let Core { kit, keys, bounds, delivery } = &*self.core;
         delivery.check_payload(payload.as_ref())?;
         let call = self
             .with_parts(kit.step_of_request(&PUSH, keys, request))
@@ -119,32 +111,12 @@ impl Reliable {
 
     /// Takes up to `limit` jobs, and at most [`CLAIM_MAX`].
     pub async fn take(&self, limit: u32, request: Option<&RequestId>) -> Result<Claimed> {
-        let Inner { kit, keys, bounds, delivery } = &*self.inner;
-        let call = self
-            .with_parts(kit.step_of_request(&TAKE, keys, request))
-            .arg(token())
-            .arg(limit.min(CLAIM_MAX))
-            .arg(delivery.visibility)
-            .arg(delivery.attempts_max)
-            .arg(bounds.ttl)
-            .arg(delivery.dead_max);
-        let mut envelope = call.run().await?;
-        let expired = envelope.count("expired")?;
-        if expired > 0 {
-            observe::count("redis.queue.requeue.count", WORKFLOW, expired);
-        }
-        Claimed::read(&mut envelope)
+        receipts::claim_once(self, limit, request).await
     }
 
     /// Ends a job that is done.
     pub async fn ack(&self, receipt: &Receipt, request: Option<&RequestId>) -> Result<Acked> {
-        let Inner { kit, keys, delivery, .. } = &*self.inner;
-        let mut call = kit.step_of_request(&ACK, keys, request);
-        for part in ["meta", "jobs", "ready", "taken", "parked"] {
-            call = call.key(keys.key(part));
-        }
-        let call = call.about(receipt.as_bytes()).replicas_min(delivery.min_replicas);
-        Acked::read(&call.run().await?)
+        receipts::ack(self, receipt, request).await
     }
 
     /// Gives a job back that has failed: to the end of the queue.
@@ -154,48 +126,18 @@ impl Reliable {
         reason: &str,
         request: Option<&RequestId>,
     ) -> Result<Returned> {
-        self.end_attempt(receipt, reason, Ending::Retry(Duration::ZERO), request).await
-    }
-
-    async fn end_attempt(
-        &self,
-        receipt: &Receipt,
-        reason: &str,
-        ending: Ending,
-        request: Option<&RequestId>,
-    ) -> Result<Returned> {
-        let Inner { kit, keys, bounds, delivery } = &*self.inner;
-        let call = self
-            .with_parts(kit.step_of_request(&RETRY, keys, request))
-            .key(keys.key("bell"))
-            .about(receipt.as_bytes())
-            .arg(short_reason(reason))
-            .arg(ending.attempts_max(delivery))
-            .arg(bounds.ttl)
-            .arg(delivery.dead_max)
-            .arg(ending.is_uncounted())
-            .replicas_min(delivery.min_replicas);
-        let returned = Returned::read(&call.run().await?)?;
-        if let Returned::Dead { .. } = returned {
-            observe::count("redis.queue.failed.count", WORKFLOW, 1);
-        }
-        Ok(returned)
+        let ending = Ending::Retry(Duration::ZERO);
+        receipts::end_attempt(self, (receipt, reason), ending, request).await
     }
 
     /// Keeps a job for another visibility, counted from now.
     pub async fn extend(&self, receipt: &Receipt) -> Result<Extended> {
-        let Inner { kit, keys, bounds, delivery } = &*self.inner;
-        let mut call = kit.step(&EXTEND);
-        for part in ["meta", "jobs", "ready", "delayed", "taken", "parked", "dead", "graves"] {
-            call = call.key(keys.key(part));
-        }
-        let call = call.arg(receipt.as_bytes()).arg(delivery.visibility).arg(bounds.ttl);
-        Extended::read(&call.run().await?)
+        receipts::extend(self, receipt).await
     }
 
     /// Some dead letters, the oldest first, at most [`CLAIM_MAX`].
     pub async fn dead_letters(&self, offset: u32, limit: u32) -> Result<Vec<DeadLetter>> {
-        let Inner { kit, keys, .. } = &*self.inner;
+        let Core { kit, keys, .. } = &*self.core;
         let call = kit
             .step(&LETTERS)
             .key(keys.key("dead"))
@@ -208,7 +150,7 @@ impl Reliable {
 
     /// Makes a job of a dead letter.
     pub async fn requeue(&self, id: &JobId, request: Option<&RequestId>) -> Result<Requeued> {
-        let Inner { kit, keys, bounds, .. } = &*self.inner;
+        let Core { kit, keys, bounds, .. } = &*self.core;
         let call = self
             .with_parts(kit.step_of_request(&REQUEUE, keys, request))
             .key(keys.key("bell"))
@@ -220,14 +162,14 @@ impl Reliable {
 
     /// Forgets a dead letter.
     pub async fn discard(&self, id: &JobId) -> Result<Discarded> {
-        let Inner { kit, keys, .. } = &*self.inner;
+        let Core { kit, keys, .. } = &*self.core;
         let call = kit.step(&DISCARD).key(keys.key("dead")).key(keys.key("graves"));
         Discarded::read(&call.arg(id.as_bytes()).run().await?)
     }
 
     /// How many jobs there are of each kind, and what has happened to them.
     pub async fn stats(&self) -> Result<ReliableStats> {
-        let Inner { kit, keys, .. } = &*self.inner;
+        let Core { kit, keys, .. } = &*self.core;
         let mut call = kit.step(&STATS);
         for part in ["meta", "ready", "taken", "dead"] {
             call = call.key(keys.key(part));
@@ -252,7 +194,7 @@ impl Reliable {
     }
 
     fn with_parts<'k, C: Class>(&self, call: StepCall<'k, C>) -> StepCall<'k, C> {
-        PARTS.into_iter().fold(call, |call, part| call.key(self.inner.keys.key(part)))
+        PARTS.into_iter().fold(call, |call, part| call.key(self.core.keys.key(part)))
     }
 }
 
@@ -288,10 +230,7 @@ pub struct ReliableStats {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct ReliableBuilder {
-    kit: Kit,
-    name: Scope,
-    bounds: Bounds,
-    delivery: Delivery,
+    setup: Setup,
 }
 
 impl ReliableBuilder {
@@ -299,58 +238,70 @@ impl ReliableBuilder {
 
     /// The queue, unless its settings make no sense.
     pub fn build(self) -> Result<Reliable> {
-        let ReliableBuilder { kit, name, bounds, delivery } = self;
-        bounds.check()?;
-        delivery.check()?;
-        let keys = kit.keys(FAMILY, name)?;
-        Ok(Reliable { inner: Arc::new(Inner { kit, keys, bounds, delivery }) })
+        Ok(Reliable { core: Arc::new(self.setup.build(FAMILY)?) })
     }
 }
 
 /// A failed job goes to the end of the queue: its pause is how long the others take.
-impl Source for Reliable {
-    fn claim(&self, limit: u32) -> Pending<'_, Claimed> {
-        Box::pin(self.take(limit, None))
+impl WithReceipts for Reliable {
+    const NAME: &'static str = WORKFLOW;
+    const EXPIRED: &'static str = "redis.queue.requeue.count";
+
+    fn core(&self) -> &Core {
+        &self.core
     }
 
-    fn ack<'a>(&'a self, receipt: &'a Receipt) -> Pending<'a, Acked> {
-        Box::pin(Reliable::ack(self, receipt, None))
+    fn claim_step(&self) -> &'static Step<WithRequestId> {
+        &TAKE
     }
 
-    fn fail<'a>(&'a self, job: &'a Job, failure: &'a Failure) -> Pending<'a, Returned> {
+    fn claim_call<'k>(&self, call: Call<'k>, answered: Option<Key>, limit: u32) -> Call<'k> {
+        let Core { bounds, delivery, .. } = &*self.core;
+        self.with_parts(call)
+            .keys(&answered)
+            .arg(token())
+            .arg(limit.min(CLAIM_MAX))
+            .arg(delivery.visibility)
+            .arg(delivery.attempts_max)
+            .arg(bounds.ttl)
+            .arg(delivery.dead_max)
+    }
+
+    fn ack_call(&self, request: Option<&RequestId>) -> Call<'_> {
+        let parts = ["meta", "jobs", "ready", "taken", "parked"];
+        let call = self.core.step(&ACK, request);
+        parts.into_iter().fold(call, |call, part| call.key(self.core.keys.key(part)))
+    }
+
+    fn end_call(&self, how: &Unfinished<'_>, request: Option<&RequestId>) -> Call<'_> {
+        let Core { keys, bounds, delivery, .. } = &*self.core;
+        self.with_parts(self.core.step(&RETRY, request))
+            .key(keys.key("bell"))
+            .about(how.receipt.as_bytes())
+            .arg(how.reason)
+            .arg(how.ending.attempts_max(delivery))
+            .arg(bounds.ttl)
+            .arg(delivery.dead_max)
+            .arg(how.ending.is_uncounted())
+    }
+
+    fn extend_call(&self, receipt: &Receipt) -> StepCall<'_, Safe> {
+        let Core { kit, keys, bounds, delivery } = &*self.core;
+        let parts = ["meta", "jobs", "ready", "delayed", "taken", "parked", "dead", "graves"];
+        let call = kit.step(&EXTEND);
+        let call = parts.into_iter().fold(call, |call, part| call.key(keys.key(part)));
+        call.arg(receipt.as_bytes()).arg(delivery.visibility).arg(bounds.ttl)
+    }
+
+    fn pause(&self, _attempt: u32) -> Duration {
+        Duration::ZERO
+    }
+
+    fn wait_for_jobs(&self, at_most: Duration) -> Pending<'_, ()> {
         Box::pin(async move {
-            match failure.delay(|| Duration::ZERO) {
-                Some(_) => self.retry(&job.receipt, &failure.reason, None).await,
-                None => self.dead_letter(&job.receipt, &failure.reason, None).await,
-            }
-        })
-    }
-
-    fn give_back<'a>(&'a self, job: &'a Job) -> Pending<'a, Returned> {
-        Box::pin(Reliable::give_back(self, &job.receipt, None))
-    }
-
-    fn extend<'a>(&'a self, receipt: &'a Receipt) -> Pending<'a, Extended> {
-        Box::pin(Reliable::extend(self, receipt))
-    }
-
-    fn wait(&self, at_most: Duration) -> Pending<'_, ()> {
-        Box::pin(async move {
-            let Inner { kit, keys, .. } = &*self.inner;
+            let Core { kit, keys, .. } = &*self.core;
             wait_for_bell(kit, &keys.key("bell"), at_most).await;
             Ok(())
         })
-    }
-
-    fn visibility(&self) -> Duration {
-        self.inner.delivery.visibility
-    }
-
-    fn kit(&self) -> &Kit {
-        &self.inner.kit
-    }
-
-    fn name(&self) -> &'static str {
-        WORKFLOW
     }
 }

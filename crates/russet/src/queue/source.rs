@@ -3,10 +3,12 @@
 use super::{Acked, Extended, Failure, Job, Receipt, Returned};
 use crate::backend::Pending;
 use crate::error::Result;
-use crate::key::Key;
+use crate::key::{Key, Keys};
 use crate::kit::Kit;
 use crate::reply::Envelope;
 use crate::request::Request;
+use crate::retry::RequestId;
+use crate::step::{Step, StepCall, WithRequestId};
 use std::time::Duration;
 
 /// Jobs, or when to ask again.
@@ -44,10 +46,45 @@ impl Claimed {
     }
 }
 
+/// One claim of a worker: the same in every attempt to get its answer.
+#[derive(Clone, Debug)]
+pub struct ClaimId {
+    /// A claim with this id that has run gives the same jobs again, and counts no attempt of them,
+    /// as long as their visibility lasts.
+    pub request: RequestId,
+    /// The claim before it, whose answer has arrived: the store need not remember it any longer.
+    pub answered: Option<RequestId>,
+}
+
+impl ClaimId {
+    /// Of a worker that has claimed nothing yet.
+    pub(super) fn first() -> Self {
+        ClaimId { request: RequestId::random(), answered: None }
+    }
+
+    /// Once this one is answered.
+    pub(super) fn next(&self) -> Self {
+        ClaimId { request: RequestId::random(), answered: Some(self.request.clone()) }
+    }
+
+    /// The call of a step that claims, and the marker that it may forget, its last key. What it
+    /// claims is worth nothing after the visibility, and so is the memory of it.
+    pub(super) fn step<'k>(
+        &self,
+        kit: &'k Kit,
+        step: &'static Step<WithRequestId>,
+        (keys, visibility): (&Keys, Duration),
+    ) -> (StepCall<'k, WithRequestId>, Option<Key>) {
+        let call = kit.remembered_step(step, keys.marker(&self.request), visibility);
+        (call, self.answered.as_ref().map(|request| step.marker(keys, request)))
+    }
+}
+
 /// A queue whose jobs are claimed and acknowledged.
 pub trait Source: Send + Sync + 'static {
-    /// Takes up to `limit` jobs.
-    fn claim(&self, limit: u32) -> Pending<'_, Claimed>;
+    /// Takes up to `limit` jobs. A worker that has got no answer asks again with the same id: an
+    /// answer that was lost must not cost the jobs an attempt.
+    fn claim<'a>(&'a self, limit: u32, id: &'a ClaimId) -> Pending<'a, Claimed>;
 
     /// A job is done.
     fn ack<'a>(&'a self, receipt: &'a Receipt) -> Pending<'a, Acked>;

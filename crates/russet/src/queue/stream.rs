@@ -1,19 +1,21 @@
 //! A stream as a queue: one consumer group; entries leave when they are acknowledged, so that none
 //! is trimmed before it is done.
 
-use super::source::{Claimed, Source, wait_for};
+use super::receipts::{self, Call, Core, Setup, Unfinished, WithReceipts};
+use super::source::{Claimed, wait_for};
 use super::{
-    Acked, Backoff, Bounds, CLAIM_MAX, DeadLetter, Delivery, Ending, Extended, Failure, Job, JobId,
-    Receipt, Requeued, Returned, Scheduled, delivery_settings, short_reason,
+    Acked, Backoff, Bounds, CLAIM_MAX, DeadLetter, Ending, Extended, JobId, Receipt, Requeued,
+    Returned, Scheduled, delivery_settings,
 };
 use crate::backend::Pending;
 use crate::error::Result;
-use crate::key::{Family, Keys, Scope};
+use crate::key::{Family, Key, Scope};
 use crate::kit::Kit;
 use crate::observe;
+use crate::reply::Envelope;
 use crate::request::Request;
 use crate::retry::RequestId;
-use crate::step::{Safe, Step, StepInfo, WithRequestId};
+use crate::step::{Safe, Step, StepCall, StepInfo, WithRequestId};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -78,10 +80,7 @@ pub struct Stream {
 
 #[derive(Debug)]
 struct Inner {
-    kit: Kit,
-    keys: Keys,
-    bounds: Bounds,
-    delivery: Delivery,
+    core: Core,
     /// The last entry that there was when nothing could be claimed: what comes behind it is new.
     last_id: Mutex<Vec<u8>>,
 }
@@ -91,8 +90,7 @@ attempt_endings!(Stream);
 impl Stream {
     /// Begins to describe the stream of this name. Nothing is sent before it is used.
     pub fn builder(kit: &Kit, name: impl Into<Scope>, bounds: Bounds) -> StreamBuilder {
-        let (kit, name) = (kit.clone(), name.into());
-        StreamBuilder { kit, name, bounds, delivery: Delivery::default() }
+        StreamBuilder { setup: Setup::new(kit, name, bounds) }
     }
 
     /// Adds an entry.
@@ -101,7 +99,7 @@ impl Stream {
         payload: impl AsRef<[u8]>,
         request: Option<&RequestId>,
     ) -> Result<Scheduled> {
-        let Inner { kit, keys, bounds, delivery, .. } = &*self.inner;
+        let Core { kit, keys, bounds, delivery } = self.core();
         delivery.check_payload(payload.as_ref())?;
         let call = kit
             .step_of_request(&ADD, keys, request)
@@ -125,36 +123,12 @@ impl Stream {
     /// Takes up to `limit` entries, and at most [`CLAIM_MAX`]; those that others had for too long
     /// come first.
     pub async fn claim(&self, limit: u32, request: Option<&RequestId>) -> Result<Claimed> {
-        let Inner { kit, keys, bounds, delivery, .. } = &*self.inner;
-        let call = kit
-            .step_of_request(&CLAIM, keys, request)
-            .key(keys.key("entries"))
-            .key(keys.key("dead"))
-            .arg(limit.min(CLAIM_MAX))
-            .arg(delivery.visibility)
-            .arg(delivery.attempts_max)
-            .arg(bounds.ttl)
-            .arg(delivery.dead_max);
-        let mut envelope = call.run().await?;
-        let expired = envelope.count("expired")?;
-        if expired > 0 {
-            observe::count("redis.queue.requeue.count", WORKFLOW, expired);
-        }
-        if envelope.is("EMPTY") {
-            *self.last_id() = envelope.text("last_id")?;
-        }
-        Claimed::read(&mut envelope)
+        receipts::claim_once(self, limit, request).await
     }
 
     /// Ends an entry that is done.
     pub async fn ack(&self, receipt: &Receipt, request: Option<&RequestId>) -> Result<Acked> {
-        let Inner { kit, keys, delivery, .. } = &*self.inner;
-        let call = kit
-            .step_of_request(&ACK, keys, request)
-            .key(keys.key("entries"))
-            .about(receipt.as_bytes())
-            .replicas_min(delivery.min_replicas);
-        Acked::read(&call.run().await?)
+        receipts::ack(self, receipt, request).await
     }
 
     /// Gives an entry back, to be delivered again after a pause that is not longer than the
@@ -166,48 +140,17 @@ impl Stream {
         reason: &str,
         request: Option<&RequestId>,
     ) -> Result<Returned> {
-        self.end_attempt(receipt, reason, Ending::Retry(delay), request).await
-    }
-
-    async fn end_attempt(
-        &self,
-        receipt: &Receipt,
-        reason: &str,
-        ending: Ending,
-        request: Option<&RequestId>,
-    ) -> Result<Returned> {
-        let Inner { kit, keys, bounds, delivery, .. } = &*self.inner;
-        let call = kit
-            .step_of_request(&RETRY, keys, request)
-            .key(keys.key("entries"))
-            .key(keys.key("dead"))
-            .about(receipt.as_bytes())
-            .arg(ending.delay())
-            .arg(short_reason(reason))
-            .arg(ending.attempts_max(delivery))
-            .arg(delivery.visibility)
-            .arg(bounds.ttl)
-            .arg(delivery.dead_max)
-            .arg(ending.is_uncounted())
-            .replicas_min(delivery.min_replicas);
-        let returned = Returned::read(&call.run().await?)?;
-        if let Returned::Dead { .. } = returned {
-            observe::count("redis.queue.failed.count", WORKFLOW, 1);
-        }
-        Ok(returned)
+        receipts::end_attempt(self, (receipt, reason), Ending::Retry(delay), request).await
     }
 
     /// Keeps an entry for another visibility, counted from now.
     pub async fn extend(&self, receipt: &Receipt) -> Result<Extended> {
-        let Inner { kit, keys, bounds, delivery, .. } = &*self.inner;
-        let call = kit.step(&EXTEND).key(keys.key("entries"));
-        let call = call.arg(receipt.as_bytes()).arg(bounds.ttl).arg(delivery.visibility);
-        Extended::read(&call.run().await?)
+        receipts::extend(self, receipt).await
     }
 
     /// Dead letters behind one, or from the oldest on, at most [`CLAIM_MAX`].
     pub async fn dead_letters(&self, after: Option<&JobId>, limit: u32) -> Result<Vec<DeadLetter>> {
-        let Inner { kit, keys, .. } = &*self.inner;
+        let Core { kit, keys, .. } = self.core();
         let after = after.map_or(b"-".as_slice(), JobId::as_bytes);
         let call = kit.step(&LETTERS).key(keys.key("dead")).arg(after).arg(limit.min(CLAIM_MAX));
         let letters = call.run().await?.list("letters")?;
@@ -216,7 +159,7 @@ impl Stream {
 
     /// Adds a dead letter to the stream again, as a new entry.
     pub async fn requeue(&self, id: &JobId, request: Option<&RequestId>) -> Result<Requeued> {
-        let Inner { kit, keys, bounds, .. } = &*self.inner;
+        let Core { kit, keys, bounds, .. } = self.core();
         let call = kit
             .step_of_request(&REQUEUE, keys, request)
             .key(keys.key("entries"))
@@ -229,7 +172,7 @@ impl Stream {
 
     /// How the stream stands, in the store: for all processes.
     pub async fn stats(&self) -> Result<StreamStats> {
-        let Inner { kit, keys, .. } = &*self.inner;
+        let Core { kit, keys, .. } = self.core();
         let call = kit.step(&STATS).key(keys.key("entries")).key(keys.key("dead"));
         let envelope = call.run().await?;
         let stats = StreamStats {
@@ -265,10 +208,7 @@ pub struct StreamStats {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct StreamBuilder {
-    kit: Kit,
-    name: Scope,
-    bounds: Bounds,
-    delivery: Delivery,
+    setup: Setup,
 }
 
 impl StreamBuilder {
@@ -276,62 +216,78 @@ impl StreamBuilder {
 
     /// The stream, unless its settings make no sense.
     pub fn build(self) -> Result<Stream> {
-        let StreamBuilder { kit, name, bounds, delivery } = self;
-        bounds.check()?;
-        delivery.check()?;
-        let keys = kit.keys(FAMILY, name)?;
-        let last_id = Mutex::new(b"0-0".to_vec());
-        Ok(Stream { inner: Arc::new(Inner { kit, keys, bounds, delivery, last_id }) })
+        let (core, last_id) = (self.setup.build(FAMILY)?, Mutex::new(b"0-0".to_vec()));
+        Ok(Stream { inner: Arc::new(Inner { core, last_id }) })
     }
 }
 
-impl Source for Stream {
-    fn claim(&self, limit: u32) -> Pending<'_, Claimed> {
-        Box::pin(Stream::claim(self, limit, None))
+impl WithReceipts for Stream {
+    const NAME: &'static str = WORKFLOW;
+    const EXPIRED: &'static str = "redis.queue.requeue.count";
+
+    fn core(&self) -> &Core {
+        &self.inner.core
     }
 
-    fn ack<'a>(&'a self, receipt: &'a Receipt) -> Pending<'a, Acked> {
-        Box::pin(Stream::ack(self, receipt, None))
+    fn claim_step(&self) -> &'static Step<WithRequestId> {
+        &CLAIM
     }
 
-    fn fail<'a>(&'a self, job: &'a Job, failure: &'a Failure) -> Pending<'a, Returned> {
-        Box::pin(async move {
-            match failure.delay(|| Backoff::default().delay(job.attempt)) {
-                Some(delay) => self.retry_after(&job.receipt, delay, &failure.reason, None).await,
-                None => self.dead_letter(&job.receipt, &failure.reason, None).await,
-            }
-        })
+    fn claim_call<'k>(&self, call: Call<'k>, answered: Option<Key>, limit: u32) -> Call<'k> {
+        let Core { keys, bounds, delivery, .. } = self.core();
+        call.key(keys.key("entries"))
+            .key(keys.key("dead"))
+            .keys(&answered)
+            .arg(limit.min(CLAIM_MAX))
+            .arg(delivery.visibility)
+            .arg(delivery.attempts_max)
+            .arg(bounds.ttl)
+            .arg(delivery.dead_max)
     }
 
-    fn give_back<'a>(&'a self, job: &'a Job) -> Pending<'a, Returned> {
-        Box::pin(Stream::give_back(self, &job.receipt, None))
+    fn heard_empty(&self, envelope: &mut Envelope) -> Result<()> {
+        *self.last_id() = envelope.text("last_id")?;
+        Ok(())
     }
 
-    fn extend<'a>(&'a self, receipt: &'a Receipt) -> Pending<'a, Extended> {
-        Box::pin(Stream::extend(self, receipt))
+    fn ack_call(&self, request: Option<&RequestId>) -> Call<'_> {
+        self.core().step(&ACK, request).key(self.core().keys.key("entries"))
+    }
+
+    fn end_call(&self, how: &Unfinished<'_>, request: Option<&RequestId>) -> Call<'_> {
+        let Core { keys, bounds, delivery, .. } = self.core();
+        let call = self.core().step(&RETRY, request);
+        call.key(keys.key("entries"))
+            .key(keys.key("dead"))
+            .about(how.receipt.as_bytes())
+            .arg(how.ending.delay())
+            .arg(how.reason)
+            .arg(how.ending.attempts_max(delivery))
+            .arg(delivery.visibility)
+            .arg(bounds.ttl)
+            .arg(delivery.dead_max)
+            .arg(how.ending.is_uncounted())
+    }
+
+    fn extend_call(&self, receipt: &Receipt) -> StepCall<'_, Safe> {
+        let Core { kit, keys, bounds, delivery } = self.core();
+        let call = kit.step(&EXTEND).key(keys.key("entries"));
+        call.arg(receipt.as_bytes()).arg(bounds.ttl).arg(delivery.visibility)
+    }
+
+    fn pause(&self, attempt: u32) -> Duration {
+        Backoff::default().delay(attempt)
     }
 
     /// XREAD takes nothing: it only tells that there is something new.
-    fn wait(&self, at_most: Duration) -> Pending<'_, ()> {
+    fn wait_for_jobs(&self, at_most: Duration) -> Pending<'_, ()> {
         Box::pin(async move {
-            let Inner { kit, keys, .. } = &*self.inner;
+            let Core { kit, keys, .. } = self.core();
             let (key, last_id) = (keys.key("entries"), self.last_id().clone());
             let request = Request::new("XREAD").arg("COUNT").arg(1).arg("BLOCK").arg(at_most);
             let request = request.arg("STREAMS").key(&key).arg(last_id);
             wait_for(kit, &key, &request, at_most).await;
             Ok(())
         })
-    }
-
-    fn visibility(&self) -> Duration {
-        self.inner.delivery.visibility
-    }
-
-    fn kit(&self) -> &Kit {
-        &self.inner.kit
-    }
-
-    fn name(&self) -> &'static str {
-        WORKFLOW
     }
 }

@@ -1,6 +1,6 @@
 //! A worker: takes jobs from a source, runs a handler for each, and ends them.
 
-use super::source::{Claimed, Source};
+use super::source::{ClaimId, Claimed, Source};
 use super::{Acked, CLAIM_MAX, Extended, Job, Returned};
 use crate::backend::Pending;
 use crate::error::{Error, Result};
@@ -266,11 +266,34 @@ struct Shop {
     stopped: watch::Receiver<Stop>,
 }
 
+/// The claim that a worker makes, and when it first asked for it: what an attempt gets may have
+/// been claimed by an earlier one.
+struct Claim {
+    id: ClaimId,
+    asked_at: Option<Duration>,
+}
+
+impl Claim {
+    /// When it was first asked for. After the visibility what it may have got is lost to it, and it
+    /// becomes another claim.
+    fn ask(&mut self, now: Duration, visibility: Duration) -> Duration {
+        if self.asked_at.is_some_and(|at| now >= at + visibility) {
+            *self = self.next();
+        }
+        *self.asked_at.get_or_insert(now)
+    }
+
+    fn next(&self) -> Claim {
+        Claim { id: self.id.next(), asked_at: None }
+    }
+}
+
 async fn work(mut shop: Shop, concurrency: u32, poll: Duration) {
     let source = shop.source.clone();
     let time = source.kit().time().clone();
     let mut running = JoinSet::new();
     let mut troubles = 0;
+    let mut claim = Claim { id: ClaimId::first(), asked_at: None };
     while *shop.stopped.borrow_and_update() == Stop::No {
         while running.try_join_next().is_some() {}
         let used = u32::try_from(running.len()).unwrap_or(u32::MAX);
@@ -282,18 +305,20 @@ async fn work(mut shop: Shop, concurrency: u32, poll: Duration) {
             }
             continue;
         }
-        let asked_at = time.elapsed();
+        let asked_at = claim.ask(time.elapsed(), source.visibility());
         // Not cancelled by a shutdown: what it claims would be nobody's for a while.
-        let wait: Pin<Box<dyn Future<Output = ()> + Send>> = match source.claim(room).await {
+        let answer = source.claim(room, &claim.id).await;
+        if answer.is_ok() {
+            (claim, troubles) = (claim.next(), 0);
+        }
+        let wait: Pin<Box<dyn Future<Output = ()> + Send>> = match answer {
             Ok(Claimed::Jobs(jobs)) => {
-                troubles = 0;
                 for job in jobs {
                     running.spawn(run_one(shop.clone(), job, asked_at));
                 }
                 continue;
             }
             Ok(Claimed::Empty { next_in }) => {
-                troubles = 0;
                 let span = next_in.map_or(poll, |it| it.clamp(Duration::from_millis(1), poll));
                 let notified = source.wait(span);
                 Box::pin(async { drop(notified.await) })

@@ -2,6 +2,7 @@
 //! and that nothing happens twice.
 
 mod activity;
+mod claims;
 mod cluster;
 mod connections;
 mod crashes;

@@ -1,7 +1,8 @@
 -- Takes due jobs, each for as long as its visibility lasts. Jobs whose time is over are given to
 -- others first, or become dead letters after too many attempts, and so does what is stored as a job
 -- and is none. If a key of the queue was lost, a claim that finds nothing repairs what it can.
--- KEYS: 1 request marker; 2 meta; 3 jobs; 4 ready; 5 delayed; 6 taken; 7 parked; 8 dead; 9 graves
+-- KEYS: 1 request marker; 2 meta; 3 jobs; 4 ready; 5 delayed; 6 taken; 7 parked; 8 dead; 9 graves;
+--   10 optional: the marker of an earlier claim whose reply has arrived, which goes
 -- ARGV: 1 request_ttl_ms; 2 token (32 bytes, random for each call); 3 limit (1 to 100);
 --   4 visibility_ms; 5 attempts_max; 6 group_limit (0: none); 7 ttl_ms; 8 aging_ms; 9 dead_max
 -- Replies: CLAIMED jobs (a list of id, payload, attempt, receipt, group), expired; EMPTY
@@ -19,6 +20,7 @@ if not visibility_ms then return refuse('visibility_ms') end
 if not group_limit then return refuse('group_limit') end
 if not ttl_ms then return refuse('ttl_ms') end
 if not aging_ms then return refuse('aging_ms') end
+if KEYS[10] then redis.call('DEL', KEYS[10]) end
 
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]

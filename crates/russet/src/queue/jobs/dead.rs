@@ -2,6 +2,7 @@
 
 use super::{DISCARD, Inner, Jobs, LETTERS, REQUEUE};
 use crate::error::{Error, Result};
+use crate::queue::receipts::Core;
 use crate::queue::{CLAIM_MAX, JobId};
 use crate::reply::{Envelope, Reply};
 use crate::retry::RequestId;
@@ -114,7 +115,7 @@ impl Discarded {
 impl Jobs {
     /// Some dead letters, the oldest first, at most [`CLAIM_MAX`].
     pub async fn dead_letters(&self, offset: u32, limit: u32) -> Result<Vec<DeadLetter>> {
-        let Inner { kit, parts, .. } = &*self.inner;
+        let Inner { core: Core { kit, .. }, parts, .. } = &*self.inner;
         let call = kit
             .step(&LETTERS)
             .key(parts.dead.clone())
@@ -127,7 +128,7 @@ impl Jobs {
 
     /// Makes a job of a dead letter.
     pub async fn requeue(&self, id: &JobId, request: Option<&RequestId>) -> Result<Requeued> {
-        let Inner { kit, keys, parts, bounds, aging, .. } = &*self.inner;
+        let Inner { core: Core { kit, keys, bounds, .. }, parts, aging, .. } = &*self.inner;
         let call = self
             .with_stored(kit.step_of_request(&REQUEUE, keys, request))
             .key(parts.bell.clone())
@@ -140,7 +141,7 @@ impl Jobs {
 
     /// Forgets a dead letter.
     pub async fn discard(&self, id: &JobId) -> Result<Discarded> {
-        let Inner { kit, parts, .. } = &*self.inner;
+        let Inner { core: Core { kit, .. }, parts, .. } = &*self.inner;
         let call =
             kit.step(&DISCARD).key(parts.dead.clone()).key(parts.graves.clone()).arg(id.as_bytes());
         Discarded::read(&call.run().await?)

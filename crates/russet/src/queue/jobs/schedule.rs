@@ -2,6 +2,7 @@
 
 use super::{CANCEL, Inner, Jobs, SCHEDULE};
 use crate::error::{Error, Result};
+use crate::queue::receipts::Core;
 use crate::queue::{GROUP_BYTES_MAX, JobId};
 use crate::retry::RequestId;
 use std::fmt;
@@ -154,7 +155,7 @@ impl Jobs {
     /// Adds a job. With a request id the same request adds it once, even if it is done meanwhile.
     pub async fn schedule(&self, job: &NewJob, request: Option<&RequestId>) -> Result<Scheduled> {
         job.check()?;
-        let Inner { kit, keys, parts, bounds, delivery, .. } = &*self.inner;
+        let Inner { core: Core { kit, keys, bounds, delivery }, parts, .. } = &*self.inner;
         delivery.check_payload(&job.payload)?;
         let (delay_ms, due_ms) = job.due_ms();
         // A request that is repeated must name the same job.
@@ -186,7 +187,7 @@ impl Jobs {
 
     /// Takes a job back.
     pub async fn cancel(&self, id: &JobId) -> Result<Cancelled> {
-        let Inner { kit, parts, .. } = &*self.inner;
+        let Inner { core: Core { kit, .. }, parts, .. } = &*self.inner;
         let call = kit
             .step(&CANCEL)
             .key(parts.meta.clone())

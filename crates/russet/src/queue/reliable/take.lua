@@ -1,7 +1,8 @@
 -- Takes the first jobs of a reliable list queue. Jobs whose time is over come to its front again
 -- before, or become dead letters after too many attempts, and so does what is stored as a job and
 -- is none.
--- KEYS: 1 request marker; 2 meta; 3 jobs; 4 ready; 5 taken; 6 dead; 7 graves
+-- KEYS: 1 request marker; 2 meta; 3 jobs; 4 ready; 5 taken; 6 dead; 7 graves; 8 optional: the
+--   marker of an earlier claim whose reply has arrived, which goes
 -- ARGV: 1 request_ttl_ms; 2 token (32 bytes, random for each call); 3 limit (1 to 100);
 --   4 visibility_ms; 5 attempts_max; 6 ttl_ms; 7 dead_max
 -- Replies: CLAIMED jobs (a list of id, payload, attempt, receipt, group), expired; EMPTY
@@ -18,6 +19,7 @@ if not visibility_ms then return refuse('visibility_ms') end
 if not attempts_max then return refuse('attempts_max') end
 if not ttl_ms then return refuse('ttl_ms') end
 if not dead_max then return refuse('dead_max') end
+if KEYS[8] then redis.call('DEL', KEYS[8]) end
 
 local now = now_ms()
 -- Keys that are not what they should be fail here, before anything is written.

@@ -1,6 +1,7 @@
 -- Takes entries of a work stream: first those that were delivered and not acknowledged in time,
 -- which become dead letters after too many attempts, then new ones.
--- KEYS: 1 request marker; 2 the stream; 3 dead
+-- KEYS: 1 request marker; 2 the stream; 3 dead; 4 optional: the marker of an earlier claim whose
+--   reply has arrived, which goes
 -- ARGV: 1 request_ttl_ms; 2 limit (1 to 100); 3 visibility_ms; 4 attempts_max; 5 ttl_ms; 6 dead_max
 -- Replies: CLAIMED jobs (a list of id, payload, attempt, receipt, group), expired; EMPTY expired,
 --   last_id (what comes behind it is new: XREAD can wait for that)
@@ -14,6 +15,7 @@ if not visibility_ms then return refuse('visibility_ms') end
 if not attempts_max then return refuse('attempts_max') end
 if not ttl_ms then return refuse('ttl_ms') end
 if not dead_max then return refuse('dead_max') end
+if KEYS[4] then redis.call('DEL', KEYS[4]) end
 
 if redis.call('EXISTS', stream) == 0 then
   return {'EMPTY', 'expired', 0, 'last_id', '0-0'}, true
