@@ -5775,6 +5775,8 @@ if not visibility_ms then return refuse('visibility_ms') end
 if not attempts_max then return refuse('attempts_max') end
 if not ttl_ms then return refuse('ttl_ms') end
 if not dead_max then return refuse('dead_max') end
+-- A key that is not what it should be fails here, before an entry is claimed.
+redis.call('XLEN', dead)
 if KEYS[4] then redis.call('DEL', KEYS[4]) end
 
 if redis.call('EXISTS', stream) == 0 then

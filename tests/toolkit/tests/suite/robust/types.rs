@@ -7,6 +7,7 @@ use russet::key::Key;
 
 russet_toolkit_tests::on_every_backend! {
     an_entry_of_a_stream_is_not_lost_for_its_dead_letter
+    a_claim_of_a_stream_that_fails_costs_no_attempt
     an_item_of_a_sale_is_not_lost_for_its_reservation
     a_session_is_not_lost_for_its_list
     an_object_is_not_lost_for_its_index
@@ -39,6 +40,20 @@ async fn an_entry_of_a_stream_is_not_lost_for_its_dead_letter(kit: Kit) {
     command(&kit, "DEL", &all[2], &[]).await;
     let died = raw_step(&kit, "stream_retry", &all, &dead).await.unwrap();
     assert_eq!(flat(&died), "DEAD attempts 1");
+}
+
+/// Entries were claimed before a letter could not be written: work that nobody got became a dead
+/// letter in the end.
+async fn a_claim_of_a_stream_that_fails_costs_no_attempt(kit: Kit) {
+    let all = keys(&kit, ["request", "entries", "dead"]);
+    raw_step(&kit, "stream_add", &all[..2], &["0", "work", "10", "60000"]).await.unwrap();
+    spoil(&kit, &all[2]).await;
+    let claim = ["0", "1", "60000", "10", "60000", "10"];
+    assert!(raw_step(&kit, "stream_claim", &all, &claim).await.is_err());
+    command(&kit, "DEL", &all[2], &[]).await;
+    let claimed = raw_step(&kit, "stream_claim", &all, &claim).await.unwrap();
+    let job = claimed.as_list().unwrap()[2].as_list().unwrap()[0].clone();
+    assert_eq!(flat(&job.as_list().unwrap()[2]), "1");
 }
 
 /// The order was gone, and its item not on sale again.
