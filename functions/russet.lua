@@ -626,7 +626,7 @@ local function step(KEYS, ARGV)
 -- Reads an entry. Who finds none, or one that is due, is elected to load it if nobody else is.
 -- KEYS: 1 the entry; 2 the lock of its loader
 -- ARGV: 1 token of the caller, empty to read only; 2 lock_ttl_ms; 3 tokens of its tags; 4 early_factor
--- Replies: HIT kind, payload, encoding, is_stale, is_elected; MISS is_elected, holder, retry_after_ms; CORRUPT
+-- Replies: HIT kind, payload, encoding, is_stale, is_elected, fresh_for_ms, load_ms; MISS is_elected, holder, retry_after_ms; CORRUPT
 -- Errors: INVALID lock_ttl_ms, early_factor
 local early = decimal(ARGV[4], 0, 1e9)
 if not whole(ARGV[2], 1, 1e13) then return refuse('lock_ttl_ms') end
@@ -656,7 +656,8 @@ if not is_there then
   return {'MISS', 'is_elected', is_elected, 'holder', holder, 'retry_after_ms', lock_ms}
 end
 return {'HIT', 'kind', entry[1], 'payload', entry[2], 'encoding', entry[6],
-  'is_stale', now >= fresh_until and 1 or 0, 'is_elected', is_elected}
+  'is_stale', now >= fresh_until and 1 or 0, 'is_elected', is_elected,
+  'fresh_for_ms', math.max(fresh_until - now, 0), 'load_ms', load_ms}
 end
 redis.register_function{function_name = 'russet_v1_cache_read', flags = {}, callback = function(KEYS, ARGV)
 if #KEYS < 2 or #ARGV < 4 then return refuse('count') end

@@ -1,7 +1,8 @@
 //! A slow lookup happens once, and an update is seen at once.
 
 use russet::Kit;
-use russet::cache::{Cache, LoadError, Policy};
+use russet::backend::TracksChanges;
+use russet::cache::{Cache, LoadError, Near, Policy};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -13,6 +14,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .stale_for(Duration::from_secs(600))
         .null_for(Duration::from_secs(5))
         .early(1.0);
+    // Copies in this process, which the server ends when they change. Not on a cluster.
+    let policy = match kit.tracks_changes() {
+        TracksChanges::No => policy,
+        TracksChanges::Yes | TracksChanges::Needless => policy.near(Near::new()),
+    };
     let prices: Cache<u32> = Cache::new(&kit, "prices", policy)?;
     let database = Arc::new(AtomicU32::new(100));
     let load = {
@@ -41,6 +47,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let change = prices.change("apple")?;
     database.store(120, Ordering::SeqCst);
     println!("the price has changed: {:?}", change.done().await?);
+    for _ in 0..1000 {
+        assert_eq!(prices.fetch("apple", load.clone()).await?, Some(120));
+    }
     println!("now it is {:?}", prices.fetch("apple", load).await?);
     println!("{:?}", prices.stats());
     Ok(())

@@ -10,10 +10,11 @@ mod link;
 #[cfg(feature = "remote")]
 pub(crate) mod remote;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::reply::Reply;
 use crate::request::Request;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A result that is not there yet.
@@ -44,9 +45,51 @@ pub trait Backend: Send + Sync {
     /// A connection that nobody else uses, to the node that has this slot.
     fn connection(&self, slot: u16) -> Pending<'_, Box<dyn Connection>>;
 
+    /// Whether [`Backend::tracking`] works, or is needed.
+    fn tracks_changes(&self) -> TracksChanges {
+        TracksChanges::No
+    }
+
+    /// A connection that nobody else uses, over which the listener hears of every change of keys
+    /// that begin with one of these, from the moment on that it is there. `CLIENT TRACKING ON BCAST
+    /// PREFIX` adds prefixes to it. When it is dropped it is closed.
+    fn tracking<'a>(
+        &'a self,
+        _prefixes: &'a [Vec<u8>],
+        _listener: Listener,
+    ) -> Pending<'a, Box<dyn Connection>> {
+        let refused = Error::invalid("this backend does not tell of changes");
+        Box::pin(std::future::ready(Err(refused)))
+    }
+
     /// For logs.
     fn name(&self) -> &'static str;
 }
+
+/// Whether a backend can tell of changes, so that copies of what it stores can be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TracksChanges {
+    /// It does.
+    Yes,
+    /// What it stores is in this process: a copy would save nothing.
+    Needless,
+    /// It can't.
+    No,
+}
+
+/// What a listener hears.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Changed {
+    /// These keys have changed, expired or gone.
+    Keys(Vec<Vec<u8>>),
+    /// All keys have.
+    All,
+    /// Nothing more will come.
+    Lost,
+}
+
+/// Who hears of changes. It is called where the connection is read: it must not block.
+pub type Listener = Arc<dyn Fn(Changed) + Send + Sync>;
 
 /// A connection of one's own: for commands that block, for WATCH and WAIT. When it is dropped,
 /// whatever it still does ends.

@@ -28,18 +28,21 @@ pub mod filter;
 mod flight;
 mod invalidate;
 mod load;
+mod near;
 mod policy;
 
 use crate::error::{Error, Result};
 use crate::key::{Family, Key, Scope};
 use crate::kit::Kit;
 use crate::observe;
+use crate::reply::Envelope;
 use crate::retry::{jittered, token};
 use crate::step::{Safe, Step, StepInfo};
 use encoding::Payload;
 use filter::Filter;
 use flight::Flights;
 use invalidate::Backlog;
+use near::{NearCopies, OwnChange, Reading};
 use rand::Rng;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -52,6 +55,7 @@ use std::time::Duration;
 pub use encoding::Format;
 pub use invalidate::Invalidation;
 pub use load::{LoadError, Loaded};
+pub use near::Near;
 pub use policy::{Outage, Policy};
 
 const FAMILY: Family = Family { purpose: "cache", version: 1 };
@@ -97,6 +101,7 @@ struct Inner {
     counts: Counts,
     /// Invalidations that have not got through yet.
     backlog: Backlog,
+    near: Option<Arc<NearCopies>>,
 }
 
 /// What a cache has seen in this process.
@@ -106,6 +111,17 @@ pub struct Stats {
     pub hits: u64,
     /// Of the hits, values that were older than they should be.
     pub stale_hits: u64,
+    /// Of the hits, values that were found in this process; see [`Policy::near`].
+    pub near_hits: u64,
+    /// Copies in this process that went because the server said that they had changed.
+    pub near_invalidations: u64,
+    /// How often all copies in this process went: all keys had changed, or the connection over
+    /// which the server says so was lost.
+    pub near_clears: u64,
+    /// Copies that are in this process now.
+    pub near_entries: u64,
+    /// Bytes of these copies, with keys and bookkeeping.
+    pub near_bytes: u64,
     /// Look-ups that found nothing to use.
     pub misses: u64,
     /// Calls of loaders by this process.
@@ -142,16 +158,16 @@ macro_rules! counts {
         struct Counts { $($name: AtomicU64,)* }
 
         impl Counts {
-            fn stats(&self, invalidations_pending: u64) -> Stats {
-                Stats { invalidations_pending, $($name: self.$name.load(Relaxed),)* }
+            fn stats(&self) -> Stats {
+                Stats { $($name: self.$name.load(Relaxed),)* ..Stats::default() }
             }
         }
     };
 }
 
 counts! {
-    hits stale_hits misses loads load_failures shared_loads direct_loads filtered corrupt old_schema
-    stale_writes oversize invalidations invalidations_failed invalidations_rejected
+    hits stale_hits near_hits misses loads load_failures shared_loads direct_loads filtered corrupt
+    old_schema stale_writes oversize invalidations invalidations_failed invalidations_rejected
 }
 
 fn count(counter: &AtomicU64, metric: &'static str) {
@@ -198,7 +214,7 @@ struct Slot {
 }
 
 enum Read {
-    Hit { payload: Payload, is_stale: bool, is_elected: bool },
+    Hit { payload: Arc<Payload>, is_stale: bool, is_elected: bool },
     Elected,
     Busy { holder: Vec<u8>, retry_after: Duration },
     Corrupt,
@@ -211,6 +227,7 @@ impl<V: Serialize + DeserializeOwned + Send + 'static> Cache<V> {
         if name.is_empty() {
             return Err(Error::invalid("the name of a cache is empty"));
         }
+        let near = NearCopies::new(kit, name, &policy)?;
         let inner = Inner {
             kit: kit.clone(),
             name: name.to_owned(),
@@ -219,6 +236,7 @@ impl<V: Serialize + DeserializeOwned + Send + 'static> Cache<V> {
             flights: Flights::default(),
             counts: Counts::default(),
             backlog: Backlog::new(),
+            near,
         };
         Ok(Cache { inner: Arc::new(inner), value: PhantomData })
     }
@@ -235,6 +253,7 @@ impl<V: Serialize + DeserializeOwned + Send + 'static> Cache<V> {
             flights: Flights::default(),
             counts: Counts::default(),
             backlog: Backlog::new(),
+            near: old.near.clone(),
         };
         Cache { inner: Arc::new(inner), value: PhantomData }
     }
@@ -278,7 +297,12 @@ impl<V: Serialize + DeserializeOwned + Send + 'static> Cache<V> {
 
     /// What this handle and its clones have seen.
     pub fn stats(&self) -> Stats {
-        self.inner.counts.stats(self.inner.backlog.len())
+        let Inner { counts, backlog, near, .. } = &*self.inner;
+        let mut stats = Stats { invalidations_pending: backlog.len(), ..counts.stats() };
+        if let Some(near) = near {
+            near.add_to(&mut stats);
+        }
+        stats
     }
 
     /// The value of a payload, or None for one that says that there is none.
@@ -316,12 +340,25 @@ impl Inner {
         sorted.sort_unstable();
         let mut tokens = Vec::new();
         for tag in sorted {
-            let call = self.kit.step(&TAG).key(self.tag(tag)?).arg(token());
-            let mut reply = call.arg(self.policy.keep_max() * 2).run().await?;
-            tokens.extend(reply.text("token")?);
+            let key = self.tag(tag)?;
+            match self.near.as_ref().and_then(|near| near.token(&key)) {
+                Some(token) => tokens.extend_from_slice(&token),
+                None => tokens.extend(self.tag_token(&key).await?),
+            }
             tokens.push(b' ');
         }
         Ok(tokens)
+    }
+
+    async fn tag_token(&self, key: &Key) -> Result<Vec<u8>> {
+        let near = self.near.as_ref().and_then(|near| Some((near, near.read(key)?)));
+        let call = self.kit.step(&TAG).key(key.clone()).arg(token());
+        let mut reply = call.arg(self.policy.keep_max() * 2).run().await?;
+        let token = reply.text("token")?;
+        if let Some((near, reading)) = near {
+            near.keep_token(&reading, key, &token);
+        }
+        Ok(token)
     }
 
     fn tag(&self, tag: &str) -> Result<Key> {
@@ -337,6 +374,13 @@ impl Inner {
             }
             _ => 0.0,
         };
+        if let Some(near) = &self.near
+            && let Some(payload) = near.entry(&slot.entry, &slot.tags, early)
+        {
+            count(&self.counts.near_hits, "cache.near.hit.count");
+            return Ok(Read::Hit { payload, is_stale: false, is_elected: false });
+        }
+        let reading = self.near.as_ref().and_then(|near| near.read(&slot.entry));
         let call = self.kit.step(&READ).key(slot.entry.clone()).key(slot.lock.clone());
         let call = call.arg(token).arg(self.policy.lock_ttl).arg(&slot.tags).arg(early);
         let mut reply = call.run().await?;
@@ -344,8 +388,12 @@ impl Inner {
             "HIT" => {
                 let (kind, bytes) = (reply.text("kind")?, reply.text("payload")?);
                 let payload = Payload::stored(&kind, bytes, reply.string("encoding")?);
+                let payload = Arc::new(payload);
                 let is_stale = reply.int("is_stale")? == 1;
                 let is_elected = reply.int("is_elected")? == 1;
+                if let Some(reading) = reading.filter(|_reading| !is_stale) {
+                    self.keep_near(&reading, slot, &payload, &reply);
+                }
                 Ok(Read::Hit { payload, is_stale, is_elected })
             }
             "MISS" if reply.int("is_elected")? == 1 => Ok(Read::Elected),
@@ -355,6 +403,17 @@ impl Inner {
             }
             "CORRUPT" => Ok(Read::Corrupt),
             _ => Err(reply.unexpected()),
+        }
+    }
+
+    fn keep_near(&self, reading: &Reading, slot: &Slot, payload: &Arc<Payload>, hit: &Envelope) {
+        // Times that make no sense are not kept: the store goes on to decide.
+        let times = (hit.duration("fresh_for_ms"), hit.duration("load_ms"));
+        if let (Some(near), (Ok(fresh_for), Ok(load_time))) = (&self.near, times) {
+            let fresh_until = reading.ends_after(fresh_for);
+            let (payload, tags) = (payload.clone(), slot.tags.clone());
+            let entry = near::Entry { payload, tags, fresh_until, load_time };
+            near.keep_entry(reading, &slot.entry, entry);
         }
     }
 
@@ -370,6 +429,7 @@ impl Inner {
             count(&self.counts.oversize, "cache.value.oversize.count");
             return Ok(Stored::Oversize);
         }
+        let _change = OwnChange::of(self.near.as_ref(), &slot.entry);
         let Policy { ttl, null_ttl, stale, jitter, .. } = self.policy;
         let (ttl, stale) =
             if payload.is_null() { (null_ttl, Duration::ZERO) } else { (ttl, stale) };
@@ -390,6 +450,7 @@ impl Inner {
     }
 
     async fn drop_entry(&self, slot: &Slot, version: u64) -> Result<()> {
+        let _change = OwnChange::of(self.near.as_ref(), &slot.entry);
         let call = self.kit.step(&DROP).key(slot.entry.clone()).key(slot.lock.clone());
         let ttl = self.policy.keep_max() + VERSION_EXTRA;
         call.key(slot.version.clone()).arg(version).arg(ttl).run().await.map(drop)

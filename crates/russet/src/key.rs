@@ -258,6 +258,13 @@ impl Keys {
         Ok(Keys { family, prefix })
     }
 
+    /// What all keys of the family begin with whose scope differs in its last part only.
+    pub(crate) fn prefix_of_scope(&self) -> Vec<u8> {
+        let end = self.prefix.iter().rposition(|byte| *byte == b':').unwrap_or(0);
+        let end = self.prefix[..end].iter().rposition(|byte| *byte == b':').map_or(0, |at| at + 1);
+        self.prefix[..end].to_vec()
+    }
+
     /// The key of one part.
     pub fn key(&self, part: &'static str) -> Key {
         self.key_with_room(part, 0)
@@ -372,6 +379,14 @@ mod tests {
         assert_eq!(keys.key("window").slot(), keys.item("job", "{x}").slot());
         let confirmation = keys.item("job", "{x}").confirmation();
         assert_eq!(text(&confirmation), "shop:limit:v1:{acme:user%201}:confirmation");
+    }
+
+    #[test]
+    fn scopes_that_differ_in_their_last_part_share_a_prefix() {
+        let prefix = keys(&Scope::from("a b").and("x")).unwrap().prefix_of_scope();
+        assert_eq!(prefix, b"shop:limit:v1:{a%20b:");
+        let key = keys(&Scope::from("a b").and("y").and("z")).unwrap().key("part");
+        assert!(key.as_bytes().starts_with(&prefix));
     }
 
     #[test]

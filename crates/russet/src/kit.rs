@@ -1,12 +1,13 @@
 //! The kit: a backend, and what holds for every call through it.
 
-use crate::backend::{Backend, Connection, Started};
+use crate::backend::{Backend, Connection, Listener, Started, TracksChanges};
 use crate::error::{Error, Result};
 use crate::key::{Family, Keys, Scope, Secret};
 use crate::reply::Reply;
 use crate::request::Request;
 use crate::retry::{Attempts, RetryPolicy};
 use crate::time::Time;
+use crate::tracking::Tracking;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +36,7 @@ pub struct Kit {
     backend: Arc<dyn Backend>,
     settings: Arc<Settings>,
     time: Time,
+    tracking: Arc<Tracking>,
 }
 
 /// What holds for every call of a kit.
@@ -158,6 +160,30 @@ impl Kit {
                 Err(Error::Unavailable(format!("not connected within {timeout:?}")))
             }
         }
+    }
+
+    /// Whether [`Kit::tracking`] works, or is needed.
+    pub fn tracks_changes(&self) -> TracksChanges {
+        self.backend.tracks_changes()
+    }
+
+    /// A connection of its own over which a listener hears of changes; see
+    /// [`Backend::tracking`](crate::backend::Backend::tracking).
+    pub async fn tracking(
+        &self,
+        prefixes: &[Vec<u8>],
+        listener: Listener,
+    ) -> Result<Box<dyn Connection>> {
+        self.backend.tracking(prefixes, listener).await
+    }
+
+    pub(crate) fn backend(&self) -> &Arc<dyn Backend> {
+        &self.backend
+    }
+
+    /// The connection that all who keep copies share.
+    pub(crate) fn shared_tracking(&self) -> &Arc<Tracking> {
+        &self.tracking
     }
 
     /// The clock by which the kit waits.
@@ -317,7 +343,8 @@ impl Builder {
             return Err(Error::invalid("attempts_max must not be zero"));
         }
         let settings = Arc::new(self.settings);
-        Ok(Kit { backend: Arc::new(backend), settings, time: Time::system() })
+        let tracking = Arc::default();
+        Ok(Kit { backend: Arc::new(backend), settings, time: Time::system(), tracking })
     }
 }
 

@@ -53,6 +53,7 @@ mod time;
 pub mod token;
 #[cfg(feature = "tower")]
 pub mod tower;
+mod tracking;
 
 pub use calendar::{Day, Period, Span};
 pub use error::{Advice, Error, Result};

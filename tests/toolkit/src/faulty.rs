@@ -1,6 +1,6 @@
 //! A kit whose calls fail as a test wants it: before they run, or after.
 
-use russet::backend::{Backend, Connection, Pending};
+use russet::backend::{Backend, Connection, Listener, Pending, TracksChanges};
 use russet::{Error, Kit, Reply, Request};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -74,6 +74,18 @@ impl Backend for Faulty {
 
     fn connection(&self, slot: u16) -> Pending<'_, Box<dyn Connection>> {
         Box::pin(self.kit.connection(slot))
+    }
+
+    fn tracks_changes(&self) -> TracksChanges {
+        self.kit.tracks_changes()
+    }
+
+    fn tracking<'a>(
+        &'a self,
+        prefixes: &'a [Vec<u8>],
+        listener: Listener,
+    ) -> Pending<'a, Box<dyn Connection>> {
+        Box::pin(self.kit.tracking(prefixes, listener))
     }
 
     fn name(&self) -> &'static str {

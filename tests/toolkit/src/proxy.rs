@@ -1,6 +1,6 @@
 //! A proxy between a kit and a server that does to requests what networks do: it cuts connections
 //! before a request is forwarded or after it has run, delays replies, and sends requests twice. It
-//! can also make the server forget its scripts.
+//! can also make the server forget its scripts, and silence connections that track changes.
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -74,6 +74,8 @@ struct State {
     connections: AtomicUsize,
     /// Changes when all connections are to be cut.
     cuts: watch::Sender<u64>,
+    /// Nothing passes on connections that track changes.
+    are_trackers_silent: watch::Sender<bool>,
 }
 
 /// Ends with this value, and its connections with it.
@@ -96,6 +98,7 @@ impl Proxy {
             late: watch::channel(0).0,
             connections: AtomicUsize::new(0),
             cuts: watch::channel(0).0,
+            are_trackers_silent: watch::channel(false).0,
         });
         let listening = tokio::spawn(listen(listener, state.clone()));
         Ok(Proxy { address, state, listening })
@@ -166,6 +169,11 @@ impl Proxy {
         self.state.cuts.send_modify(|count| *count += 1);
     }
 
+    /// Connections that track changes stay open, and nothing passes on them until they may speak.
+    pub fn silence_trackers(&self, are_silent: bool) {
+        self.state.are_trackers_silent.send_replace(are_silent);
+    }
+
     /// New connections lead to another server.
     pub fn lead_to(&self, server: SocketAddr) {
         *lock(&self.state.server) = server;
@@ -216,6 +224,10 @@ async fn serve(client: TcpStream, state: &State) -> io::Result<()> {
     let mut server = Frames::new(TcpStream::connect(server).await?);
     let mut in_transaction = false;
     while let Some(request) = client.next().await? {
+        if request.windows(8).any(|part| part == b"TRACKING") {
+            server.send(&request).await?;
+            return pass_on(client, server, state).await;
+        }
         let fault = decide(state, &request, &mut in_transaction);
         match fault {
             ProxyFault::CutBefore => return Ok(()),
@@ -238,6 +250,27 @@ async fn serve(client: TcpStream, state: &State) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// From now on the server speaks without being asked.
+async fn pass_on(mut client: Frames, mut server: Frames, state: &State) -> io::Result<()> {
+    let mut is_silent = state.are_trackers_silent.subscribe();
+    loop {
+        // Its sender is there as long as the proxy.
+        let _ = is_silent.wait_for(|it| !it).await;
+        tokio::select! {
+            biased;
+            _changed = is_silent.changed() => {}
+            frame = client.next() => match frame? {
+                Some(frame) => server.send(&frame).await?,
+                None => return Ok(()),
+            },
+            frame = server.next() => match frame? {
+                Some(frame) => client.send(&frame).await?,
+                None => return Ok(()),
+            },
+        }
+    }
 }
 
 /// What is said in a transaction belongs to one connection: nothing repeats it.

@@ -1,7 +1,7 @@
 //! A backend that looks at every call of a test: the keys of one step share a slot, no key is
 //! passed but as a key, and whatever was written has a TTL.
 
-use russet::backend::{Backend, Connection, Pending};
+use russet::backend::{Backend, Connection, Listener, Pending, TracksChanges};
 use russet::{Kit, Reply, Request};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -99,6 +99,18 @@ impl Backend for Recorder {
                 Box::new(RecordedConnection { connection, record: self.record.clone() });
             Ok(seen)
         })
+    }
+
+    fn tracks_changes(&self) -> TracksChanges {
+        self.kit.tracks_changes()
+    }
+
+    fn tracking<'a>(
+        &'a self,
+        prefixes: &'a [Vec<u8>],
+        listener: Listener,
+    ) -> Pending<'a, Box<dyn Connection>> {
+        Box::pin(self.kit.tracking(prefixes, listener))
     }
 
     fn name(&self) -> &'static str {

@@ -1,6 +1,6 @@
 //! The engine in this process.
 
-use super::{Backend, Connection, Pending, Started};
+use super::{Backend, Connection, Pending, Started, TracksChanges};
 use crate::error::{Error, Result};
 use crate::reply::Reply;
 use crate::request::Request;
@@ -68,6 +68,11 @@ impl Backend for Embedded {
     fn connection(&self, _slot: u16) -> Pending<'_, Box<dyn Connection>> {
         let client: Box<dyn Connection> = Box::new(OwnClient(self.engine.client()));
         Box::pin(std::future::ready(Ok(client)))
+    }
+
+    /// A read is a call of a function.
+    fn tracks_changes(&self) -> TracksChanges {
+        TracksChanges::Needless
     }
 
     fn name(&self) -> &'static str {

@@ -1,13 +1,18 @@
 //! A link to one server: a connection that all calls share, made anew when it breaks, and idle ones
 //! for those who need their own.
 
-use super::{Connection, Pending};
+use super::{Changed, Connection, Listener, Pending};
 use crate::error::{Error, Result};
 use crate::reply::Reply;
 use crate::request::Request;
 use crate::retry::RetryPolicy;
+use crate::tracking::{SILENCE_MAX, tracking_request};
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, RedisError, Value};
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, ErrorKind, ProtocolVersion, PushInfo, PushKind, RedisError,
+    Value,
+};
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::Duration;
@@ -131,6 +136,34 @@ impl Link {
             idle: self.inner.idle.clone(),
         })
     }
+
+    /// A connection in RESP3 over which the server tells the listener of changes. One attempt.
+    pub async fn tracking(
+        &self,
+        prefixes: &[Vec<u8>],
+        listener: Listener,
+    ) -> Result<OwnConnection> {
+        let info = self.inner.client.get_connection_info().clone();
+        let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
+        let client = Client::open(info.set_redis_settings(settings))
+            .map_err(|error| Error::Invalid(error.to_string()))?;
+        let config = config().set_push_sender(move |push| {
+            if let Some(changed) = changed(push) {
+                listener(changed);
+            }
+            Ok::<_, Infallible>(())
+        });
+        let made = client.get_multiplexed_async_connection_with_config(&config).await;
+        let connection = made.map_err(|error| not_connected(&error))?;
+        let mut own = OwnConnection {
+            connection: Some(connection),
+            is_clean: true,
+            keeps_state: true,
+            idle: Idle::default(),
+        };
+        own.call(&tracking_request(prefixes), SILENCE_MAX).await?;
+        Ok(own)
+    }
 }
 
 /// What has not ended by then has not begun to run the call.
@@ -210,9 +243,7 @@ impl Inner {
     }
 
     async fn connect(&self) -> Result<MultiplexedConnection> {
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(CONNECT_TIMEOUT))
-            .set_response_timeout(None);
+        let config = config();
         let mut attempt = 1;
         loop {
             let made = self.client.get_multiplexed_async_connection_with_config(&config).await;
@@ -226,6 +257,30 @@ impl Inner {
             tokio::time::sleep(CONNECT_POLICY.pause(attempt)).await;
             attempt += 1;
         }
+    }
+}
+
+/// Calls have deadlines of their own.
+fn config() -> AsyncConnectionConfig {
+    AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(CONNECT_TIMEOUT))
+        .set_response_timeout(None)
+}
+
+/// What a push says of keys, if it is about them. A null in place of their names means all.
+fn changed(push: PushInfo) -> Option<Changed> {
+    match push.kind {
+        PushKind::Disconnection => Some(Changed::Lost),
+        PushKind::Invalidate => match push.data.into_iter().next() {
+            Some(Value::Array(names)) => {
+                let name = |value| if let Value::BulkString(it) = value { Some(it) } else { None };
+                // A list that can't be read is of any keys.
+                let names: Option<Vec<_>> = names.into_iter().map(name).collect();
+                Some(names.map_or(Changed::All, Changed::Keys))
+            }
+            _ => Some(Changed::All),
+        },
+        _ => None,
     }
 }
 

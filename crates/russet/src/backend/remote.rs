@@ -1,7 +1,7 @@
 //! One server.
 
 use super::link::Link;
-use super::{Backend, Connection, Pending};
+use super::{Backend, Connection, Listener, Pending, TracksChanges};
 use crate::error::{Error, Result};
 use crate::reply::Reply;
 use crate::request::Request;
@@ -31,6 +31,22 @@ impl Backend for Remote {
     fn connection(&self, _slot: u16) -> Pending<'_, Box<dyn Connection>> {
         Box::pin(async {
             let connection: Box<dyn Connection> = Box::new(self.link.connection().await?);
+            Ok(connection)
+        })
+    }
+
+    fn tracks_changes(&self) -> TracksChanges {
+        TracksChanges::Yes
+    }
+
+    fn tracking<'a>(
+        &'a self,
+        prefixes: &'a [Vec<u8>],
+        listener: Listener,
+    ) -> Pending<'a, Box<dyn Connection>> {
+        Box::pin(async move {
+            let connection: Box<dyn Connection> =
+                Box::new(self.link.tracking(prefixes, listener).await?);
             Ok(connection)
         })
     }

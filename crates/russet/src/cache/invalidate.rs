@@ -1,6 +1,7 @@
 //! Invalidation: after the source has changed, what is stored must go. It is tried until done, by
 //! one task per cache and for a bounded number of entries and tags.
 
+use super::near::OwnChange;
 use super::{Cache, Inner, Slot, count, observe};
 use crate::error::{Advice, Error, Result};
 use crate::key::{Key, Scope};
@@ -176,7 +177,10 @@ impl Inner {
         match target {
             Target::Entry { slot, version } => self.drop_entry(slot, *version).await?,
             // The next who asks makes a new token, and what was stored with the old one is a miss.
-            Target::Tag(tag) => self.kit.call(&Request::new("DEL").key(tag)).await.map(drop)?,
+            Target::Tag(tag) => {
+                let _change = OwnChange::of(self.near.as_ref(), tag);
+                self.kit.call(&Request::new("DEL").key(tag)).await.map(drop)?;
+            }
         }
         count(&self.counts.invalidations, "cache.invalidation.count");
         Ok(())

@@ -1,6 +1,7 @@
 //! How long values are kept, and what is done about those that end.
 
 use super::encoding::Format;
+use super::near::Near;
 use crate::error::{Error, Result};
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ pub struct Policy {
     pub(super) format: Format,
     pub(super) schema_version: u32,
     pub(super) outage: Outage,
+    pub(super) near: Option<Near>,
 }
 
 /// What a cache does when its store does not answer.
@@ -49,6 +51,7 @@ impl Policy {
             format: Format::Json,
             schema_version: 1,
             outage: Outage::Load,
+            near: None,
         }
     }
 
@@ -115,6 +118,16 @@ impl Policy {
         self
     }
 
+    /// Keeps copies of what was read in this process too, until the server says that they have
+    /// changed: a look-up that finds one asks nobody. After a change by another process a copy may
+    /// be served for as long as its message takes, and for 2 seconds if the connection has silently
+    /// died. Needs a Russet, Redis or Valkey that is no cluster; an embedded engine has no use for
+    /// it. Off by default.
+    pub fn near(mut self, near: Near) -> Self {
+        self.near = Some(near);
+        self
+    }
+
     /// The longest that an entry is kept.
     pub(super) fn keep_max(&self) -> Duration {
         (self.ttl + self.stale).max(self.null_ttl)
@@ -130,6 +143,6 @@ impl Policy {
         if self.early.is_some_and(|beta| !(0.0..=100.0).contains(&beta)) {
             return Err(Error::invalid("early must be from 0 to 100"));
         }
-        Ok(())
+        self.near.map_or(Ok(()), |near| near.check())
     }
 }

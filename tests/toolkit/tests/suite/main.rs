@@ -19,6 +19,7 @@ mod limit_time;
 mod lost_keys;
 mod lost_replies;
 mod mistakes;
+mod near;
 mod numbers;
 mod object;
 mod pages;
