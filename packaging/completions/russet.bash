@@ -189,6 +189,8 @@ _russet() {
         --commandlog-shard-wait-longer-than
         --commandlog-shard-wait-max-len
         --latency-monitor-threshold
+        --hotkeys-top-k
+        --hotkeys-window-seconds
         --latency-tracking
         --latency-tracking-info-percentiles
         --notify-keyspace-events

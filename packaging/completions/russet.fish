@@ -99,6 +99,8 @@ complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l 
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l commandlog-shard-wait-longer-than -d 'Microseconds from which a wait for keys that another call holds is remembered; -1 is none' -x
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l commandlog-shard-wait-max-len -d 'Entries of the log of such waits' -x
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l latency-monitor-threshold -d 'Milliseconds from which an event is a latency spike; 0 watches none' -x
+complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l hotkeys-top-k -d 'How many of the keys that are called most HOTKEYS GET always knows; 0 counts none' -x
+complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l hotkeys-window-seconds -d 'For how long their calls are counted; what is told is of the last such time' -x
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l latency-tracking -d 'Keep a histogram of each command\'s latency' -x -a 'yes no'
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l latency-tracking-info-percentiles -d 'Percentiles that INFO shows of those histograms' -x
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l notify-keyspace-events -d 'Which changes of keys are published, by letter' -x

@@ -2,13 +2,24 @@
 //! sampling and seeds, not for secrets.
 
 use std::collections::hash_map::RandomState;
+use std::fs::File;
 use std::hash::{BuildHasher, Hasher};
 use std::io::Read;
+use std::sync::OnceLock;
 
 /// Fills `bytes` with what nobody can guess: for passwords and the like, for which [`Random`] is no
 /// source. Fails where the system gives none, rather than take less.
 pub fn fill_with_secrets(bytes: &mut [u8]) -> std::io::Result<()> {
-    std::fs::File::open("/dev/urandom")?.read_exact(bytes)
+    // Opened once: to open and close it takes longer than to read.
+    static SOURCE: OnceLock<File> = OnceLock::new();
+    let mut source = match SOURCE.get() {
+        Some(source) => source,
+        None => {
+            let opened = File::open("/dev/urandom")?;
+            SOURCE.get_or_init(|| opened)
+        }
+    };
+    source.read_exact(bytes)
 }
 
 #[derive(Clone, Debug)]

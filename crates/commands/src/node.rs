@@ -239,6 +239,7 @@ const CACHED: &[Directive] = &[
     Directive::CommandlogShardWaitMaxLen,
     Directive::LatencyMonitorThreshold,
     Directive::LatencyTracking,
+    Directive::HotkeysTopK,
     Directive::MaxMemoryPolicy,
     Directive::MaxMemoryClients,
     Directive::LfuLogFactor,
@@ -368,6 +369,7 @@ impl Node {
             Directive::RequirePass => {
                 self.acl.set_default_password(&self.config.text(Directive::RequirePass));
             }
+            Directive::HotkeysTopK | Directive::HotkeysWindowSeconds => self.refresh_top_keys(),
             Directive::Save | Directive::StopWritesOnBgsaveError => self.refresh_save_barrier(),
             _ => {}
         }
@@ -390,6 +392,7 @@ impl Node {
         self.rewrite_if_grown();
         self.end_migrations();
         self.end_hot_keys_if_due();
+        self.end_hot_key_window_if_due();
         let turns = self.stats.housekeeping_turns.fetch_add(1, Ordering::Relaxed);
         self.note_memory();
         self.limit_client_memory();

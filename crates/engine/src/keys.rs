@@ -517,6 +517,13 @@ impl<'a> Keys<'a> {
         is_held
     }
 
+    /// Who wants to hear of changes was changed by the call itself: what it does from now on is
+    /// recorded for those who do now.
+    pub fn refresh_listeners(&mut self) {
+        self.effects.wanted = self.keyspace.notify_classes();
+        self.effects.wants_all_keys = self.keyspace.wants_all_keys();
+    }
+
     /// Where a key belongs; see [`Keys::shard`].
     pub fn locate(&mut self, key: &[u8]) -> Location {
         self.location(key)

@@ -263,7 +263,7 @@ impl<'k> BatchExecutor<'_, 'k> {
         }
         if self.notes_keys {
             let net_bytes = call.args.extent_bytes() as u64 + reply_bytes;
-            tally.note_keys(node, (call.command, call.args), net_bytes);
+            tally.note_keys((node, session.db), (call.command, call.args), net_bytes);
         }
         if !keys.effects.own_messages.is_empty() {
             self.send_own();

@@ -141,7 +141,8 @@ impl Client {
         });
         let progress = worker.run(session, args, &mut RespWriter::new(&mut *out, session.resp));
         if ran_before.is_some_and(|ran_before| ran_before != runs(session)) {
-            note_keys((&worker.node, &mut worker.tally), args, out.len() - before);
+            let asker = (&*worker.node, session.db);
+            note_keys(asker, &mut worker.tally, args, out.len() - before);
         }
         let progress = match progress {
             Progress::Done => self.finish_reply(worker, out, before),
@@ -460,10 +461,10 @@ impl Client {
 
 /// For HOTKEYS: what a call that has run alone cost its keys.
 #[cold]
-fn note_keys((node, tally): (&Node, &mut Tally), args: Args, reply_bytes: usize) {
-    if let Ok(command) = node.resolve(args) {
+fn note_keys(asker: (&Node, usize), tally: &mut Tally, args: Args, reply_bytes: usize) {
+    if let Ok(command) = asker.0.resolve(args) {
         let net_bytes = (args.extent_bytes() + reply_bytes) as u64;
-        tally.note_keys(node, (command, args), net_bytes);
+        tally.note_keys(asker, (command, args), net_bytes);
     }
 }
 

@@ -164,7 +164,8 @@ impl Worker {
         let asker = (&*self.node, &*session);
         note_call(asker, &self.stats, (command, args), 0, None);
         note_size(asker, (command, args), ending.reply().len(), None);
-        self.tally.note_served_keys(&self.node, (command, args), ending.reply().len());
+        let asker = (&*self.node, session.db);
+        self.tally.note_served_keys(asker, (command, args), ending.reply().len());
         match ending {
             Ending::Answered(reply) => {
                 if let Some(text) = reply.strip_prefix(b"-") {

@@ -7,6 +7,7 @@
 
 use crate::node::Node;
 use crate::node::hot_keys::sketch::KEY_BYTES_MAX;
+use crate::node::hot_keys::top::DB_BYTES;
 use crate::node::hot_keys::{Noted, Part};
 use russet_base::{Args, Random, UnixMillis};
 use russet_catalog::spec::Flags;
@@ -28,9 +29,11 @@ pub struct Cost {
     pub micros: Option<u64>,
     /// Of the request and of the reply.
     pub net_bytes: u64,
+    /// Where its keys are.
+    pub db: usize,
 }
 
-/// One key's part of a call that was looked at.
+/// One key's part of a call that was looked at. The key stands behind its database.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     key_start: usize,
@@ -149,6 +152,8 @@ impl HotKeySampler {
             return;
         }
         let key_start = self.keys.len();
+        let db = u16::try_from(cost.db).unwrap_or(u16::MAX);
+        self.keys.extend_from_slice(&db.to_be_bytes());
         self.keys.extend_from_slice(key);
         self.samples.push(Sample {
             key_start,
@@ -203,13 +208,18 @@ impl HotKeySampler {
             noted.nanos += self.nanos;
             noted.net_bytes += self.net_bytes;
             for sample in &self.samples {
-                let key = &self.keys[sample.key_start..sample.key_end];
+                let key_in_db = &self.keys[sample.key_start..sample.key_end];
+                let key = &key_in_db[DB_BYTES..];
                 let scaled = |cost: u64| cost.saturating_mul(sample.weight) / sample.shared_by;
                 if let Some(sketch) = &mut noted.by_cpu {
                     sketch.add(key, scaled(sample.nanos.unwrap_or(0)).max(1));
                 }
                 if let Some(sketch) = &mut noted.by_net {
                     sketch.add(key, scaled(sample.net_bytes));
+                }
+                // Every key of a call was called, as often as it stands for calls.
+                if let Some(sketch) = &mut noted.by_calls {
+                    sketch.add(key_in_db, sample.weight.saturating_mul(part.sample_ratio));
                 }
             }
         };
@@ -247,7 +257,7 @@ mod tests {
         let args: OwnedArgs = line.split(' ').collect();
         let command = resolve(args.as_args()).expect("there is such a command");
         let (node, now) = (&*server.worker.node, server.worker.node.clock.now());
-        let cost = Cost { micros, net_bytes: 100 };
+        let cost = Cost { micros, net_bytes: 100, db: 0 };
         sampler.note((node, now), (command, args.as_args()), cost);
     }
 

@@ -362,6 +362,11 @@ pub(crate) fn notify_listeners(keys: &mut Keys, node: &Node) {
     if !keys.effects.changed.is_empty() || keys.effects.are_all_changed {
         tracking::publish_changes(keys, node);
     }
+    publish_notices(keys, node);
+}
+
+/// Publishes the events so far: at the end of a call, and before it changes which are published.
+pub(crate) fn publish_notices(keys: &mut Keys, node: &Node) {
     if !keys.effects.notices.is_empty() {
         let notices = std::mem::take(&mut keys.effects.notices);
         node.publish_notices(&notices, &mut Posting::of(keys));

@@ -128,16 +128,22 @@ impl Tally {
 
     /// Notes what a call has cost its keys, for HOTKEYS. Bytes of the request and the reply.
     #[inline]
-    pub fn note_keys(&mut self, node: &Node, call: (Command, Args), net_bytes: u64) {
-        let cost = Cost { micros: self.alone_micros.take(), net_bytes };
+    pub fn note_keys(&mut self, (node, db): (&Node, usize), call: (Command, Args), net_bytes: u64) {
+        let cost = Cost { micros: self.alone_micros.take(), net_bytes, db };
         self.hot_keys.note((node, self.now), call, cost);
     }
 
     /// The same of a call that another client's call has served.
-    pub fn note_served_keys(&mut self, node: &Node, call: (Command, Args), reply_bytes: usize) {
+    pub fn note_served_keys(
+        &mut self,
+        (node, db): (&Node, usize),
+        call: (Command, Args),
+        reply_bytes: usize,
+    ) {
         if node.hot_keys.is_on() {
             let net_bytes = (call.1.bytes_total() + reply_bytes) as u64;
-            self.hot_keys.note((node, self.now), call, Cost { micros: Some(0), net_bytes });
+            let cost = Cost { micros: Some(0), net_bytes, db };
+            self.hot_keys.note((node, self.now), call, cost);
         }
     }
 

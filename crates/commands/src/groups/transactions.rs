@@ -328,7 +328,8 @@ pub(crate) fn run_queued<'a>(
         // For HOTKEYS: EXEC itself has no keys.
         if notes_keys {
             let net_bytes = (args.bytes_total() + reply_bytes) as u64;
-            inner.tally.note_keys(inner.node, (command, args), net_bytes);
+            let asker = (inner.node, inner.session.db);
+            inner.tally.note_keys(asker, (command, args), net_bytes);
         }
     }
 }

@@ -1,9 +1,11 @@
-//! HOTKEYS: which keys cost most time and most traffic while somebody wants to know.
+//! HOTKEYS: which keys cost most time and most traffic while somebody wants to know, and which are
+//! called most, always ([`top`]).
 //!
 //! Each worker notes its own calls ([`crate::call::hot_keys`]) and adds them to a part of its own;
 //! whoever asks adds the parts up. A worker never waits for who reads its part.
 
 pub mod sketch;
+pub mod top;
 
 use crate::node::{CpuTimes, Node};
 use russet_base::UnixMillis;
@@ -11,6 +13,7 @@ use sketch::Sketch;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use top::Top;
 
 /// What HOTKEYS START asks for.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +32,8 @@ pub struct Wanted {
 pub struct Noted {
     pub by_cpu: Option<Sketch>,
     pub by_net: Option<Sketch>,
+    /// How often keys were called, their databases before them.
+    pub by_calls: Option<Sketch>,
     /// Of all calls with keys, those included that were not looked at.
     pub nanos: u64,
     pub net_bytes: u64,
@@ -62,10 +67,18 @@ impl Part {
     }
 
     fn count_memory(&self, noted: &mut Noted) {
-        let sketches = [&noted.by_cpu, &noted.by_net].into_iter().flatten();
+        let sketches = [&noted.by_cpu, &noted.by_net, &noted.by_calls].into_iter().flatten();
         let bytes = sketches.map(Sketch::memory_bytes).sum::<usize>() as u64;
         let before = std::mem::replace(&mut noted.counted_bytes, bytes);
         self.memory_bytes.fetch_add(bytes.wrapping_sub(before), Ordering::Relaxed);
+    }
+
+    /// The calls that were counted; it goes on from nothing.
+    fn take_calls(&self) -> Option<Sketch> {
+        let mut noted = self.noted();
+        let calls = noted.by_calls.as_mut().map(std::mem::take);
+        self.count_memory(&mut noted);
+        calls
     }
 
     /// Gives back what it has taken.
@@ -113,13 +126,32 @@ pub struct Report {
 }
 
 #[derive(Debug, Default)]
+struct State {
+    tracking: Option<Tracking>,
+    /// What `hotkeys-top-k` wants.
+    top: Option<Top>,
+}
+
+impl State {
+    /// The tracking under way.
+    fn active(&mut self) -> Option<&mut Tracking> {
+        self.tracking.as_mut().filter(|tracking| tracking.ended.is_none())
+    }
+
+    fn is_active(&self) -> bool {
+        self.tracking.as_ref().is_some_and(|tracking| tracking.ended.is_none())
+    }
+}
+
+#[derive(Debug, Default)]
 pub struct HotKeys {
-    /// The number of the tracking under way; 0 if there is none. Numbers only grow.
+    /// The number of what is noted at the moment; 0 if nothing is. Numbers only grow.
     current: AtomicU64,
     last: AtomicU64,
     /// For HOTKEYS itself, the housekeeping, and a worker's first call of a tracking.
-    tracking: Mutex<Option<Tracking>>,
+    state: Mutex<State>,
     memory_bytes: Arc<AtomicU64>,
+    hottest_calls_per_second: AtomicU64,
 }
 
 impl HotKeys {
@@ -128,7 +160,7 @@ impl HotKeys {
         self.current() != 0
     }
 
-    /// The number of the tracking under way, or 0.
+    /// The number of what is noted at the moment, or 0.
     #[inline]
     pub fn current(&self) -> u64 {
         self.current.load(Ordering::Relaxed)
@@ -138,49 +170,74 @@ impl HotKeys {
         self.memory_bytes.load(Ordering::Relaxed)
     }
 
-    fn tracking(&self) -> MutexGuard<'_, Option<Tracking>> {
-        self.tracking.lock().unwrap_or_else(|poison| poison.into_inner())
+    /// Of the key that was called most in the last window, with `hotkeys-top-k`; else 0.
+    pub fn hottest_calls_per_second(&self) -> u64 {
+        self.hottest_calls_per_second.load(Ordering::Relaxed)
     }
 
-    /// A part for one more worker, and the number of its tracking; None if none is under way.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+
+    /// A part for one more worker, and the number of what it notes; None if nothing is noted.
     pub fn new_part(&self) -> Option<(u64, Arc<Part>)> {
-        let mut tracking = self.tracking();
+        let mut state = self.state();
         let current = self.current();
-        let tracking = tracking.as_mut().filter(|_| current != 0)?;
+        if current == 0 {
+            return None;
+        }
+        let wanted = state.active().map(|tracking| tracking.wanted);
         let sketch = |is_wanted: bool| is_wanted.then(Sketch::default);
         let noted = Noted {
-            by_cpu: sketch(tracking.wanted.by_cpu),
-            by_net: sketch(tracking.wanted.by_net),
+            by_cpu: sketch(wanted.is_some_and(|wanted| wanted.by_cpu)),
+            by_net: sketch(wanted.is_some_and(|wanted| wanted.by_net)),
+            by_calls: sketch(state.top.is_some()),
             ..Noted::default()
         };
         let part = Arc::new(Part {
             noted: Mutex::new(noted),
-            sample_ratio: tracking.wanted.sample_ratio,
+            sample_ratio: wanted.map_or(1, |wanted| wanted.sample_ratio),
             memory_bytes: self.memory_bytes.clone(),
         });
-        tracking.parts.push(part.clone());
+        if let Some(tracking) = state.active() {
+            tracking.parts.push(part.clone());
+        }
+        if let Some(top) = &mut state.top {
+            top.parts.push(part.clone());
+        }
         Some((current, part))
+    }
+
+    /// What is noted has changed: each worker takes a new part with its next call.
+    fn renumber(&self, state: &State) {
+        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let is_on = state.is_active() || state.top.is_some();
+        self.current.store(if is_on { number } else { 0 }, Ordering::Relaxed);
     }
 }
 
 impl Node {
+    /// Whether a tracking is under way.
+    pub fn is_tracking_hot_keys(&self) -> bool {
+        self.hot_keys.is_on() && self.hot_keys.state().is_active()
+    }
+
     /// Begins a tracking in place of one that is over. False if one is under way.
     pub fn start_hot_keys(&self, wanted: Wanted) -> bool {
         self.end_hot_keys_if_due();
-        let mut tracking = self.hot_keys.tracking();
-        if self.hot_keys.is_on() {
+        let mut state = self.hot_keys.state();
+        if state.is_active() {
             return false;
         }
-        release(&mut tracking);
-        *tracking = Some(Tracking {
+        release(&mut state.tracking);
+        state.tracking = Some(Tracking {
             wanted,
             started: self.clock.now(),
             cpu_at_start: self.host.process().cpu,
             ended: None,
             parts: Vec::new(),
         });
-        let number = self.hot_keys.last.fetch_add(1, Ordering::Relaxed) + 1;
-        self.hot_keys.current.store(number, Ordering::Relaxed);
+        self.hot_keys.renumber(&state);
         true
     }
 
@@ -190,14 +247,16 @@ impl Node {
         self.end_hot_keys(|_| true)
     }
 
-    /// Forgets the results. False if a tracking is under way.
+    /// Forgets the results, and what was counted for `hotkeys-top-k`. False if a tracking is under
+    /// way.
     pub fn reset_hot_keys(&self) -> bool {
         self.end_hot_keys_if_due();
-        let mut tracking = self.hot_keys.tracking();
-        if self.hot_keys.is_on() {
+        let mut state = self.hot_keys.state();
+        if state.is_active() {
             return false;
         }
-        release(&mut tracking);
+        release(&mut state.tracking);
+        state.reset_top(self.monotonic_ms());
         true
     }
 
@@ -210,23 +269,20 @@ impl Node {
     }
 
     fn end_hot_keys(&self, is_over: impl FnOnce(&Tracking) -> bool) -> bool {
-        let mut tracking = self.hot_keys.tracking();
-        let Some(tracking) = tracking.as_mut().filter(|_| self.hot_keys.is_on()) else {
+        let mut state = self.hot_keys.state();
+        let Some(tracking) = state.active().filter(|tracking| is_over(tracking)) else {
             return false;
         };
-        if !is_over(tracking) {
-            return false;
-        }
         tracking.ended = Some((self.clock.now(), self.host.process().cpu));
-        self.hot_keys.current.store(0, Ordering::Relaxed);
+        self.hot_keys.renumber(&state);
         true
     }
 
     /// What the last tracking has found so far.
     pub fn hot_keys_report(&self) -> Option<Report> {
         self.end_hot_keys_if_due();
-        let tracking = self.hot_keys.tracking();
-        let tracking = tracking.as_ref()?;
+        let state = self.hot_keys.state();
+        let tracking = state.tracking.as_ref()?;
         let (until, cpu) =
             tracking.ended.unwrap_or_else(|| (self.clock.now(), self.host.process().cpu));
         let mut report = Report {

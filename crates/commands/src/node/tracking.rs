@@ -303,6 +303,25 @@ pub(crate) fn publish_changes(keys: &mut Keys, node: &Node) {
     keys.effects.changed = changed;
 }
 
+/// Notifies those who have read what was changed so far, before a client tracks otherwise.
+/// COMPAT: who tracks prefixes hears of all that a transaction has changed at its end, as it tracks
+/// then (tests/wire/connection/tracking.wire).
+pub(crate) fn notify_readers(keys: &mut Keys, node: &Node) {
+    let are_all_changed = std::mem::take(&mut keys.effects.are_all_changed);
+    let mut changed = std::mem::take(&mut keys.effects.changed);
+    if are_all_changed || !changed.is_empty() {
+        let mut sender = Sender { node, posting: Posting::of(keys) };
+        if are_all_changed {
+            sender.invalidate_all();
+        }
+        for key in &mut changed {
+            sender.notify_readers(key);
+            key.readers.clear();
+        }
+    }
+    keys.effects.changed = changed;
+}
+
 /// Sends invalidations.
 struct Sender<'s, 'e> {
     node: &'s Node,

@@ -1,6 +1,10 @@
 //! Steps as scripts and as functions.
 
 use super::*;
+use crate::error::Error;
+use crate::kit::Kit;
+use crate::request::Request;
+use crate::retry::RequestId;
 
 static COUNT: Step<WithRequestId> =
     Step::new("test_count", "-- Counts.\nreturn {'OK', 'n', redis.call('INCR', KEYS[2])}\n");

@@ -21,6 +21,9 @@ pub fn write(page: &mut Page, node: &Node) {
     let backlog = stats.expiry_backlog_shards.load(Ordering::Relaxed);
     let help = "Shards in which more has expired than one visit removes.";
     page.single("russet_expiry_backlog_shards", Gauge, (help, backlog));
+    let help = "Calls in a second of the key that was called most, with hotkeys-top-k.";
+    let hottest = node.hot_keys.hottest_calls_per_second();
+    page.single("russet_hottest_key_calls_per_second", Gauge, (help, hottest));
     let seconds = stats.housekeeping_micros.load(Ordering::Relaxed) as f64 / MICROS_PER_SECOND;
     let help = "Time in expiry, eviction and other background work.";
     page.single("russet_housekeeping_seconds_total", Counter, (help, seconds));

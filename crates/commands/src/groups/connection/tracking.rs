@@ -23,6 +23,8 @@ struct Options<'a> {
 
 pub fn tracking(ctx: &mut Ctx, args: Args) -> Outcome {
     let options = parse(ctx, args)?;
+    // In a transaction: of what was done before it the client hears as it tracked then.
+    tracking::notify_readers(ctx.keys, ctx.node);
     if args.at(2).eq_ignore_ascii_case(b"off") {
         tracking::end(ctx.node, ctx.session);
     } else if args.at(2).eq_ignore_ascii_case(b"on") {
@@ -33,6 +35,7 @@ pub fn tracking(ctx: &mut Ctx, args: Args) -> Outcome {
     } else {
         return Err(Refusal::Syntax);
     }
+    ctx.keys.refresh_listeners();
     ctx.reply.ok();
     DONE
 }

@@ -3,6 +3,7 @@
 use super::is_local;
 use super::save::wait;
 use crate::call::ctx::{Ctx, DONE, Outcome};
+use crate::call::invoke::publish_notices;
 use crate::error::Refusal;
 use crate::node::config::{Directive, Requester};
 use crate::node::snapshot::AwaitedSave;
@@ -88,6 +89,8 @@ pub(crate) fn config_set(ctx: &mut Ctx, args: Args) -> Outcome {
             Begun::Prepared => {}
         }
     }
+    // In a transaction: what was done before it is published by what held then.
+    publish_notices(ctx.keys, node);
     let set = node.config.set(&pairs, requester, &mut |directive| {
         if is_inner && directive == Directive::AppendOnly {
             node.schedule_log_switch();
@@ -95,6 +98,7 @@ pub(crate) fn config_set(ctx: &mut Ctx, args: Args) -> Outcome {
         }
         node.directive_changed(directive)
     });
+    ctx.keys.refresh_listeners();
     node.forget_base();
     if set.is_err() && has_begun {
         node.give_up_log();

@@ -1,8 +1,10 @@
-//! HOTKEYS: starts and ends a tracking of the keys that cost most, and tells what it found.
+//! HOTKEYS: starts and ends a tracking of the keys that cost most, and tells what it found, or
+//! which keys `hotkeys-top-k` has seen called most.
 
 use crate::call::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use crate::node::CpuTimes;
+use crate::node::hot_keys::top::HotKey;
 use crate::node::hot_keys::{Report, Wanted};
 use russet_base::{Args, num};
 use std::ops::RangeInclusive;
@@ -20,7 +22,7 @@ pub(crate) fn hotkeys_start(ctx: &mut Ctx, args: Args) -> Outcome {
     let in_progress = || Refusal::text("ERR hotkey tracking session already in progress");
     ctx.node.end_hot_keys_if_due();
     // COMPAT: this comes before any look at the arguments (tests/wire/server/hotkeys.wire).
-    if ctx.node.hot_keys.is_on() {
+    if ctx.node.is_tracking_hot_keys() {
         return Err(in_progress());
     }
     let wanted = parse(args)?;
@@ -112,7 +114,10 @@ pub(crate) fn hotkeys_reset(ctx: &mut Ctx, _args: Args) -> Outcome {
 
 pub(crate) fn hotkeys_get(ctx: &mut Ctx, _args: Args) -> Outcome {
     let Some(report) = ctx.node.hot_keys_report() else {
-        ctx.reply.null();
+        match ctx.node.top_keys() {
+            Some(keys) => write_top(ctx, &keys),
+            None => ctx.reply.null(),
+        }
         return DONE;
     };
     // COMPAT: a list of one, so that the answers of several servers can be put together.
@@ -135,6 +140,18 @@ pub(crate) fn hotkeys_get(ctx: &mut Ctx, _args: Args) -> Outcome {
         write_keys(ctx, "by-net-bytes", &report.by_net_bytes);
     }
     DONE
+}
+
+/// As Valkey tells it, with `hotkeys-top-k`.
+fn write_top(ctx: &mut Ctx, keys: &[HotKey]) {
+    ctx.reply.array(keys.len());
+    for HotKey { key, db, calls_per_second } in keys {
+        ctx.reply.map(3);
+        ctx.reply.bulk(b"key");
+        ctx.reply.bulk(key);
+        write_int(ctx, "db", *db as u64);
+        write_int(ctx, "qps", *calls_per_second);
+    }
 }
 
 fn write_head(ctx: &mut Ctx, report: &Report) {

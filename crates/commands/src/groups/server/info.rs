@@ -64,6 +64,7 @@ const SECTIONS: &[Section] = &[
     section("cluster", "Cluster", Shown::ByDefault, |report| report.line("cluster_enabled", 0)),
     section("keyspace", "Keyspace", Shown::ByDefault, storage::keyspace),
     section("keysizes", "Keysizes", Shown::Named, storage::key_sizes),
+    section("hotkeys", "Hotkeys", Shown::Named, activity::hot_keys),
     section("debug", "Debug", Shown::Named, activity::debug),
 ];
 

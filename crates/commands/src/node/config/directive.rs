@@ -106,6 +106,8 @@ directives! {
     CommandlogShardWaitLongerThan = "commandlog-shard-wait-longer-than",
     CommandlogShardWaitMaxLen = "commandlog-shard-wait-max-len",
     LatencyMonitorThreshold = "latency-monitor-threshold",
+    HotkeysTopK = "hotkeys-top-k",
+    HotkeysWindowSeconds = "hotkeys-window-seconds",
     LatencyTracking = "latency-tracking",
     LatencyTrackingInfoPercentiles = "latency-tracking-info-percentiles",
     NotifyKeyspaceEvents = "notify-keyspace-events",

@@ -1,4 +1,4 @@
-//! INFO clients, stats, replication and debug.
+//! INFO clients, stats, replication, hotkeys and debug.
 
 use super::Report;
 use crate::call::blocking::AwaitedKeys;
@@ -175,6 +175,19 @@ pub(super) fn replication(report: &mut Report) {
         ("repl_backlog_size", &node.config.memory(Directive::ReplBacklogSize)),
         ("repl_backlog_first_byte_offset", &0),
         ("repl_backlog_histlen", &0),
+    ]);
+}
+
+/// The names of keys are users' data, and only told to who asks for them: HOTKEYS GET.
+pub(super) fn hot_keys(report: &mut Report) {
+    let (node, config) = (report.node, &report.node.config);
+    report.lines(&[
+        ("hotkeys_top_k", &config.int(Directive::HotkeysTopK)),
+        ("hotkeys_window_seconds", &config.int(Directive::HotkeysWindowSeconds)),
+        ("hotkeys_listed", &node.top_keys().map_or(0, |keys| keys.len())),
+        ("hotkeys_hottest_qps", &node.hot_keys.hottest_calls_per_second()),
+        ("hotkeys_tracking_active", &u8::from(node.is_tracking_hot_keys())),
+        ("hotkeys_memory_bytes", &node.hot_keys.memory_bytes()),
     ]);
 }
 

@@ -60,6 +60,18 @@ pub(super) const SPECS: &[Spec] = &[
         0..=i64::MAX,
         "Milliseconds from which an event is a latency spike; 0 watches none",
     ),
+    int(
+        D::HotkeysTopK,
+        0,
+        0..=64,
+        "How many of the keys that are called most HOTKEYS GET always knows; 0 counts none",
+    ),
+    int(
+        D::HotkeysWindowSeconds,
+        1,
+        1..=3600,
+        "For how long their calls are counted; what is told is of the last such time",
+    ),
     flag(D::LatencyTracking, true, "Keep a histogram of each command's latency"),
     percentiles(
         D::LatencyTrackingInfoPercentiles,
