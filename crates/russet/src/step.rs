@@ -2,8 +2,8 @@
 //! function of `KEYS` and `ARGV` that uses no keys but these, and is run as a script by the kit or
 //! called as a function by programs in other languages.
 //!
-//! A step answers with an [`Envelope`](crate::reply::Envelope): a status, then names and values. The
-//! head of its file says what it takes and gives; docs/functions.md is made of these.
+//! A step answers with an [`Envelope`](crate::reply::Envelope): a status, then names and values.
+//! The head of its file says what it takes and gives; docs/functions.md is made of these.
 //!
 //! A step that is safe with a request id has the marker of the request as its first key, and how
 //! long it is kept as its first argument, `0` for a call without an id. What its body returns is
