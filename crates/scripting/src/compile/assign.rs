@@ -3,7 +3,7 @@
 use super::function::{Compiler, Outcome, Storage};
 use super::value::{constant_of, is_open};
 use crate::proto::{Constant, Op, Reg};
-use crate::syntax::tree::{Expr, LocalId};
+use crate::syntax::tree::{Expr, Index, LocalId};
 
 /// The key of a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,24 +74,38 @@ impl Compiler<'_> {
                 self.frame().line = line;
                 self.set_global(name, register)
             }
-            Expr::Index(index) => {
-                let object = self.expr_any(&index.object)?;
-                let key = self.key(&index.key)?;
-                if let (Key::Name(k), Some(constant)) = (key, constant_of(value)) {
-                    let v = self.constant(constant)?;
-                    if let Ok(v) = u16::try_from(v) {
-                        self.frame().line = line;
-                        self.name_operand(0, &index.object);
-                        return self.emit(Op::SetFieldK { a: object, k, v }).map(drop);
-                    }
-                }
-                let register = self.expr_any(value)?;
-                self.frame().line = line;
-                self.name_operand(0, &index.object);
-                self.store_register(object, key, register)
-            }
+            Expr::Index(index) => self.assign_element(index, value, line),
             _ => unreachable!("the parser takes no other targets"),
         }
+    }
+
+    fn assign_element(&mut self, index: &Index, value: &Expr, line: u32) -> Outcome<()> {
+        let late_object = self.reserve_if_late(&index.object)?;
+        let object = late_object.map_or_else(|| self.expr_any(&index.object), Ok)?;
+        let late_key = self.reserve_if_late(&index.key)?;
+        let key = late_key.map_or_else(|| self.key(&index.key), |key| Ok(Key::Register(key)))?;
+        let constant = match (key, constant_of(value)) {
+            (Key::Name(_), Some(constant)) => self.small_constant(constant)?,
+            _ => None,
+        };
+        let stored = if constant.is_none() { Some(self.expr_any(value)?) } else { None };
+        for (late, expr) in [(late_object, &index.object), (late_key, &index.key)] {
+            if let Some(register) = late {
+                self.expr_to(expr, register)?;
+            }
+        }
+        self.frame().line = line;
+        self.name_operand(0, &index.object);
+        match (key, constant, stored) {
+            (Key::Name(k), Some(v), _) => self.emit(Op::SetFieldK { a: object, k, v }).map(drop),
+            (key, _, Some(register)) => self.store_register(object, key, register),
+            _ => unreachable!("what is no constant is in a register"),
+        }
+    }
+
+    /// A register for what is read only when the value to store is known.
+    fn reserve_if_late(&mut self, expr: &Expr) -> Outcome<Option<Reg>> {
+        if self.is_read_late(expr)? { self.take_register().map(Some) } else { Ok(None) }
     }
 
     fn assign_many(&mut self, targets: &[Expr], values: &[Expr], line: u32) -> Outcome<()> {

@@ -103,7 +103,7 @@ impl Compiler<'_> {
 
     /// Whether reading it must wait until the other operand was evaluated: a variable of this
     /// function that closures share lives in a cell here, where Lua 5.1 reads a register as late.
-    fn is_read_late(&mut self, expr: &Expr) -> Outcome<bool> {
+    pub(super) fn is_read_late(&mut self, expr: &Expr) -> Outcome<bool> {
         match expr {
             Expr::Local { id, .. } => Ok(matches!(self.storage(*id)?, Storage::Cell(_))),
             _ => Ok(false),

@@ -83,7 +83,10 @@ impl Compiler<'_> {
     fn return_values(&mut self, values: &[Expr], line: u32) -> Outcome<()> {
         if let [Expr::Call(call)] = values {
             let (a, args) = self.call_parts(call)?;
-            return self.emit(Op::TailCall { a, args }).map(drop);
+            self.emit(Op::TailCall { a, args })?;
+            // A native that yields does not take the frame's place: what it is resumed with stands
+            // where its results do, and is returned then.
+            return self.emit(Op::Return { a, count: 0 }).map(drop);
         }
         let op = match values {
             [] => Op::Return { a: 0, count: 1 },

@@ -134,7 +134,9 @@ impl State {
     /// The handler of a write to a table, nil if the table itself takes it.
     fn newindex_handler(&mut self, table: TableRef, key: Value) -> Value {
         let Some(meta) = self.heap.meta(table) else { return Value::Nil };
-        if self.heap.is_read_only(table) {
+        // A key that no table takes is refused before anybody is asked, as in Lua 5.1.
+        let is_no_key = matches!(key, Value::Nil) || matches!(key, Value::Number(n) if n.is_nan());
+        if is_no_key || self.heap.is_read_only(table) {
             return Value::Nil;
         }
         let handler = self.event_in(meta, Event::NewIndex);
