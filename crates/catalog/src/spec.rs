@@ -300,6 +300,11 @@ pub enum Batching {
     NumberUpTo {
         digits: u8,
     },
+    /// The same for every number among its arguments. One behind a `#` is multiplied by up to 64,
+    /// so that it has two digits less.
+    NumbersUpTo {
+        digits: u8,
+    },
     /// The work can't be told from the arguments' lengths.
     Never,
 }

@@ -34,6 +34,9 @@ use russet_base::clock::UnixMillis;
 use smallvec::SmallVec;
 use std::sync::atomic::{Ordering, fence};
 
+/// Large values of one batch that are noted without asking for memory.
+const OBJECTS_FETCHED: usize = 16;
+
 /// What a look at a key is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
@@ -208,12 +211,18 @@ impl<'a> Keys<'a> {
     }
 
     /// Fetches what does not lie in its entry, all at once: [`Keys::weigh`] would wait for each.
-    fn prefetch_objects(&mut self, count: usize) {
+    /// Then what these point to: a command waits for one line of memory, not for one behind another.
+    fn prefetch_objects(&self, count: usize) {
+        let mut objects = SmallVec::<[&Object; OBJECTS_FETCHED]>::new();
         for &KnownKey { location, .. } in &self.known[..count] {
-            if let Some(object) = self.table(location.shard).likely_object(location.hash) {
+            let shard = self.locked.shared(location.shard as usize);
+            if let Some(object) = shard.tables[self.db].likely_object(location.hash) {
                 prefetch_value(object);
+                objects.push(object);
             }
         }
+        objects.iter().for_each(|object| object.prefetch_boxed());
+        objects.iter().for_each(|object| object.prefetch_behind_box());
     }
 
     /// The next command's keys begin at this one of the known locations.

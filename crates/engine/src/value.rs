@@ -1,5 +1,6 @@
 //! What an entry of the keyspace holds, seen from above the encodings.
 
+use crate::store::raw::prefetch::prefetch_whole;
 use crate::store::raw::table::{EntryRef, Measured, View};
 use crate::types::bloom::Bloom;
 use crate::types::capacity::{allocated_bytes, allocated_for};
@@ -79,6 +80,24 @@ impl Object {
             Object::Hash(_) => Type::Hash,
             Object::Stream(_) => Type::Stream,
             Object::Bloom(_) => Type::Bloom,
+        }
+    }
+
+    /// Hints that the box of a value that has one of its own will be needed soon.
+    #[inline]
+    pub(crate) fn prefetch_boxed(&self) {
+        match self {
+            Object::Zset(zset) => prefetch_whole(&**zset),
+            Object::Stream(stream) => prefetch_whole(&**stream),
+            _ => {}
+        }
+    }
+
+    /// The same for what that box points to.
+    #[inline]
+    pub(crate) fn prefetch_behind_box(&self) {
+        if let Object::Stream(stream) = self {
+            stream.prefetch_groups();
         }
     }
 

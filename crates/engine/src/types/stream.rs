@@ -26,6 +26,7 @@ pub use packed::Packed;
 pub use run::{Entry, Run};
 pub use trim::{Threshold, Trim};
 
+use crate::store::raw::prefetch::prefetch_whole;
 use crate::types::capacity::{allocated_bytes, allocated_for, tree_bytes};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -118,6 +119,14 @@ pub struct Stream {
 impl Stream {
     pub(crate) fn of_log(log: Log) -> Self {
         Stream { log, extras: None }
+    }
+
+    /// Hints that its groups will be needed soon.
+    #[inline]
+    pub(crate) fn prefetch_groups(&self) {
+        if let Some(extras) = &self.extras {
+            prefetch_whole(&**extras);
+        }
     }
 
     /// Bytes on the heap, not its own box.

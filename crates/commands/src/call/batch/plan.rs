@@ -230,13 +230,22 @@ fn is_plain(command: Command, args: Args) -> bool {
     let rule = BATCH_RULES[command as usize];
     (usize::from(rule.args_min)..=usize::from(rule.args_max)).contains(&args.len())
         && args.extent_bytes() <= ARGS_BYTES_MAX
-        && rule.digits_max.is_none_or(|digits_max| is_moderate(args, digits_max.into()))
+        && match rule.numbers {
+            Numbers::Any => true,
+            Numbers::Third(digits) => {
+                args.get(2).is_none_or(|number| number.len() <= digits.into())
+            }
+            Numbers::All(digits) => args.from(2).iter().all(|arg| is_moderate(arg, digits.into())),
+        }
 }
 
-/// Whether a call does not ask for much by a number.
-#[inline]
-fn is_moderate(args: Args, digits_max: usize) -> bool {
-    args.get(2).is_none_or(|number| number.len() <= digits_max)
+/// Whether an argument that may be a number does not ask for much.
+fn is_moderate(arg: &[u8], digits_max: usize) -> bool {
+    match arg {
+        [b'#', number @ ..] => number.len() + 2 <= digits_max,
+        [b'0'..=b'9' | b'-' | b'+', ..] => arg.len() <= digits_max,
+        _ => true,
+    }
 }
 
 /// Which calls of a command may run with others.
@@ -244,18 +253,27 @@ fn is_moderate(args: Args, digits_max: usize) -> bool {
 struct BatchRule {
     args_min: u8,
     args_max: u8,
-    /// Of the number behind the key, if the command takes one that says how much there is to do.
-    digits_max: Option<u8>,
+    numbers: Numbers,
+}
+
+/// How many digits there may be in numbers that say how much there is to do.
+#[derive(Clone, Copy)]
+enum Numbers {
+    Any,
+    /// In the one behind the key.
+    Third(u8),
+    All(u8),
 }
 
 impl BatchRule {
     /// No number of arguments will do.
-    const NONE: BatchRule = BatchRule { args_min: 1, args_max: 0, digits_max: None };
+    const NONE: BatchRule = BatchRule { args_min: 1, args_max: 0, numbers: Numbers::Any };
 
     const fn of(spec: &Spec) -> BatchRule {
-        let digits_max = match spec.batching {
-            Batching::ByFlags => None,
-            Batching::NumberUpTo { digits } => Some(digits),
+        let numbers = match spec.batching {
+            Batching::ByFlags => Numbers::Any,
+            Batching::NumberUpTo { digits } => Numbers::Third(digits),
+            Batching::NumbersUpTo { digits } => Numbers::All(digits),
             Batching::Never => return BatchRule::NONE,
         };
         let (args_min, args_max) = match spec.arity {
@@ -265,7 +283,7 @@ impl BatchRule {
         if spec.flags.has_any(ALONE) || args_min > ARGS_MAX {
             return BatchRule::NONE;
         }
-        BatchRule { args_min: args_min as u8, args_max: args_max as u8, digits_max }
+        BatchRule { args_min: args_min as u8, args_max: args_max as u8, numbers }
     }
 }
 
@@ -297,7 +315,13 @@ mod tests {
 
     #[test]
     fn what_asks_for_much_by_a_number_runs_alone() {
-        for line in ["SRANDMEMBER k", "SRANDMEMBER k -99", "LPOP k 100", "SETBIT k 99999 1"] {
+        for line in [
+            "SRANDMEMBER k",
+            "SRANDMEMBER k -99",
+            "LPOP k 100",
+            "SETBIT k 99999 1",
+            "BITFIELD k OVERFLOW SAT INCRBY u8 99999 1 GET i64 #999",
+        ] {
             assert!(is_taken(line), "{line}");
         }
         for line in [
@@ -310,6 +334,8 @@ mod tests {
             "SETBIT k 4294967295 1",
             "SETRANGE k 536870000 x",
             "BITFIELD k SET u8 4294967000 1",
+            "BITFIELD k GET u8 0 SET u8 100000 1",
+            "BITFIELD k SET u64 #1000 1",
             "LCS a b",
         ] {
             assert!(!is_taken(line), "{line}");

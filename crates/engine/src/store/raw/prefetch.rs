@@ -1,5 +1,7 @@
 //! The hint that a cache line will be read soon. It reads nothing, so any address will do.
 
+const LINE_BYTES: usize = 64;
+
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 pub(in crate::store::raw) fn prefetch(address: *const u8) {
@@ -14,11 +16,19 @@ pub fn prefetch_value<T>(value: &T) {
     prefetch((&raw const *value).cast());
 }
 
+/// All lines of a value of some hundred bytes.
+#[inline]
+pub fn prefetch_whole<T>(value: &T) {
+    let start = (&raw const *value).cast::<u8>();
+    for at in (0..size_of::<T>()).step_by(LINE_BYTES) {
+        prefetch(start.wrapping_add(at));
+    }
+}
+
 /// The lines of bytes that are about to be read from end to end, all at once: read in order, each
 /// would be waited for. Of longer bytes the first ones.
 #[inline]
 pub fn prefetch_bytes(bytes: &[u8]) {
-    const LINE_BYTES: usize = 64;
     const BYTES_MAX: usize = 1024;
     let bytes = &bytes[..bytes.len().min(BYTES_MAX)];
     for at in (0..bytes.len()).step_by(LINE_BYTES) {
