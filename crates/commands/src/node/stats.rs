@@ -8,7 +8,7 @@ use russet_catalog::Command;
 use samples::Samples;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
 /// Buckets of a latency histogram: number `n` holds what took up to 2^n microseconds.
 pub const HISTOGRAM_BUCKETS: usize = 32;
@@ -299,7 +299,11 @@ impl Stats {
     }
 
     pub fn workers(&self) -> Vec<Arc<WorkerStats>> {
-        self.workers.read().unwrap_or_else(|poison| poison.into_inner()).clone()
+        self.listed().clone()
+    }
+
+    fn listed(&self) -> RwLockReadGuard<'_, Vec<Arc<WorkerStats>>> {
+        self.workers.read().unwrap_or_else(|poison| poison.into_inner())
     }
 
     /// `latency-tracking`.
@@ -313,7 +317,7 @@ impl Stats {
 
     /// One figure over all workers.
     pub fn sum(&self, figure: impl Fn(&WorkerStats) -> u64) -> u64 {
-        self.workers().iter().map(|worker| figure(worker)).sum()
+        self.listed().iter().map(|worker| figure(worker)).sum()
     }
 
     /// The figures of one command.
@@ -326,7 +330,7 @@ impl Stats {
             failed: 0,
             histogram: [0; HISTOGRAM_BUCKETS],
         };
-        for worker in self.workers() {
+        for worker in self.listed().iter() {
             let counters = worker.of(command);
             report.calls += counters.calls.read();
             report.micros += counters.micros.read();
@@ -384,7 +388,7 @@ impl Stats {
 
     /// CONFIG RESETSTAT.
     pub fn reset(&self) {
-        self.workers().iter().for_each(|worker| worker.reset());
+        self.listed().iter().for_each(|worker| worker.reset());
         let rare = [
             &self.connections,
             &self.rejected_connections,

@@ -81,8 +81,11 @@ struct Report<'n> {
 
 impl Report<'_> {
     fn line(&mut self, name: &str, value: impl Display) {
+        self.text.push_str(name);
+        self.text.push(':');
         // Writing to a string cannot fail.
-        let _ = write!(self.text, "{name}:{value}\r\n");
+        let _ = write!(self.text, "{value}");
+        self.text.push_str("\r\n");
     }
 
     fn lines(&mut self, lines: &[(&str, &dyn Display)]) {

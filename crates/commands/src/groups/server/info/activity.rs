@@ -66,8 +66,7 @@ pub(super) fn stats(report: &mut Report) {
     let reads = stats.sum(|worker| worker.reads.read());
     let writes = stats.sum(|worker| worker.writes.read());
     let (rates, denied) = (stats.rates(), &report.node.acl.denied);
-    let command_micros: u64 =
-        stats.workers().iter().flat_map(|w| &w.commands).map(|c| c.micros.read()).sum();
+    let command_micros = stats.sum(|worker| worker.commands.iter().map(|c| c.micros.read()).sum());
     report.lines(&[
         ("unexpected_error_replies", &0),
         ("total_error_replies", &load(&stats.error_replies)),

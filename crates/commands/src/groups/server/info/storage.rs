@@ -9,10 +9,10 @@ use russet_persistence::log::LogStatus;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(super) fn memory(report: &mut Report) {
-    used(report);
-    scripts(report);
     let (node, allocator) = (report.node, report.allocator);
     let memory = MemoryReport::of(node);
+    used(report, &memory);
+    scripts(report);
     let limit = node.config.memory(Directive::MaxMemory);
     let (pending, freed) = node.keyspace.reclaimer().counts();
     let ratio = |a: u64, b: u64| format!("{:.2}", a as f64 / b.max(1) as f64);
@@ -47,9 +47,8 @@ pub(super) fn memory(report: &mut Report) {
     ]);
 }
 
-fn used(report: &mut Report) {
+fn used(report: &mut Report, memory: &MemoryReport) {
     let (node, allocator) = (report.node, report.allocator);
-    let memory = MemoryReport::of(node);
     let system_bytes = report.process.system_memory_bytes;
     report.lines(&[
         ("used_memory", &memory.used_bytes),
