@@ -1,7 +1,7 @@
 //! Who gets in: limits before a login, the number of clients, protected mode, the Unix socket.
 
 use std::net::{SocketAddr, UdpSocket};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -40,6 +40,20 @@ fn the_unix_socket_has_the_mode_that_was_asked_for() {
     let mode = std::fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o710);
     assert!(UnixStream::connect(&path).is_ok());
+}
+
+/// Of a group that it was not made by, where this process may choose one.
+#[test]
+fn the_unix_socket_has_the_group_that_was_asked_for() {
+    if !std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
+        return skip("only root may give a file to any group");
+    }
+    let extra = ["--unixsocket", "russet.sock", "--unixsocketgroup", "daemon"];
+    let server = Server::start(Kind::Russet, &extra).unwrap();
+    let group = std::fs::metadata(server.dir().join("russet.sock")).unwrap().gid();
+    assert_eq!(group, 1);
+    let unknown = ["--unixsocket", "russet.sock", "--unixsocketgroup", "no-such-group"];
+    assert!(Server::start(Kind::Russet, &unknown).is_err());
 }
 
 /// An address of this machine that is not loopback, if it has one.

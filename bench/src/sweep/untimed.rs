@@ -39,6 +39,7 @@ pub(super) static UNTIMED: &[Untimed] = &[
         reason: "for it works in a cluster only",
         commands: &[
             "asking",
+            "restore-asking",
             "readonly",
             "readwrite",
             "cluster|addslots",
@@ -89,6 +90,10 @@ pub(super) static UNTIMED: &[Untimed] = &[
             "bgrewriteaof",
             "replicaof",
             "slaveof",
+            "failover",
+            "sync",
+            "psync",
+            "replconf",
             "migrate",
             "memory|purge",
         ],

@@ -81,6 +81,7 @@ commands! {
         Copy = COPY,
         Dump = DUMP,
         Restore = RESTORE,
+        RestoreAsking = RESTORE_ASKING,
         Migrate = MIGRATE,
         Move = MOVE,
         Touch = TOUCH,
@@ -438,6 +439,10 @@ commands! {
         Role = ROLE,
         Replicaof = REPLICAOF,
         Slaveof = SLAVEOF,
+        Failover = FAILOVER,
+        Sync = SYNC,
+        Psync = PSYNC,
+        Replconf = REPLCONF,
         Wait = WAIT,
         Waitaof = WAITAOF,
     }

@@ -252,9 +252,30 @@ fn open_unix(path: &str, config: &Config) -> io::Result<OwnedFd> {
     if permissions != 0 {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(permissions))?;
     }
-    // Nobody gets in before this, so nobody does whom the mode keeps out.
+    let group = config.text(Directive::UnixSocketGroup);
+    if !group.is_empty() {
+        std::os::unix::fs::chown(path, None, Some(group_id(&String::from_utf8_lossy(&group))?))?;
+    }
+    // Nobody gets in before this, so nobody does whom mode and group keep out.
     socket.listen(config.int(Directive::TcpBacklog) as i32)?;
     Ok(socket.into())
+}
+
+/// The number of a group, by its name in /etc/group.
+///
+/// DIFFERS: other sources of groups, a directory service say, are not asked; a number will do.
+fn group_id(group: &str) -> io::Result<u32> {
+    if let Ok(number) = group.parse() {
+        return Ok(number);
+    }
+    let groups = std::fs::read_to_string("/etc/group")?;
+    let number_of = |line: &str| {
+        let mut fields = line.split(':');
+        let is_it = fields.next() == Some(group);
+        fields.nth(1).filter(|_| is_it)?.parse().ok()
+    };
+    let found = groups.lines().find_map(number_of);
+    found.ok_or_else(|| io::Error::other(format!("there is no group '{group}'")))
 }
 
 fn is_socket(path: &str) -> bool {

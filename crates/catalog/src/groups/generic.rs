@@ -141,6 +141,21 @@ pub const DUMP: Spec = Spec::new(Group::Generic, "dump")
     .args(&[arg::key("key")])
     .reply(Shape::OneOf(&[Shape::Bulk, Shape::Null]));
 
+const RESTORE_ARGS: &[Arg] = &[
+    arg::key("key"),
+    arg::integer("ttl"),
+    arg::string("serialized-value"),
+    arg::flag("replace").token("REPLACE").since("3.0.0").optional(),
+    arg::flag("absttl").token("ABSTTL").since("5.0.0").optional(),
+    arg::integer("seconds").token("IDLETIME").since("5.0.0").optional(),
+    arg::integer("frequency").token("FREQ").since("5.0.0").optional(),
+];
+const RESTORE_HISTORY: &[Change] = &[
+    change("3.0.0", "REPLACE."),
+    change("5.0.0", "ABSTTL."),
+    change("5.0.0", "IDLETIME and FREQ."),
+];
+
 pub const RESTORE: Spec = Spec::new(Group::Generic, "restore")
     .summary("Creates a key from a payload of DUMP")
     .complexity("O(N) for a collection of N elements, O(N*log(N)) for a sorted set")
@@ -150,21 +165,23 @@ pub const RESTORE: Spec = Spec::new(Group::Generic, "restore")
     .recorded(Recorded::Rewritten)
     .categories(Categories::KEYSPACE.or(Categories::DANGEROUS))
     .keys(&[KeySpec::at(1, OVERWRITES)])
-    .args(&[
-        arg::key("key"),
-        arg::integer("ttl"),
-        arg::string("serialized-value"),
-        arg::flag("replace").token("REPLACE").since("3.0.0").optional(),
-        arg::flag("absttl").token("ABSTTL").since("5.0.0").optional(),
-        arg::integer("seconds").token("IDLETIME").since("5.0.0").optional(),
-        arg::integer("frequency").token("FREQ").since("5.0.0").optional(),
-    ])
+    .args(RESTORE_ARGS)
     .reply(Shape::Ok)
-    .history(&[
-        change("3.0.0", "REPLACE."),
-        change("5.0.0", "ABSTTL."),
-        change("5.0.0", "IDLETIME and FREQ."),
-    ]);
+    .history(RESTORE_HISTORY);
+
+pub const RESTORE_ASKING: Spec = Spec::new(Group::Server, "restore-asking")
+    .summary("RESTORE for a slot that is on its way to this node of a cluster")
+    .complexity("O(N) for a collection of N elements, O(N*log(N)) for a sorted set")
+    .since("3.0.0")
+    .arity(AtLeast(4))
+    .flags(Flags::WRITE.or(Flags::DENYOOM).or(Flags::ASKING))
+    .recorded(Recorded::Rewritten)
+    .categories(Categories::KEYSPACE.or(Categories::DANGEROUS))
+    .keys(&[KeySpec::at(1, OVERWRITES)])
+    .args(RESTORE_ARGS)
+    .reply(Shape::Ok)
+    .history(RESTORE_HISTORY)
+    .internal();
 
 const MIGRATE_LOGIN: &[Arg] = &[
     arg::string("auth").display("password").token("AUTH").since("4.0.7"),

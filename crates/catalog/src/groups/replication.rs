@@ -49,3 +49,49 @@ pub const WAITAOF: Spec = Spec::new(Group::Generic, "waitaof")
     .tips(FROM_EACH_SHARD)
     .args(&[arg::integer("numlocal"), arg::integer("numreplicas"), arg::integer("timeout")])
     .reply(Shape::Array);
+
+pub const FAILOVER: Spec = Spec::new(Group::Server, "failover")
+    .summary("Hands the work of a primary over to one of its replicas")
+    .since("6.2.0")
+    .arity(AtLeast(1))
+    .flags(Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::STALE))
+    .args(&[
+        arg::block(
+            "target",
+            &[
+                arg::string("host"),
+                arg::integer("port"),
+                arg::flag("force").token("FORCE").optional(),
+            ],
+        )
+        .token("TO")
+        .optional(),
+        arg::flag("abort").token("ABORT").optional(),
+        arg::integer("milliseconds").token("TIMEOUT").optional(),
+    ])
+    .reply(Shape::Ok);
+
+const STREAMS: Flags =
+    Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::NO_ASYNC_LOADING).or(Flags::NO_MULTI);
+
+pub const SYNC: Spec = Spec::new(Group::Server, "sync")
+    .summary("Asks for all data and the stream of writes, as a replica does")
+    .arity(Exactly(1))
+    .flags(STREAMS)
+    .reply(Shape::Status);
+
+pub const PSYNC: Spec = Spec::new(Group::Server, "psync")
+    .summary("Asks for the stream of writes from an offset on, as a replica does")
+    .since("2.8.0")
+    .arity(AtLeast(3))
+    .flags(STREAMS)
+    .args(&[arg::string("replicationid"), arg::integer("offset")])
+    .reply(Shape::Status);
+
+pub const REPLCONF: Spec = Spec::new(Group::Server, "replconf")
+    .summary("Says what a replica is and how far it has come")
+    .since("3.0.0")
+    .arity(AtLeast(1))
+    .flags(Flags::ADMIN.or(Flags::NOSCRIPT).or(ANYTIME).or(Flags::ALLOW_BUSY))
+    .reply(Shape::Ok)
+    .internal();

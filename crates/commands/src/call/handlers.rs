@@ -56,7 +56,7 @@ pub(crate) const fn of(call: Command) -> Handler {
         Command::Renamenx => generic::renamenx,
         Command::Copy => generic::copy,
         Command::Dump => generic::dump,
-        Command::Restore => generic::restore,
+        Command::Restore | Command::RestoreAsking => generic::restore,
         Command::Migrate => generic::migrate,
         Command::Move => generic::move_,
         Command::Touch => generic::touch,
@@ -385,6 +385,9 @@ pub(crate) const fn of(call: Command) -> Handler {
         // replication
         Command::Role => replication::role,
         Command::Replicaof | Command::Slaveof => replication::replicaof,
+        Command::Failover => replication::failover,
+        Command::Sync | Command::Psync => replication::sync,
+        Command::Replconf => replication::replconf,
         Command::Wait => replication::wait,
         Command::Waitaof => replication::waitaof,
         // cluster

@@ -1,9 +1,11 @@
-//! What a primary without replicas answers about them: ROLE, REPLICAOF, WAIT, WAITAOF.
+//! What a primary without replicas answers about them: ROLE, REPLICAOF, WAIT, WAITAOF, and what
+//! replicas send.
 
 use crate::call::blocking::{BlockRequest, BlockedCall};
 use crate::call::client::AwaitedSync;
 use crate::call::ctx::{Ctx, DONE, Flow, Outcome};
 use crate::error::Refusal;
+use russet_base::escape::escape;
 use russet_base::num::parse_i64;
 use russet_base::{Args, UnixMillis};
 use russet_engine::journal::Journal;
@@ -32,6 +34,60 @@ pub(crate) fn replicaof(ctx: &mut Ctx, args: Args) -> Outcome {
         return Err(Refusal::text("ERR Invalid master port"));
     }
     Err(Refusal::text("ERR REPLICAOF: following another server is not supported yet"))
+}
+
+/// Checks what is asked for; there is nobody to hand over to.
+pub(crate) fn failover(_ctx: &mut Ctx, args: Args) -> Outcome {
+    if args.len() == 2 && args.at(1).eq_ignore_ascii_case(b"abort") {
+        return Err(Refusal::text("ERR No failover in progress."));
+    }
+    let (mut has_target, mut has_timeout, mut is_forced) = (false, false, false);
+    let mut at = 1;
+    while let Some(option) = args.get(at) {
+        match option.to_ascii_lowercase().as_slice() {
+            b"timeout" if at + 1 < args.len() && !has_timeout => {
+                let timeout_ms = parse_i64(args.at(at + 1)).ok_or(Refusal::NotInteger)?;
+                if timeout_ms <= 0 {
+                    return Err(Refusal::text("ERR FAILOVER timeout must be greater than 0"));
+                }
+                (has_timeout, at) = (true, at + 2);
+            }
+            b"to" if at + 2 < args.len() && !has_target => {
+                parse_i64(args.at(at + 2)).ok_or(Refusal::NotInteger)?;
+                (has_target, at) = (true, at + 3);
+            }
+            b"force" if !is_forced => (is_forced, at) = (true, at + 1),
+            _ => return Err(Refusal::Syntax),
+        }
+    }
+    Err(Refusal::text("ERR FAILOVER requires connected replicas."))
+}
+
+/// DIFFERS: there is no stream of writes for replicas yet.
+pub(crate) fn sync(ctx: &mut Ctx, _args: Args) -> Outcome {
+    let name = ctx.command.spec().name.to_ascii_uppercase();
+    Err(Refusal::text(format!("ERR {name}: replicas are not supported yet")))
+}
+
+/// What a replica says of itself before it asks for the stream. It is checked, and no more.
+pub(crate) fn replconf(ctx: &mut Ctx, args: Args) -> Outcome {
+    if args.len().is_multiple_of(2) {
+        return Err(Refusal::Syntax);
+    }
+    for at in (1..args.len()).step_by(2) {
+        match args.at(at).to_ascii_lowercase().as_slice() {
+            b"listening-port" | b"rdb-only" => {
+                parse_i64(args.at(at + 1)).ok_or(Refusal::NotInteger)?;
+            }
+            b"ip-address" | b"capa" | b"version" => {}
+            _ => {
+                let option = escape(args.at(at));
+                return Err(Refusal::text(format!("ERR Unrecognized REPLCONF option: {option}")));
+            }
+        }
+    }
+    ctx.reply.ok();
+    DONE
 }
 
 /// A wait for replicas that do not exist: only its time, CLIENT UNBLOCK or the client ends it.

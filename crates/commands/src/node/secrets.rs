@@ -5,6 +5,7 @@
 use crate::node::Node;
 use crate::node::config::Directive;
 use russet_base::Args;
+use russet_base::num::parse_i64;
 use russet_base::text::eq_ignore_case;
 use russet_catalog::{Command, ONCE_ARGS, resolve};
 
@@ -25,6 +26,8 @@ pub(crate) fn shown_args<'a>(
         let is_secret = at >= first
             && match command {
                 Command::Migrate => is_migrate_secret(args, at - first, &mut next_option),
+                // Without its option nobody knows where the command begins that it is given.
+                Command::Once => at - first >= 2 && !has_once_option(args),
                 _ => is_secret((command, args), at - first),
             };
         if is_secret { REDACTED } else { arg }
@@ -37,7 +40,7 @@ fn innermost<'a>(node: &Node, call: (Command, Args<'a>)) -> (usize, (Command, Ar
     let (mut first, (mut command, args)) = (0, call);
     loop {
         let before = match command {
-            Command::Once => ONCE_ARGS,
+            Command::Once if has_once_option(args.from(first)) => ONCE_ARGS,
             Command::CommandGetkeys | Command::CommandGetkeysandflags => 2,
             Command::AclDryrun => 3,
             _ => break,
@@ -55,6 +58,12 @@ fn innermost<'a>(node: &Node, call: (Command, Args<'a>)) -> (usize, (Command, Ar
         }
     }
     (first, (command, args.from(first)))
+}
+
+/// Whether this is `ONCE id PX milliseconds ...`, as far as it goes.
+fn has_once_option(args: Args) -> bool {
+    args.get(2).is_none_or(|option| eq_ignore_case(option, b"px"))
+        && args.get(3).is_none_or(|ttl| parse_i64(ttl).is_some())
 }
 
 /// Whether an argument is a secret: a name or password of AUTH and HELLO, a user of ACL and its
@@ -129,8 +138,24 @@ mod tests {
         let inner = shown(&["ACL", "DRYRUN", "u", "command", "getkeys", "AUTH", "p"]);
         assert_eq!(inner[2..], ["u", "command", "getkeys", "AUTH", "(redacted)"]);
         assert_eq!(shown(&["ONCE", "id", "PX", "1"])[1..], ["id", "PX", "1"]);
+        let once = shown(&["ONCE", "id", "PX", "1", "AUTH", "p"]);
+        assert_eq!(once[1..], ["id", "PX", "1", "AUTH", secret]);
         let config = shown(&["config", "set", "requirepass", "p", "hz", "10"]);
         assert_eq!(config[2..], ["requirepass", "(redacted)", "hz", "10"]);
+    }
+
+    /// ONCE that was mistyped is refused; what it was to run, a password among it, was shown.
+    #[test]
+    fn a_once_that_is_refused_shows_nothing_of_its_command() {
+        let node = TestServer::new().worker.node;
+        for call in [
+            &["ONCE", "id", "CONFIG", "SET", "masterauth", "p"][..],
+            &["ONCE", "id", "1000", "ACL", "SETUSER", "u", ">p"],
+            &["ONCE", "id", "PX", "AUTH", "p"],
+        ] {
+            let shown = shown(&node, call);
+            assert!(shown[2..].iter().all(|arg| arg == "(redacted)"), "{shown:?}");
+        }
     }
 
     /// Whether an argument is a secret was decided by the name that it came behind: one that

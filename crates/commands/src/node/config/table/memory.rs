@@ -76,5 +76,5 @@ pub(super) const SPECS: &[Spec] = &[
     )
     .without_effect(),
     flag(D::JemallocBgThread, true, "Give freed memory back from a thread").without_effect(),
-    flag(D::KeyMemoryHistograms, false, "Count memory per type in INFO").only(&["no"]),
+    flag(D::KeyMemoryHistograms, false, "Count memory per type in INFO").without_effect(),
 ];

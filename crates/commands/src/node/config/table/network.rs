@@ -12,7 +12,7 @@ pub(super) const SPECS: &[Spec] = &[
     int(D::TcpKeepalive, 300, 0..=INT_MAX, "Seconds between TCP keepalive probes"),
     text(D::UnixSocket, "", "Path of a Unix socket to listen on; empty is none").at_start(),
     octal(D::UnixSocketPerm, 0, 0o777, "Mode of the Unix socket, octal; 0 leaves it").at_start(),
-    text(D::UnixSocketGroup, "", "Group that owns the Unix socket").at_start().only(&[""]),
+    text(D::UnixSocketGroup, "", "Group that owns the Unix socket; empty leaves it").at_start(),
     int(D::Timeout, 0, 0..=INT_MAX, "Seconds until an idle client is closed; 0 is never"),
     int(
         D::LoginTimeout,
