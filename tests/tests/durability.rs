@@ -2,13 +2,14 @@
 //!
 //! `RUSSET_CRASH_ROUNDS` says how often the server is killed under each policy.
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use russet_base::random::Random;
-use russet_tests::client::{Client, ReadError, Reply};
+use russet_tests::client::{Client, ReadError, Reply, encode};
 use russet_tests::server::{Kind, Server};
 
 /// Kills under each policy, if nothing else is said.
@@ -527,4 +528,31 @@ fn a_damaged_log_is_refused() {
     assert!(!refused.status.success() && message.contains("damaged at byte"), "{message}");
     assert_eq!(std::fs::read(&path).unwrap(), bytes, "nothing is changed");
     std::fs::remove_dir_all(&home).unwrap();
+}
+
+/// While one large SET was written ahead, those behind it were read until the limit of requests
+/// closed their client; and they were then no longer written ahead.
+#[test]
+fn large_calls_of_one_pipeline_are_read_one_by_one() {
+    const CALLS: usize = 12;
+    let extra = ["--appendonly", "yes", "--appendfsync", "always"];
+    let limit = ["--client-query-buffer-limit", "32mb", "--auto-aof-rewrite-percentage", "0"];
+    let server = Server::start(Kind::Russet, &[extra, limit].concat()).unwrap();
+    let mut client = Client::connect(server.address()).unwrap();
+    let mut sender = client.sender().unwrap();
+    let sending = std::thread::spawn(move || {
+        let value = vec![b'v'; LARGE_BYTES];
+        for number in 0..CALLS {
+            let call = [b"SET".to_vec(), format!("k{number}").into_bytes(), value.clone()];
+            sender.write_all(&encode(&call)).unwrap();
+        }
+    });
+    for number in 0..CALLS {
+        let reply = client.read(TIMEOUT).unwrap();
+        assert_eq!(reply, Reply::Status(b"OK".to_vec()), "call {number}");
+    }
+    sending.join().unwrap();
+    assert_eq!(number(&mut client, &["DBSIZE"]), CALLS as i64);
+    // Each is in a file of its own, with one behind it.
+    assert!(increments(server.dir()) > CALLS, "they were written in place");
 }

@@ -45,7 +45,7 @@ pub struct Effects {
     pub expiry_records: u64,
     /// What others are to get once the change is durable: gathered while nothing may be shown
     /// before.
-    pub outbox: Vec<Action>,
+    pub outbox: Vec<(u64, Action)>,
     /// The journal's offset behind what was appended last, until someone has noted it.
     pub appended: u64,
     /// The journal's offset that what was answered depends on beside the held shards, until someone

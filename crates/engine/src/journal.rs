@@ -67,10 +67,18 @@ pub struct DeferredCount {
     pub released: u64,
 }
 
+/// Something that others are to see, once an offset is durable.
+struct Waiting {
+    offset: u64,
+    /// What it holds in memory, as far as that is counted.
+    bytes: u64,
+    action: Action,
+}
+
 #[derive(Default)]
 struct Deferred {
     /// By offset, in the order in which they were deferred.
-    queue: VecDeque<(u64, Action)>,
+    queue: VecDeque<Waiting>,
     /// Some that were in the queue are being done: what comes now is done after them.
     is_releasing: bool,
     released: u64,
@@ -289,6 +297,11 @@ impl Journal {
     /// Does something as soon as an offset is durable: at once if it is, or if nobody is to wait
     /// for that. What was deferred earlier is done earlier.
     pub fn defer(&self, offset: u64, action: Action) {
+        self.defer_message(offset, (0, action));
+    }
+
+    /// The same for a message of so many bytes: they are part of the backlog until it is sent.
+    pub fn defer_message(&self, offset: u64, (bytes, action): (u64, Action)) {
         let mut deferred = lock(&self.deferred);
         if self.is_released(offset) && deferred.queue.is_empty() && !deferred.is_releasing {
             drop(deferred);
@@ -297,12 +310,16 @@ impl Journal {
             }
             return;
         }
-        let last = deferred.queue.back().map_or(0, |(last, _)| *last);
-        deferred.queue.push_back((offset.max(last), action));
+        let last = deferred.queue.back().map_or(0, |last| last.offset);
+        deferred.queue.push_back(Waiting { offset: offset.max(last), bytes, action });
         let is_awaited = deferred.queue.len() == deferred.awaited;
+        let backlog_bytes = self.backlog_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         drop(deferred);
         if is_awaited {
             self.wake_reader();
+        }
+        if self.is_backlog_over(backlog_bytes) {
+            self.look_at_backlog();
         }
         // It may have become durable between the look and the lock.
         if self.is_released(offset) {
@@ -318,6 +335,11 @@ impl Journal {
             awaiting.push((offset, waiter));
         }
         must_wait
+    }
+
+    /// Whether what is deferred now waits behind something else.
+    pub fn has_deferred(&self) -> bool {
+        !lock(&self.deferred).queue.is_empty()
     }
 
     pub fn deferred_count(&self) -> DeferredCount {
@@ -351,15 +373,21 @@ impl Journal {
             return;
         }
         loop {
-            let due = deferred.queue.iter().take_while(|(at, _)| self.is_released(*at)).count();
-            let due: Vec<Action> = deferred.queue.drain(..due).map(|(_, action)| action).collect();
+            let is_due = |waiting: &&Waiting| self.is_released(waiting.offset);
+            let due = deferred.queue.iter().take_while(is_due).count();
+            let due: Vec<Waiting> = deferred.queue.drain(..due).collect();
             if due.is_empty() {
                 deferred.is_releasing = false;
                 return;
             }
             deferred.released += due.len() as u64;
             drop(deferred);
+            let bytes: u64 = due.iter().map(|waiting| waiting.bytes).sum();
             run_all(due);
+            self.backlog_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            if bytes > 0 && self.barriers.is_up(Barrier::Backlog) {
+                self.look_at_backlog();
+            }
             deferred = lock(&self.deferred);
         }
     }
@@ -435,10 +463,10 @@ impl Journal {
 }
 
 /// Does all of this, and wakes who was told by it afterwards.
-fn run_all(actions: Vec<Action>) {
+fn run_all(due: Vec<Waiting>) {
     let mut told: Vec<Arc<dyn Wake>> = Vec::new();
-    for (index, action) in actions.into_iter().enumerate() {
-        told.extend(action());
+    for (index, waiting) in due.into_iter().enumerate() {
+        told.extend((waiting.action)());
         if (index + 1).is_multiple_of(WAKES_PUT_OFF_MAX) {
             told.drain(..).for_each(|sleeper| sleeper.wake());
         }

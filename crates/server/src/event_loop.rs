@@ -123,6 +123,11 @@ pub trait Service: Send + Sync + Sized + 'static {
         true
     }
 
+    /// Whether more of its requests may be read now.
+    fn may_read(&self, _client: &Self::Client) -> bool {
+        true
+    }
+
     /// Whether it waits with a command that is carried out even if the other side has closed.
     fn is_under_way(&self, _client: &Self::Client) -> bool {
         false

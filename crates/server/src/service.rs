@@ -277,6 +277,10 @@ impl Service for RussetService {
         connected.client.may_run()
     }
 
+    fn may_read(&self, connected: &Connected) -> bool {
+        connected.client.may_read()
+    }
+
     fn is_under_way(&self, connected: &Connected) -> bool {
         connected.client.is_under_way()
     }

@@ -112,10 +112,20 @@ impl Client {
     /// Whether its command is under way, though it waits: it is carried out even if nobody reads
     /// the reply. A call that waits for keys, or behind a pause, ends with its client.
     pub fn is_under_way(&self) -> bool {
-        // What another thread has done for it may be over, and its call is yet to be given again.
-        let hold = &self.session.hold;
-        self.session.has_job()
-            || matches!(hold, Hold::Shards { .. } | Hold::Others(_) | Hold::Durable(_))
+        match self.session.hold {
+            // Of what is only written ahead nobody has seen anything yet.
+            Hold::Pause => self.session.migration.is_some() || self.session.save.is_some(),
+            Hold::Shards { .. } | Hold::Others(_) | Hold::Durable(_) => true,
+            // What another thread has done for it may be over, and its call is yet to be given
+            // again.
+            _ => self.session.has_job(),
+        }
+    }
+
+    /// Whether more of its requests may be read. While a large call is written ahead they stay with
+    /// the sender: those behind it may be as large.
+    pub fn may_read(&self) -> bool {
+        self.session.ahead.is_none() || !matches!(self.session.hold, Hold::Job)
     }
 
     /// The moment when its wait is over, whatever happens.
@@ -444,7 +454,7 @@ impl Client {
         }
         self.session.migration = None;
         self.session.save = None;
-        self.session.is_written_ahead = false;
+        self.session.ahead = None;
     }
 
     /// Gives up a transaction that is open, and what it watches.

@@ -290,7 +290,7 @@ impl Worker {
         session.take_wait();
         session.migration = None;
         session.save = None;
-        session.is_written_ahead = false;
+        session.ahead = None;
         session.walk = None;
         let mut text = refusal.wire();
         if let Some((command, _)) = call {

@@ -100,7 +100,9 @@ fn barrier_refusal(
     // COMPAT: PING, too, so that who looks after the server learns of it
     // (node/durability/tests.rs).
     let is_concerned = || command == Command::Ping || writes(node, session, (command, args));
-    if barriers.is_up(Barrier::Failed) && is_concerned() {
+    if barriers.is_up(Barrier::Failed)
+        && (is_concerned() || is_message_kept(node, session, (command, args)))
+    {
         return Some(Refusal::LogFailed(node.keyspace.journal().failure()));
     }
     (barriers.is_up(Barrier::SaveFailed) && is_concerned()).then_some(Refusal::SaveFailed)
@@ -111,7 +113,7 @@ fn is_delayed(node: &Node, session: &Session, call: (Command, Args)) -> bool {
     let barriers = node.keyspace.barriers();
     !barriers.are_down()
         && barriers.delays_writers()
-        && writes(node, session, call)
+        && (writes(node, session, call) || is_message_kept(node, session, call))
         && node.keyspace.journal().delay(Arc::new(ResumeByMail(session.mailbox.clone())))
 }
 
@@ -119,6 +121,17 @@ fn is_delayed(node: &Node, session: &Session, call: (Command, Args)) -> bool {
 fn writes(node: &Node, session: &Session, (command, args): (Command, Args)) -> bool {
     may_write(node, command, args)
         || transactions::any_queued(session, command, &|queued, args| may_write(node, queued, args))
+}
+
+/// Whether a call publishes a message that would be kept until the log can be written, behind
+/// others that are: nobody but the log's limit bounds how many there are.
+fn is_message_kept(node: &Node, session: &Session, (command, _): (Command, Args)) -> bool {
+    let publishes = |command| matches!(command, Command::Publish | Command::Spublish);
+    let journal = node.keyspace.journal();
+    journal.is_strict()
+        && (publishes(command)
+            || transactions::any_queued(session, command, &|queued, _| publishes(queued)))
+        && journal.has_deferred()
 }
 
 fn may_write(node: &Node, command: Command, args: Args) -> bool {

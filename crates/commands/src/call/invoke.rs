@@ -398,7 +398,7 @@ fn append_records(keys: &mut Keys, node: &Node) {
     if !keys.effects.outbox.is_empty() {
         let offset = keys.last_write().max(keys.effects.shown);
         let outbox = std::mem::take(&mut keys.effects.outbox);
-        outbox.into_iter().for_each(|action| journal.defer(offset, action));
+        outbox.into_iter().for_each(|message| journal.defer_message(offset, message));
     }
 }
 

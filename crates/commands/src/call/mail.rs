@@ -116,10 +116,13 @@ impl Wake for DurableByMail {
     }
 }
 
+/// About what a letter takes that waits to be sent, besides its message.
+const LETTER_BYTES: usize = 128;
+
 /// How what a call shows to others leaves: at once, or with `appendfsync always` when all that it
 /// shows is durable.
 pub struct Posting<'e> {
-    outbox: Option<&'e mut Vec<Action>>,
+    outbox: Option<&'e mut Vec<(u64, Action)>>,
     /// Messages for the caller itself, to be sent behind its reply.
     own: &'e mut Vec<SharedBytes>,
     caller: Caller,
@@ -159,7 +162,11 @@ impl<'e> Posting<'e> {
             None => mailbox.post(letter),
             Some(outbox) => {
                 let mailbox = mailbox.clone();
-                outbox.push(Box::new(move || mailbox.post_asleep(letter)));
+                let bytes = match &letter {
+                    Letter::Push(bytes) => bytes.len() + LETTER_BYTES,
+                    _ => LETTER_BYTES,
+                };
+                outbox.push((bytes as u64, Box::new(move || mailbox.post_asleep(letter))));
             }
         }
     }
@@ -168,10 +175,13 @@ impl<'e> Posting<'e> {
     pub fn act(&mut self, action: impl FnOnce() + Send + 'static) {
         match &mut self.outbox {
             None => action(),
-            Some(outbox) => outbox.push(Box::new(move || {
-                action();
-                None
-            })),
+            Some(outbox) => {
+                let action = move || {
+                    action();
+                    None
+                };
+                outbox.push((LETTER_BYTES as u64, Box::new(action)));
+            }
         }
     }
 }

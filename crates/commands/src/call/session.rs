@@ -6,6 +6,7 @@ use crate::call::mail::{Mailbox, Pending, Receipt};
 use crate::groups::generic::Walk;
 use crate::groups::generic::migrate::Migration;
 use crate::groups::pubsub::Subscriptions;
+use crate::groups::string::large::Ahead;
 use crate::groups::transactions::Transaction;
 use crate::node::acl::{Acl, Login};
 use crate::node::clients::{ClientCard, ClientFlags};
@@ -124,7 +125,7 @@ pub struct Session {
     /// SAVE, SHUTDOWN: the save that the command under way waits for.
     pub(crate) save: Option<Arc<AwaitedSave>>,
     /// The large SET under way waits, or has waited, until it is written.
-    pub(crate) is_written_ahead: bool,
+    pub(crate) ahead: Option<Ahead>,
     /// What the command under way has asked of other clients: its reply waits for them.
     pub(crate) pending: Option<Arc<Pending>>,
     /// QUIT, a protocol error, or CLIENT KILL of itself: close when the replies are written.
@@ -163,7 +164,7 @@ impl Session {
             awaited_sync: None,
             migration: None,
             save: None,
-            is_written_ahead: false,
+            ahead: None,
             pending: None,
             is_closing: false,
             is_cut_off: false,
@@ -189,7 +190,7 @@ impl Session {
 
     /// Whether another thread does something for the command under way, or has done it.
     pub(crate) fn has_job(&self) -> bool {
-        self.migration.is_some() || self.save.is_some() || self.is_written_ahead
+        self.migration.is_some() || self.save.is_some() || self.ahead.is_some()
     }
 
     /// CLIENT PAUSE holds its command back. A place that it had in a shard's queue is given up, and

@@ -6,7 +6,7 @@ pub mod delete;
 pub mod edit;
 mod expiry;
 pub mod increx;
-mod large;
+pub(crate) mod large;
 pub mod many;
 pub mod read;
 #[cfg(test)]

@@ -89,6 +89,14 @@ impl Part {
     }
 }
 
+impl Drop for Part {
+    /// A worker may have added to it after it was given up.
+    fn drop(&mut self) {
+        let bytes = self.noted().counted_bytes;
+        self.memory_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
 /// A tracking, under way or over.
 #[derive(Debug)]
 struct Tracking {

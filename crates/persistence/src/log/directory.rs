@@ -164,15 +164,28 @@ impl LogDirectory {
     /// called once all that the manifest names was loaded, so that a manifest which is wrong costs
     /// nothing.
     pub(super) fn remove_left(&self) {
-        for name in &self.disk.list(&self.path).unwrap_or_default() {
-            let is_temporary = name
-                .strip_prefix(TEMPORARY_PREFIX)
-                .is_some_and(|rest| self.is_own(rest) || rest == self.manifest_name());
-            if is_temporary || (self.is_own(name) && !self.manifest.names(name)) {
-                // One that is left takes room, and nothing more.
-                let _removed = self.disk.remove(&self.path.join(name));
-            }
+        self.remove_files(|name| {
+            self.is_temporary(name) || (self.is_own(name) && !self.manifest.names(name))
+        });
+    }
+
+    /// The same where nothing was loaded, for the log begins anew: only what is never part of a
+    /// log, a large call that was on its way when the process ended say.
+    pub(super) fn remove_temporary(&self) {
+        self.remove_files(|name| self.is_temporary(name));
+    }
+
+    fn remove_files(&self, is_left: impl Fn(&str) -> bool) {
+        let names = self.disk.list(&self.path).unwrap_or_default();
+        for name in names.iter().filter(|name| is_left(name)) {
+            // One that is left takes room, and nothing more.
+            let _removed = self.disk.remove(&self.path.join(name));
         }
+    }
+
+    fn is_temporary(&self, name: &str) -> bool {
+        let name = name.strip_prefix(TEMPORARY_PREFIX);
+        name.is_some_and(|rest| self.is_own(rest) || rest == self.manifest_name())
     }
 
     /// Whether a file has a name of those that are made here.

@@ -11,6 +11,7 @@ mod files;
 mod group_commit;
 mod large;
 mod rewrite;
+mod spares;
 mod thread;
 
 pub use rewrite::BaseFile;
@@ -18,12 +19,12 @@ pub use rewrite::BaseFile;
 use super::{LogDirectory, LogError};
 use crate::data_file::Form;
 use crate::disk::DiskFile;
-use large::LargeCalls;
+use large::{FILES_MAX, LargeCalls, Over};
 use rewrite::{NO_CUT, Rewrite};
 use russet_base::Args;
 use russet_engine::barrier::Barrier;
 use russet_engine::journal::Journal;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -100,6 +101,8 @@ struct Shared {
     is_check_asked: AtomicBool,
     is_failed: AtomicBool,
     is_syncing: AtomicBool,
+    /// Files of the log.
+    files: AtomicUsize,
     size_bytes: AtomicU64,
     base_bytes: AtomicU64,
     unsynced_bytes: AtomicU64,
@@ -219,6 +222,7 @@ impl Log {
         policy: Policy,
         events: Arc<dyn LogEvents>,
     ) -> Result<Log, LogError> {
+        directory.remove_temporary();
         Self::start_with((directory, Beginning::Base), (journal, policy), events)
     }
 
@@ -248,11 +252,12 @@ impl Log {
     }
 
     /// With `always`: writes a call with a long argument before it runs, so that nobody waits for
-    /// it who comes behind it. `over` is done then, also if it could not be written: then it is as
-    /// if this had never been asked for. False: nothing is done.
-    pub fn write_ahead(&self, call: (usize, Args), over: Box<dyn FnOnce() + Send>) -> bool {
+    /// it who comes behind it. `over` is done then, with the reason if it could not be written.
+    /// False: nothing is done.
+    pub fn write_ahead(&self, call: (usize, Args), over: Over) -> bool {
         let may = self.shared.policy() == Policy::Always
-            && !self.shared.is_failed.load(Ordering::Relaxed);
+            && !self.shared.is_failed.load(Ordering::Relaxed)
+            && self.shared.files.load(Ordering::Relaxed) < FILES_MAX;
         may && self.large.write_ahead(call, over)
     }
 

@@ -132,6 +132,7 @@ impl<S: Service> Thread<S> {
             if !connection.is_readable
                 || connection.is_at_end
                 || self.service.is_closing(&connection.client)
+                || !self.service.may_read(&connection.client)
                 || ownership.is_lost()
             {
                 return Verdict::Keep;

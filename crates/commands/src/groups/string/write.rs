@@ -119,7 +119,7 @@ fn check_digest(digest: &[u8]) -> Result<(), Refusal> {
 pub fn set(ctx: &mut Ctx, args: Args) -> Outcome {
     let key = args.at(1);
     if args.len() == 3 {
-        if args.shared(2).is_some() && large::must_wait(ctx, args) {
+        if args.shared(2).is_some() && large::must_wait(ctx, args)? {
             return Ok(Flow::Later);
         }
         ctx.keys.put_arg(key, (args, 2), None);

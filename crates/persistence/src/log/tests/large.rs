@@ -23,7 +23,7 @@ impl Run {
     /// Has a call written ahead; whether it was tried.
     fn write_ahead(&self, args: &OwnedArgs) -> bool {
         let (sender, over) = channel();
-        let done = Box::new(move || sender.send(()).unwrap());
+        let done = Box::new(move |_why_not| sender.send(()).unwrap());
         let log = self.log.as_ref().unwrap();
         let is_begun = log.write_ahead((LARGE_DB, args.as_args()), done);
         if is_begun {
@@ -188,6 +188,26 @@ fn what_is_written_ahead_ends_with_the_log() {
     let mut run = Run::start(&disk, Policy::Always).unwrap();
     let args = large_call(0);
     assert!(run.write_ahead(&args));
+    run.stop();
+    assert_eq!(log_files(&disk).len(), 1);
+    assert_eq!(load(&disk).unwrap().0, run.units);
+}
+
+/// A call that the disk had no room for ran all the same, and stopped the log for everybody when it
+/// was written in its place.
+#[test]
+fn what_could_not_be_written_ahead_says_why() {
+    let disk = disk();
+    let mut run = Run::start(&disk, Policy::Always).unwrap();
+    disk.set_bytes_max(Some(disk.bytes() + VALUE_BYTES / 2));
+    let (sender, over) = channel();
+    let done = Box::new(move |why_not| sender.send(why_not).unwrap());
+    let args = large_call(0);
+    assert!(run.log.as_ref().unwrap().write_ahead((LARGE_DB, args.as_args()), done));
+    let why_not: Option<String> = over.recv_timeout(WAIT_MAX).unwrap();
+    assert!(why_not.is_some_and(|why| !why.is_empty()));
+    let offset = run.append(0);
+    assert!(run.is_durable(offset), "the others go on");
     run.stop();
     assert_eq!(log_files(&disk).len(), 1);
     assert_eq!(load(&disk).unwrap().0, run.units);

@@ -29,10 +29,10 @@ use std::thread::JoinHandle;
 /// not let pass, is not behind many of them.
 const SYNC_AFTER_BYTES: u64 = 1 << 20;
 /// Files of a log beyond which it gets no more in this way before it is rewritten.
-const FILES_MAX: usize = 1024;
+pub(super) const FILES_MAX: usize = 1024;
 
-/// Does something when a file is written, or can't be.
-type Over = Box<dyn FnOnce() + Send>;
+/// Does something when a file is written, or can't be, and why.
+pub(super) type Over = Box<dyn FnOnce(Option<String>) + Send>;
 
 struct Job {
     frame: Encoded,
@@ -97,11 +97,15 @@ impl LargeCalls {
 
     fn run(&self) {
         while let Some((Job { frame, over }, number)) = self.next_job() {
-            // A call that could not be written ahead is written as others are.
-            if let Ok(file) = self.write(frame, number) {
-                lock(&self.files).push(file);
+            match self.write(frame, number) {
+                Ok(file) => {
+                    lock(&self.files).push(file);
+                    over(None);
+                }
+                // It was given up, and is written as others are.
+                Err(_) if self.is_stopping.load(Ordering::Acquire) => over(None),
+                Err(error) => over(Some(error.to_string())),
             }
-            over();
         }
     }
 

@@ -4,6 +4,7 @@ use super::block::{BLOCK_BYTES_MAX, Block, Written, write_all, write_anew};
 use super::group_commit::GroupCommit;
 use super::large::{LargeCalls, LargeFile};
 use super::rewrite::{Aside, NewBase, Rewrite, other};
+use super::spares::{ROOM_BYTES_MAX, Spares};
 use super::{Beginning, LogEvents, Policy, SYNC_AFTER, Shared};
 use crate::disk::{DiskFile, NoFile};
 use crate::log::manifest::LogFile;
@@ -24,10 +25,6 @@ const NAP: Duration = Duration::from_millis(5);
 const REST: Duration = Duration::from_millis(50);
 /// After so long without a record, a last line says that all of the file is durable.
 const IDLE_AFTER: Duration = Duration::from_millis(100);
-/// Blocks whose room is kept for others while there is something to write, and how large such a
-/// room may be: to ask the system for it each time, and give it back, costs more than to fill it.
-const SPARES_MAX: usize = 32;
-const ROOM_BYTES_MAX: usize = 2 << 20;
 /// How often it is tried to write what is left, at the end.
 const TRIES_AT_END_MAX: u32 = 3;
 /// After how long it is tried to write again after an error.
@@ -95,7 +92,7 @@ pub(super) struct Writer {
     unix_seconds: u64,
     stamped_seconds: u64,
     /// Room for records of the next blocks, while there are some.
-    spares: Vec<Vec<u8>>,
+    spares: Spares,
     /// What the last block took: the next one may take as much.
     usual_bytes: usize,
 }
@@ -144,7 +141,7 @@ impl Writer {
             busy_at: Instant::now(),
             unix_seconds: 0,
             stamped_seconds: 0,
-            spares: Vec::new(),
+            spares: Spares::default(),
             usual_bytes: 0,
         };
         if let Some(why) = why_not {
@@ -176,7 +173,7 @@ impl Writer {
             if next != before {
                 self.busy_at = Instant::now();
             } else if self.busy_at.elapsed() >= IDLE_AFTER {
-                (self.spares, self.usual_bytes) = (Vec::new(), 0);
+                (self.spares, self.usual_bytes) = (Spares::default(), 0);
             }
             let is_busy = next != before || self.sync.is_some();
             match self.shared.policy() {
@@ -222,7 +219,7 @@ impl Writer {
     /// Takes frames from the journal and puts a block together. What is newer than a cut that is
     /// being made is set aside.
     fn gather(&mut self, next: u64) -> u64 {
-        let room = self.spares.pop().unwrap_or_else(|| Vec::with_capacity(self.usual_bytes));
+        let room = self.spares.take().unwrap_or_else(|| Vec::with_capacity(self.usual_bytes));
         let (db, mut records) = (self.renderer.db(), Rendered::with_room(room));
         self.stamp(&mut records.bytes);
         let shared = self.shared.clone();
@@ -261,7 +258,7 @@ impl Writer {
             aside.frames.end = behind;
         }
         if frames == 0 {
-            self.spares.push(records.bytes);
+            self.spares.keep(records.bytes);
         } else {
             self.stamped_seconds = self.unix_seconds;
             self.usual_bytes = records.bytes.len().min(ROOM_BYTES_MAX);
@@ -414,10 +411,7 @@ impl Writer {
         let (mut end, mut bytes) = (0, 0);
         for block in self.blocks.drain(..count) {
             (end, bytes) = (block.end, bytes + block.frame_bytes);
-            let room = block.into_room();
-            if room.capacity() <= ROOM_BYTES_MAX && self.spares.len() < SPARES_MAX {
-                self.spares.push(room);
-            }
+            self.spares.keep(block.into_room());
         }
         self.written -= count;
         if count > 0 {
@@ -547,6 +541,7 @@ impl Writer {
         *self.shared.oldest() = oldest;
         self.shared.look_at_age(&self.journal);
         self.shared.size_bytes.store(self.others_bytes + self.len, Ordering::Relaxed);
+        self.shared.files.store(self.directory.files(), Ordering::Relaxed);
     }
 
     /// The last line, durable as well.

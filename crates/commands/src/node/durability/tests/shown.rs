@@ -151,6 +151,54 @@ fn while_the_log_fails_info_leaves_the_keyspace_out() {
     assert!(clients.say_and_send(1, "INFO").contains("db0:keys=1"));
 }
 
+/// Messages that waited for a log which could not be written were kept without a bound, those of
+/// clients that had written nothing among them.
+#[test]
+fn while_the_log_fails_no_more_messages_are_kept() {
+    let mut clients = strict(4);
+    clients.say(3, "SUBSCRIBE c");
+    let fail = |clients: &TestClients| {
+        let why = "No space left on device".to_owned();
+        clients.node().keyspace.journal().set_failure(Some(why));
+    };
+    fail(&clients);
+    assert_eq!(clients.say(1, "PUBLISH c m"), "1", "nothing is kept");
+    assert!(clients.read(3).contains("message"));
+    clients.node().keyspace.journal().set_failure(None);
+    clients.say(0, "SET k v");
+    assert_eq!(clients.say(0, "PUBLISH c m"), "1");
+    assert_eq!(clients.read(3), "(none)");
+    fail(&clients);
+    for call in ["PUBLISH c m", "SPUBLISH c m"] {
+        assert!(clients.say(1, call).contains("MISCONF"), "{call}");
+    }
+    clients.say(1, "MULTI");
+    assert!(clients.say(1, "PUBLISH c m").contains("MISCONF"));
+    clients.node().keyspace.journal().set_failure(None);
+    sync(&clients);
+    assert!(clients.read(3).contains("message"));
+    assert_eq!(clients.say(2, "PUBLISH c m"), "1");
+}
+
+/// The same where the disk is only slow: they count as what waits for the log.
+#[test]
+fn messages_that_wait_are_part_of_the_backlog() {
+    let mut clients = strict(3);
+    let journal = clients.node().keyspace.journal().clone();
+    clients.say(2, "SUBSCRIBE c");
+    clients.say(0, "SET k v");
+    let before = journal.backlog_bytes();
+    let publish = format!("PUBLISH c {}", "m".repeat(10_000));
+    assert_eq!(clients.say(0, &publish), "1");
+    assert!(journal.backlog_bytes() >= before + 10_000);
+    journal.set_backlog_bytes_max(before + 10_000);
+    assert_eq!(clients.say(1, "PUBLISH c m"), "(busy)");
+    sync(&clients);
+    assert!(journal.backlog_bytes() <= before);
+    clients.read(1);
+    assert!(clients.may_run(1), "it goes on");
+}
+
 #[test]
 fn while_the_log_fails_functions_that_are_not_durable_are_refused() {
     let mut clients = strict(2);
