@@ -257,9 +257,8 @@ fn versions_and_ciphers_are_those_that_were_asked_for() {
 #[test]
 fn a_start_with_unusable_certificates_is_refused() {
     let certificates = tls::shared().unwrap();
-    certificates
-        .openssl("pkcs8 -topk8 -in server.key -out locked.key -passout pass:secret")
-        .unwrap();
+    certificates.openssl("pkcs8 -topk8 -in server.key -out shut.key -passout pass:secret").unwrap();
+    certificates.openssl("ec -in server.key -out old.key -aes128 -passout pass:secret").unwrap();
     let start = |extra: &[&str]| {
         let port = russet_tests::server::free_port().unwrap().to_string();
         let mut args: Vec<String> = ["--port", "0", "--tls-port", &port].map(str::to_owned).into();
@@ -270,10 +269,14 @@ fn a_start_with_unusable_certificates_is_refused() {
         assert!(!output.status.success());
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    let locked = certificates.path("locked.key");
-    let text = start(&["--tls-key-file", &locked, "--tls-key-file-pass", "secret"]);
-    assert!(text.contains("needs a password, which is not supported"), "{text}");
+    let (shut, old) = (certificates.path("shut.key"), certificates.path("old.key"));
+    let text = start(&["--tls-key-file", &shut, "--tls-key-file-pass", "verysecret"]);
+    assert!(text.contains("shut.key: the password is wrong"), "{text}");
     assert!(!text.contains("secret"), "{text}");
+    let text = start(&["--tls-key-file", &shut]);
+    assert!(text.contains("shut.key: the key needs a password, and there is none"), "{text}");
+    let text = start(&["--tls-key-file", &old, "--tls-key-file-pass", "secret"]);
+    assert!(text.contains("convert it with 'openssl pkcs8 -topk8'"), "{text}");
     let text = start(&["--tls-ca-cert-file", ""]);
     assert!(text.contains("tls-auth-clients needs tls-ca-cert-file or tls-ca-cert-dir"), "{text}");
     let text = start(&["--tls-cert-file", ""]);
@@ -282,6 +285,48 @@ fn a_start_with_unusable_certificates_is_refused() {
     assert!(text.contains("client.key is not the key of"), "{text}");
     let text = start(&["--tls-protocols", "TLSv1"]);
     assert!(text.contains("TLSv1 is broken and not supported"), "{text}");
+}
+
+/// `tls-key-file-pass`: keys as OpenSSL encrypts them, by default and when asked for something else.
+/// A wrong password changes nothing, and no password is in the log.
+#[test]
+fn a_key_may_need_a_password() {
+    let certificates = Certificates::make().unwrap();
+    let ways = ["-v2 des3", "-v2 aes-256-cbc", "-v2 aes-128-cbc -v2prf hmacWithSHA1", "-scrypt"];
+    for (number, way) in ways.iter().enumerate() {
+        let made = format!(
+            "pkcs8 -topk8 -in server.key -out shut{number}.key {way} -passout pass:secret{number}"
+        );
+        certificates.openssl(&made).unwrap();
+    }
+    let shut = |number: usize| certificates.path(&format!("shut{number}.key"));
+    let args = ["--tls-key-file", &shut(0), "--tls-key-file-pass", "secret0"];
+    let server = Server::start_with_certificates(&certificates, &args).unwrap();
+    let first = certificates.certificate("server.crt").to_vec();
+    assert_eq!(shown(&server, &certificates), first);
+    let mut client = client_as(&server, &certificates, None);
+    assert_eq!(client.call(&["CONFIG", "SET", "slowlog-log-slower-than", "0"]).unwrap(), ok());
+    for number in 1..ways.len() {
+        let (key, password) = (shut(number), format!("secret{number}"));
+        let set = ["CONFIG", "SET", "tls-key-file", &key, "tls-key-file-pass", &password];
+        assert_eq!(client.call(&set).unwrap(), ok(), "{}", ways[number]);
+        assert_eq!(shown(&server, &certificates), first);
+    }
+    let refused = client.call(&["CONFIG", "SET", "tls-key-file-pass", "secret9"]).unwrap();
+    let text = "ERR CONFIG SET failed (possibly related to argument 'tls-key-file-pass') - \
+                Unable to update TLS configuration. Check server logs.";
+    assert_eq!(refused, Reply::Error(text.as_bytes().to_vec()));
+    let why = server.next_line(REPLY_WAIT).unwrap();
+    assert!(why.ends_with("shut3.key: the password is wrong"), "{why}");
+    assert_eq!(shown(&server, &certificates), first);
+    // As in Redis: who may ask for the configuration is shown all of it.
+    let kept = client.call(&["CONFIG", "GET", "tls-key-file-pass"]).unwrap();
+    let expected = ["tls-key-file-pass", "secret3"].map(|text| text.as_bytes().to_vec());
+    assert_eq!(kept, Reply::Array(expected.map(Reply::Bulk).to_vec()));
+    let slow = format!("{:?}", client.call(&["SLOWLOG", "GET"]).unwrap());
+    for password in ["secret1", "secret9"] {
+        assert!(!slow.contains(&format!("{:?}", password.as_bytes())), "{slow}");
+    }
 }
 
 /// A session that was resumed is as good as a new one, and knows its certificate.

@@ -3,6 +3,7 @@
 
 mod certificate;
 mod ciphers;
+mod private_key;
 mod sessions;
 mod watch;
 
@@ -15,8 +16,8 @@ use rustls::RootCertStore;
 use rustls::ServerConfig;
 use rustls::SupportedProtocolVersion;
 use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
@@ -122,10 +123,12 @@ fn certified_key(config: &Config, provider: &CryptoProvider) -> Result<Certified
     let path = named_file(config, Directive::TlsCertFile)?;
     let chain = certificates(&path)?;
     let key_path = named_file(config, Directive::TlsKeyFile)?;
+    let password = config.text(Directive::TlsKeyFilePass);
+    let of_key = |why: String| format!("{}: {why}", key_path.display());
     let key = provider
         .key_provider
-        .load_private_key(private_key(&key_path)?)
-        .map_err(|error| format!("{}: {error}", key_path.display()))?;
+        .load_private_key(private_key::parse(&read(&key_path)?, &password).map_err(of_key)?)
+        .map_err(|error| of_key(error.to_string()))?;
     let certified = CertifiedKey::new(chain, key);
     // Whatever else is odd about it, such as an old version of its format, is for clients to judge.
     match certified.keys_match() {
@@ -203,24 +206,6 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
         return Err(format!("{} has no certificate in PEM format", path.display()));
     }
     Ok(found)
-}
-
-/// DIFFERS: keys that need a password are refused.
-fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
-    let text = read(path)?;
-    let is_encrypted = ["BEGIN ENCRYPTED PRIVATE KEY", "Proc-Type: 4,ENCRYPTED"]
-        .iter()
-        .any(|mark| String::from_utf8_lossy(&text).contains(mark));
-    if is_encrypted {
-        return Err(format!(
-            "{} needs a password, which is not supported: decrypt it with 'openssl pkey'",
-            path.display()
-        ));
-    }
-    PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
-        pem::Error::NoItemsFound => format!("{} has no key in PEM format", path.display()),
-        error => format!("{}: {error}", path.display()),
-    })
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {

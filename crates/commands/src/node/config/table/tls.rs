@@ -9,9 +9,7 @@ pub(super) const SPECS: &[Spec] = &[
     flag(D::TlsCluster, false, "Use TLS on the bus of the cluster").only(&["no"]),
     text(D::TlsCertFile, "", "Certificate of the server").reread(),
     text(D::TlsKeyFile, "", "Key of the server").reread(),
-    text(D::TlsKeyFilePass, "", "Password of that key")
-        .secret()
-        .promises(&[""], "a key that needs a password is refused"),
+    text(D::TlsKeyFilePass, "", "Password of that key").secret(),
     text(D::TlsClientCertFile, "", "Certificate for outgoing connections").without_effect(),
     text(D::TlsClientKeyFile, "", "Key for outgoing connections").without_effect(),
     text(D::TlsClientKeyFilePass, "", "Password of that key").secret().without_effect(),
