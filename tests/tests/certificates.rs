@@ -287,7 +287,7 @@ fn a_start_with_unusable_certificates_is_refused() {
     assert!(text.contains("TLSv1 is broken and not supported"), "{text}");
 }
 
-/// `tls-key-file-pass`: keys as OpenSSL encrypts them, by default and when asked for something else.
+/// `tls-key-file-pass`: keys as OpenSSL encrypts them, by default and in other ways.
 /// A wrong password changes nothing, and no password is in the log.
 #[test]
 fn a_key_may_need_a_password() {
@@ -306,10 +306,10 @@ fn a_key_may_need_a_password() {
     assert_eq!(shown(&server, &certificates), first);
     let mut client = client_as(&server, &certificates, None);
     assert_eq!(client.call(&["CONFIG", "SET", "slowlog-log-slower-than", "0"]).unwrap(), ok());
-    for number in 1..ways.len() {
+    for (number, way) in ways.iter().enumerate().skip(1) {
         let (key, password) = (shut(number), format!("secret{number}"));
         let set = ["CONFIG", "SET", "tls-key-file", &key, "tls-key-file-pass", &password];
-        assert_eq!(client.call(&set).unwrap(), ok(), "{}", ways[number]);
+        assert_eq!(client.call(&set).unwrap(), ok(), "{way}");
         assert_eq!(shown(&server, &certificates), first);
     }
     let refused = client.call(&["CONFIG", "SET", "tls-key-file-pass", "secret9"]).unwrap();

@@ -63,6 +63,8 @@ pub struct Process {
     pub supervisor: OnceLock<Arc<Supervisor>>,
     /// All is loaded, and the process is not about to end.
     pub is_ready: AtomicBool,
+    /// A signal has asked for the end, and it was not called off since.
+    pub is_ending: AtomicBool,
     /// Counts on as long as housekeeping works.
     pub ticks: Arc<AtomicU64>,
     /// How far the load was when the supervisor was last notified, in percent.

@@ -18,6 +18,7 @@ mod outbound;
 pub mod run;
 mod sampled;
 mod service;
+mod signals;
 mod supervisor;
 pub mod tls;
 mod tools;

@@ -10,6 +10,7 @@ use crate::log::{Level, Log};
 use crate::metrics;
 use crate::open_files::OpenFiles;
 use crate::service::RussetService;
+use crate::signals::{self, Event};
 use crate::supervisor::Supervisor;
 use crate::tools;
 use russet_commands::node::Node;
@@ -128,7 +129,7 @@ fn serve(config: Config, log: &Arc<Log>, supervisor: Arc<Supervisor>) -> Result<
     let (stop, stopped) = mpsc::channel::<Event>();
     let stop_of_load = stop.clone();
     introduce(&process, &node, threads, stop.clone());
-    catch_signals(stop, process.clone())
+    signals::catch(stop, process.clone())
         .map_err(|error| format!("cannot catch signals: {error}"))?;
     let service = Arc::new(RussetService { node: node.clone(), log: log.clone() });
     let threads_min = (node.config.int(Directive::ThreadsMin) as usize).min(threads);
@@ -156,7 +157,7 @@ fn serve(config: Config, log: &Arc<Log>, supervisor: Arc<Supervisor>) -> Result<
     watched.map_err(|error| format!("cannot start the watchdog's thread: {error}"))?;
     supervisor.ready();
 
-    wait_for_end(&stopped, &node, log);
+    wait_for_end(&stopped, &node, &process);
     process.is_ready.store(false, Ordering::Relaxed);
     supervisor.stopping();
     let is_saved = end_calls(&fleet, &node, log);
@@ -204,16 +205,6 @@ fn say_ready(log: &Log, config: &Config) {
     for (name, _) in listeners.iter().filter(|(_, is_open)| *is_open) {
         log.say(Level::Notice, &format!("Ready to accept connections {name}"));
     }
-}
-
-/// What the main thread waits for: that all is loaded, and then why the process is to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Event {
-    Loaded,
-    /// SHUTDOWN, which has saved what was to be saved.
-    Command,
-    Interrupted,
-    Terminated,
 }
 
 fn remove_socket(config: &Config) {
@@ -274,20 +265,23 @@ fn load_data(node: &Arc<Node>, log: &Log) -> Result<(), String> {
 }
 
 /// Returns when the process is to end, and what is to be saved is.
-fn wait_for_end(stopped: &mpsc::Receiver<Event>, node: &Node, log: &Log) {
+fn wait_for_end(stopped: &mpsc::Receiver<Event>, node: &Node, process: &Process) {
     // A closed channel would mean that the signal thread is gone, and with it the signals.
     while let Ok(stop) = stopped.recv() {
-        let directive = match stop {
+        let (name, directive) = match stop {
             Event::Command => return,
             Event::Loaded => continue,
-            Event::Interrupted => Directive::ShutdownOnSigint,
-            Event::Terminated => Directive::ShutdownOnSigterm,
+            Event::Interrupted => ("SIGINT", Directive::ShutdownOnSigint),
+            Event::Terminated => ("SIGTERM", Directive::ShutdownOnSigterm),
         };
+        node.host.note(&format!("Received {name}: about to stop"));
         let options = EndOptions::parse(&String::from_utf8_lossy(&node.config.shown(directive)));
         match node.save_at_end(options) {
             Ok(()) => return,
-            Err(_) => log.say(Level::Warning, "Not stopping: the data could not be saved"),
+            Err(why) => node.host.log(&format!("Not stopping: {why}")),
         }
+        // From now on a signal begins another end.
+        process.is_ending.store(false, Ordering::Release);
     }
 }
 
@@ -349,26 +343,4 @@ fn announce(log: &Log, node: &Node, threads: usize, dir: &str) {
         std::env::current_dir().map_or_else(|_| dir.to_owned(), |p| p.display().to_string());
     log.say(Level::Notice, &format!("Working directory {directory}"));
     node.config.start_warnings().iter().for_each(|line| log.say(Level::Warning, line));
-}
-
-/// The first two end the process; SIGHUP has it read its certificates again.
-fn catch_signals(stop: mpsc::Sender<Event>, process: Arc<Process>) -> std::io::Result<()> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-    let run = move || {
-        for signal in signals.forever() {
-            let stopped = match signal {
-                SIGINT => stop.send(Event::Interrupted),
-                SIGTERM => stop.send(Event::Terminated),
-                _ => {
-                    process.reload_certificates();
-                    Ok(())
-                }
-            };
-            if stopped.is_err() {
-                return;
-            }
-        }
-    };
-    std::thread::Builder::new().name("signals".into()).spawn(run).map(drop)
 }
