@@ -160,9 +160,17 @@ fn visible_args(pid: &str) -> String {
 #[test]
 fn a_secret_on_the_command_line_is_not_left_there() {
     let secrets = ["--requirepass", "TOPSECRET", "--user", "u", "on", ">TOPSECRET", "+ping"];
-    let server = Server::start(Kind::Russet, &secrets).unwrap();
+    let plain = Server::start(Kind::Russet, &secrets).unwrap();
+    assert!(!visible_args(&plain.pid().to_string()).contains("TOPSECRET"));
+    let long = ["--requirepass", "TOPSECRET", "--set-proc-title", "no", "--hz", "10"];
+    let long = Server::start(Kind::Russet, &long).unwrap();
+    let shown = visible_args(&long.pid().to_string());
+    assert!(shown.contains(" --requirepass (hidden) --set-proc-title no --hz 10 "), "{shown}");
+    // Four times what is shown for a secret is longer than what stood there.
+    let args = [&secrets[..], &["--set-proc-title", "no"]].concat();
+    let server = Server::start(Kind::Russet, &args).unwrap();
     let shown = visible_args(&server.pid().to_string());
-    assert!(shown.contains("--requirepass (hidden) --user (hidden) "), "{shown}");
+    assert!(shown.contains("--requirepass * --user * * * * "), "{shown}");
     assert!(shown.contains("--port ") && !shown.contains("TOPSECRET"), "{shown}");
     let mut client = Client::connect(server.address()).unwrap();
     assert!(
@@ -170,6 +178,59 @@ fn a_secret_on_the_command_line_is_not_left_there() {
     );
     assert_eq!(client.call(&["AUTH", "TOPSECRET"]).unwrap(), Reply::Status("OK".into()));
     assert_eq!(client.call(&["AUTH", "u", "TOPSECRET"]).unwrap(), Reply::Status("OK".into()));
+}
+
+/// `set-proc-title` was without effect: of several servers on a machine `ps` showed what they were
+/// started with, and not where they listen.
+#[test]
+fn the_title_says_where_the_server_listens() {
+    let server = Server::start(Kind::Russet, &[]).unwrap();
+    let address = server.address();
+    let pid = server.pid().to_string();
+    let title = || visible_args(&pid).trim_end().to_owned();
+    assert!(title().ends_with(&format!("russet {address}")), "{}", title());
+    let mut client = Client::connect(address).unwrap();
+    let mut set = |name: &str, value: &str| client.call(&["CONFIG", "SET", name, value]).unwrap();
+    let ok = || Reply::Status("OK".into());
+    let long = "x".repeat(900);
+    for (template, shown) in [
+        ("{port}", address.port().to_string()),
+        ("a {config-file}|{tls-port}|{unixsocket}|{server-mode}| ", "a -|0|||".to_owned()),
+        // Longer than the arguments were, so that it reaches into the environment.
+        (&*format!("{long} {{listen-addr}}"), format!("{long} {address}")),
+        ("x", "x".to_owned()),
+    ] {
+        assert_eq!(set("proc-title-template", template), ok());
+        assert_eq!(title(), shown);
+    }
+    for template in ["", " ", "{title}", "{title} {server-mode}", "{bad}", "{port", "{}", "{PORT}"]
+    {
+        let text = "ERR CONFIG SET failed (possibly related to argument 'proc-title-template') - \
+                    template format is invalid or contains unknown variables";
+        assert_eq!(set("proc-title-template", template), Reply::Error(text.into()), "{template}");
+    }
+    assert_eq!(title(), "x");
+    assert_eq!(set("proc-title-template", "{port}"), ok());
+    let port = russet_tests::server::free_port().unwrap().to_string();
+    assert_eq!(set("port", &port), ok());
+    assert_eq!(title(), port);
+}
+
+/// What the environment says is still so when the title lies over it.
+#[test]
+fn a_title_leaves_the_environment_alone() {
+    let notify = std::env::temp_dir().join(format!("russet-notify-{}", std::process::id()));
+    let socket = std::os::unix::net::UnixDatagram::bind(&notify).unwrap();
+    socket.set_read_timeout(Some(SOON)).unwrap();
+    let template = format!("{{title}} {}", "x".repeat(3000));
+    let variables = [("NOTIFY_SOCKET", notify.to_str().unwrap())];
+    let args = ["--supervised", "systemd", "--proc-title-template", &template];
+    let server = Server::start_in(&variables, &args).unwrap();
+    assert!(visible_args(&server.pid().to_string()).contains("xxx"));
+    let mut message = [0; 512];
+    let length = socket.recv(&mut message).unwrap();
+    assert!(length > 0);
+    std::fs::remove_file(notify).unwrap();
 }
 
 /// `daemonize yes`, as Debian's redis.conf has it, was refused.
@@ -205,7 +266,8 @@ fn a_daemon_runs_on_in_a_session_of_its_own() {
     let _background = Background(pid.clone());
     let mut client = eventually("listener", || Client::connect(address).ok());
     assert_eq!(info(&mut client, "server", "process_id"), pid);
-    assert!(visible_args(&pid).contains("--masterauth (hidden)"), "{}", visible_args(&pid));
+    let shown = visible_args(&pid);
+    assert!(shown.trim_end().ends_with(&format!("russet {address}")), "{shown}");
     // Behind the name: state, parent, process group, session.
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let session = stat.rsplit(')').next().unwrap().split_whitespace().nth(3).map(str::to_owned);

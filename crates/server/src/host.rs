@@ -1,6 +1,8 @@
 //! What the process tells the commands about itself.
 
+use crate::command_line::{self, CommandLine};
 use crate::cpu::CpuMeter;
+use crate::crash_report;
 use crate::event_loop::Fleet;
 use crate::idle_pages::IdlePages;
 use crate::listen::{self, Listeners};
@@ -14,7 +16,7 @@ use crate::supervisor::Supervisor;
 use crate::tls::{self, CertificateWatch};
 use russet_commands::node::config::Directive;
 use russet_commands::node::outbound::Connector;
-use russet_commands::node::{AllocatorReport, CertificateReport, Host, Node, ProcessReport};
+use russet_commands::node::{AllocatorReport, CertificateReport, Crash, Host, Node, ProcessReport};
 use russet_persistence::disk::{Disk, FileSystem};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -53,6 +55,7 @@ pub struct Process {
     pub stop: OnceLock<Box<dyn Fn() + Send + Sync>>,
     pub threads: OnceLock<usize>,
     pub log: OnceLock<Arc<Log>>,
+    pub command_line: OnceLock<CommandLine>,
     pub listeners: Listeners,
     pub load_display: LoadDisplay,
     pub cpu: CpuMeter,
@@ -108,6 +111,35 @@ impl Process {
 pub struct ProcessHost(pub Arc<Process>);
 
 impl ProcessHost {
+    /// Brings what CONFIG SET has changed to those whom it concerns.
+    fn apply(&self, directive: Directive) -> Result<(), String> {
+        match directive {
+            _ if listen::concerns(directive) => {
+                match (self.0.fleet.get(), self.0.node.get().and_then(Weak::upgrade)) {
+                    (Some(fleet), Some(node)) => {
+                        listen::apply(&self.0.listeners, fleet, &node, directive)
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Directive::MaxClients => self.check_clients(),
+            Directive::CrashLogEnabled => {
+                if let Some(node) = self.0.node.get().and_then(Weak::upgrade) {
+                    crash_report::enable(&node.config);
+                }
+                Ok(())
+            }
+            Directive::LogLevel | Directive::LogFormat | Directive::LogTimestampFormat => {
+                let node = self.0.node.get().and_then(Weak::upgrade);
+                if let (Some(log), Some(node)) = (self.0.log.get(), node) {
+                    log.configure(&node.config);
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether the system can have as many clients as `maxclients` says.
     fn check_clients(&self) -> Result<(), String> {
         let Some(node) = self.0.node.get().and_then(Weak::upgrade) else { return Ok(()) };
@@ -134,25 +166,14 @@ impl Host for ProcessHost {
     }
 
     fn directive_changed(&self, directive: Directive) -> Result<(), String> {
-        match directive {
-            _ if listen::concerns(directive) => {
-                match (self.0.fleet.get(), self.0.node.get().and_then(Weak::upgrade)) {
-                    (Some(fleet), Some(node)) => {
-                        listen::apply(&self.0.listeners, fleet, &node, directive)
-                    }
-                    _ => Ok(()),
-                }
-            }
-            Directive::MaxClients => self.check_clients(),
-            Directive::LogLevel | Directive::LogFormat | Directive::LogTimestampFormat => {
-                let node = self.0.node.get().and_then(Weak::upgrade);
-                if let (Some(log), Some(node)) = (self.0.log.get(), node) {
-                    log.configure(&node.config);
-                }
-                Ok(())
-            }
-            _ => Ok(()),
+        self.apply(directive)?;
+        let node = self.0.node.get().and_then(Weak::upgrade);
+        if let (Some(line), Some(node)) = (self.0.command_line.get(), node)
+            && command_line::concerns(directive)
+        {
+            line.show_title(&node.config);
         }
+        Ok(())
     }
 
     fn threads(&self) -> usize {
@@ -187,6 +208,9 @@ impl Host for ProcessHost {
     fn tick(&self) {
         self.0.ticks.fetch_add(1, Ordering::Relaxed);
         self.0.reload_changed_certificates();
+        if let Some(node) = self.0.node.get().and_then(Weak::upgrade) {
+            crash_report::note(&node);
+        }
         let mut pages = self.0.idle_pages.lock().unwrap_or_else(|poison| poison.into_inner());
         if pages.turn(idle_bytes) {
             purge_arenas();
@@ -197,6 +221,10 @@ impl Host for ProcessHost {
         let mut text = Vec::new();
         let _written = stats_print::stats_print(&mut text, stats_print::Options::default());
         String::from_utf8_lossy(&text).into_owned()
+    }
+
+    fn crash(&self, how: Crash) {
+        crash_report::crash(how);
     }
 
     fn sleep(&self, time: Duration) {

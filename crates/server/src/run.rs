@@ -1,9 +1,10 @@
 //! From the command line to an orderly end.
 
 use crate::check::check_machine;
+use crate::command_line::CommandLine;
+use crate::crash_report;
 use crate::daemon::{self, PidFile};
-use crate::event_loop::Fleet;
-use crate::hidden_args;
+use crate::event_loop::{Fleet, Listener};
 use crate::host::{Process, ProcessHost};
 use crate::listen;
 use crate::log::{Level, Log};
@@ -48,14 +49,10 @@ Without arguments it listens on 127.0.0.1:6379.
 
 /// Runs the server; the exit code says how it ended.
 pub fn main(args: Vec<OsString>) -> ExitCode {
-    let args = match hidden_args::given(args) {
-        Ok(args) => args,
-        Err(text) => return fail(&text),
-    };
     if let Some(code) = tools::run(&args) {
         return code;
     }
-    let visible_secret = hidden_args::hide(&args);
+    let (command_line, visible_secret) = CommandLine::take(&args);
     let config = match Startup::parse(&args) {
         Ok(Startup::Run(config)) => *config,
         Ok(Startup::Check(mut report)) => {
@@ -88,10 +85,11 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
         Ok(log) => Arc::new(log),
         Err(text) => return fail(&text),
     };
+    crash_report::install(&config, &log);
     for why in unsupervised.iter().chain(&visible_secret) {
         log.say(Level::Warning, why);
     }
-    match serve(config, &log, Arc::new(supervisor)) {
+    match serve(config, &log, Arc::new(supervisor), command_line) {
         Ok(()) => ExitCode::SUCCESS,
         Err(text) => {
             // Who looks for the reason later finds it where the lines before it are.
@@ -108,17 +106,19 @@ fn fail(text: &str) -> ExitCode {
     ExitCode::from(1)
 }
 
-fn serve(config: Config, log: &Arc<Log>, supervisor: Arc<Supervisor>) -> Result<(), String> {
+fn serve(
+    config: Config,
+    log: &Arc<Log>,
+    supervisor: Arc<Supervisor>,
+    command_line: CommandLine,
+) -> Result<(), String> {
     let dir = config.string(Directive::Dir);
     std::env::set_current_dir(&dir).map_err(|error| format!("cannot use dir {dir}: {error}"))?;
     let threads = threads_max(&config);
     fit_clients(&config, threads, log)?;
-    let process = Arc::new(Process::default());
-    let listeners = process.listeners.open(&config).map_err(|obstacle| obstacle.to_string())?;
+    let (process, listeners) = prepare(&config, command_line, log, &supervisor)?;
     let metrics_listeners = listen::open_metrics(&config)?;
 
-    let _is_first = process.log.set(log.clone());
-    let _is_first = process.supervisor.set(supervisor.clone());
     let host = Box::new(ProcessHost(process.clone()));
     let engine = Engine::with_host(config, host).map_err(|error| error.to_string())?;
     let node = engine.node().clone();
@@ -174,6 +174,22 @@ fn serve(config: Config, log: &Arc<Log>, supervisor: Arc<Supervisor>) -> Result<
             Ok(())
         }
     }
+}
+
+/// What is prepared before there is an engine.
+fn prepare(
+    config: &Config,
+    command_line: CommandLine,
+    log: &Arc<Log>,
+    supervisor: &Arc<Supervisor>,
+) -> Result<(Arc<Process>, Vec<Listener>), String> {
+    let process = Arc::new(Process::default());
+    let listeners = process.listeners.open(config).map_err(|obstacle| obstacle.to_string())?;
+    command_line.show_title(config);
+    let _is_first = process.command_line.set(command_line);
+    let _is_first = process.log.set(log.clone());
+    let _is_first = process.supervisor.set(supervisor.clone());
+    Ok((process, listeners))
 }
 
 /// Ends all calls and connections; false if some of what they wrote could not be saved.

@@ -81,12 +81,9 @@ pub(super) const SPECS: &[Spec] = &[
         &["allow", "warn", "refuse"],
         "What is done about keys that a script uses but was not given",
     ),
-    flag(D::SetProcTitle, true, "Show the address in the process title")
-        .at_start()
-        .without_effect(),
+    flag(D::SetProcTitle, true, "Show the address in the process title").at_start(),
     text(D::ProcTitleTemplate, "{title} {listen-addr} {server-mode}", "Shape of the process title")
-        .checked(TextCheck::TitleTemplate)
-        .without_effect(),
+        .checked(TextCheck::TitleTemplate),
     text(D::LocaleCollate, "", "Locale of SORT ALPHA").only(&["", "C", "POSIX"]),
     choice(
         D::OomScoreAdj,
