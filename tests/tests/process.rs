@@ -216,6 +216,51 @@ fn the_title_says_where_the_server_listens() {
     assert_eq!(title(), port);
 }
 
+/// `oom-score-adj` was refused, unless it was `no`.
+#[test]
+fn the_kernel_is_told_how_soon_to_end_the_server() {
+    let score_of = |pid: &str| -> i64 {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).unwrap();
+        text.trim().parse().unwrap()
+    };
+    let base = score_of("self");
+    let args = ["--oom-score-adj", "relative", "--oom-score-adj-values", "10", "20", "30"];
+    let server = Server::start(Kind::Russet, &args).unwrap();
+    let pid = server.pid().to_string();
+    let limited = |score: i64| score.clamp(-1000, 1000);
+    assert_eq!(score_of(&pid), limited(base + 10));
+    let mut client = Client::connect(server.address()).unwrap();
+    let mut set = |name: &str, value: &str| client.call(&["CONFIG", "SET", name, value]).unwrap();
+    let ok = || Reply::Status("OK".into());
+    for (name, value, score) in [
+        ("oom-score-adj-values", "40 50 60", limited(base + 40)),
+        ("oom-score-adj-values", "2000 0 0", 1000),
+        ("oom-score-adj", "absolute", 1000),
+        ("oom-score-adj-values", "999 0 0", 999),
+        ("oom-score-adj", "no", base),
+        ("oom-score-adj-values", "50 0 0", base),
+        ("oom-score-adj", "yes", limited(base + 50)),
+    ] {
+        assert_eq!(set(name, value), ok(), "{name} {value}");
+        assert_eq!(score_of(&pid), score, "{name} {value}");
+    }
+    // Whether it may be lowered is the machine's affair.
+    let reply = set("oom-score-adj-values", "-2000 0 0");
+    if reply == ok() {
+        assert_eq!(score_of(&pid), -1000);
+    } else {
+        let text = "ERR CONFIG SET failed (possibly related to argument 'oom-score-adj-values') - \
+                    Failed to set current oom_score_adj. Check server logs.";
+        assert_eq!(reply, Reply::Error(text.into()));
+        assert_eq!(score_of(&pid), limited(base + 50));
+        let line = server.next_line(SOON).unwrap();
+        assert!(line.contains("Unable to write oom_score_adj: Permission denied"), "{line}");
+    }
+    let shown = client.call(&["CONFIG", "GET", "oom-score-adj"]).unwrap();
+    let expected = ["oom-score-adj", "yes"].map(|text| Reply::Bulk(text.into()));
+    assert_eq!(shown, Reply::Array(expected.to_vec()));
+}
+
 /// What the environment says is still so when the title lies over it.
 #[test]
 fn a_title_leaves_the_environment_alone() {

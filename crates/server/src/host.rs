@@ -8,13 +8,14 @@ use crate::idle_pages::IdlePages;
 use crate::listen::{self, Listeners};
 use crate::load_display::LoadDisplay;
 use crate::log::{Level, Log};
+use crate::oom_score::OomScore;
 use crate::open_files::OpenFiles;
 use crate::outbound::TcpConnector;
 use crate::sampled::Sampled;
 use crate::service::RussetService;
 use crate::supervisor::Supervisor;
 use crate::tls::{self, CertificateWatch};
-use russet_commands::node::config::Directive;
+use russet_commands::node::config::{Config, Directive};
 use russet_commands::node::outbound::Connector;
 use russet_commands::node::{AllocatorReport, CertificateReport, Crash, Host, Node, ProcessReport};
 use russet_persistence::disk::{Disk, FileSystem};
@@ -56,6 +57,7 @@ pub struct Process {
     pub threads: OnceLock<usize>,
     pub log: OnceLock<Arc<Log>>,
     pub command_line: OnceLock<CommandLine>,
+    oom_score: OomScore,
     pub listeners: Listeners,
     pub load_display: LoadDisplay,
     pub cpu: CpuMeter,
@@ -94,6 +96,15 @@ impl Process {
         }
     }
 
+    /// `oom-score-adj`; false if the system does not let it be, and then the log says why.
+    pub fn set_oom_score(&self, config: &Config) -> bool {
+        let set = self.oom_score.apply(config);
+        if let (Err(error), Some(log)) = (&set, self.log.get()) {
+            log.say(Level::Warning, &format!("Unable to write oom_score_adj: {error}"));
+        }
+        set.is_ok()
+    }
+
     fn reload_changed_certificates(&self) {
         let Some(node) = self.node.get().and_then(Weak::upgrade) else { return };
         let seconds = node.config.int(Directive::TlsAutoReloadInterval);
@@ -123,6 +134,12 @@ impl ProcessHost {
                 }
             }
             Directive::MaxClients => self.check_clients(),
+            Directive::OomScoreAdj | Directive::OomScoreAdjValues => {
+                let Some(node) = self.0.node.get().and_then(Weak::upgrade) else { return Ok(()) };
+                let set = self.0.set_oom_score(&node.config);
+                let failed = "Failed to set current oom_score_adj. Check server logs.";
+                set.then_some(()).ok_or_else(|| failed.to_owned())
+            }
             Directive::CrashLogEnabled => {
                 if let Some(node) = self.0.node.get().and_then(Weak::upgrade) {
                     crash_report::enable(&node.config);

@@ -14,6 +14,7 @@ mod listen;
 mod load_display;
 mod log;
 mod metrics;
+mod oom_score;
 mod open_files;
 mod outbound;
 pub mod run;

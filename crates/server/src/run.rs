@@ -189,6 +189,8 @@ fn prepare(
     let _is_first = process.command_line.set(command_line);
     let _is_first = process.log.set(log.clone());
     let _is_first = process.supervisor.set(supervisor.clone());
+    // The log says why if it could not be set: the server can do without.
+    let _is_set = process.set_oom_score(config);
     Ok((process, listeners))
 }
 

@@ -106,6 +106,13 @@ impl Spec {
                 bytes.cast_signed()
             }
             Kind::MemoryOrPercent => parse_memory_or_percent(arg)?,
+            // COMPAT: of `oom-score-adj` it is another word for `yes`, and shown so.
+            Kind::Choice { names, .. }
+                if self.directive == Directive::OomScoreAdj
+                    && arg.eq_ignore_ascii_case(b"relative") =>
+            {
+                position(names, b"yes").ok_or_else(|| one_of(names))?
+            }
             Kind::Choice { names, .. } => position(names, arg).ok_or_else(|| one_of(names))?,
             Kind::EventClasses => match EventFlags::parse(arg) {
                 Some(flags) => i64::from(flags.0),

@@ -89,10 +89,9 @@ pub(super) const SPECS: &[Spec] = &[
         D::OomScoreAdj,
         "no",
         &["no", "yes", "relative", "absolute"],
-        "Tell the kernel which process to end first",
-    )
-    .only(&["no"]),
-    oom_scores(D::OomScoreAdjValues, "Scores of master, replica and child").without_effect(),
+        "Tell the kernel how soon to end the server when memory runs out",
+    ),
+    oom_scores(D::OomScoreAdjValues, "Scores of master, replica and child; the first is used"),
     flag(D::DisableThp, true, "Turn transparent huge pages off").at_start().without_effect(),
     text(D::IgnoreWarnings, "", "Warnings at start that are not fatal").without_effect(),
     text(D::HashSeed, "", "Seed of the hash function; empty is random")
