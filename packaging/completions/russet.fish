@@ -231,7 +231,7 @@ complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l 
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l slot-migration-max-failover-repl-bytes -d 'Lag at which Valkey\'s migration takes over; -1 is any' -x
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l tls-port -d 'Port for TLS; 0 is none' -x
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l tls-replication -d 'Replicate over TLS' -x -a 'yes no'
-complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l tls-cluster -d 'Use TLS on the bus of the cluster' -x -a 'yes no'
+complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l tls-cluster -d 'Connect to other servers of a cluster over TLS, as MIGRATE does' -x -a 'yes no'
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l tls-cert-file -d 'Certificate of the server' -r -F
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l tls-key-file -d 'Key of the server' -r -F
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l tls-key-file-pass -d 'Password of that key' -x

@@ -329,6 +329,63 @@ fn a_key_may_need_a_password() {
     }
 }
 
+/// `tls-cluster`, which was refused: MIGRATE encrypts, shows the certificate for clients, and
+/// trusts whom the authority vouches for.
+#[test]
+fn migrate_speaks_tls_with_a_certificate_of_its_own() {
+    let certificates = Certificates::make().unwrap();
+    let strangers = Certificates::make().unwrap();
+    certificates
+        .openssl("pkcs8 -topk8 -in client.key -out shut.key -passout pass:clientsecret")
+        .unwrap();
+    let args = ["--tls-auth-clients", "yes", "--tls-auth-clients-user", "CN"];
+    let users = ["--user", "client", "on", "~*", "+@all", "--user", "default", "off"];
+    let args = [&args[..], &users].concat();
+    let target = Server::start_with_certificates(&certificates, &args).unwrap();
+    let stranger = Server::start_with_certificates(&strangers, &[]).unwrap();
+
+    let mut args = certificates.server_args();
+    let (own, key) = (certificates.path("client.crt"), certificates.path("shut.key"));
+    let of_client = ["--tls-client-cert-file", &own, "--tls-client-key-file", &key];
+    let others = ["--tls-client-key-file-pass", "clientsecret", "--tls-cluster", "yes"];
+    args.extend([of_client, others].concat().iter().map(|&arg| arg.to_owned()));
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let source = Server::start(Kind::Russet, &args).unwrap();
+    let mut client = Client::connect(source.address()).unwrap();
+    let migrate = |client: &mut Client, server: &Server| {
+        assert_eq!(client.call(&["SET", "k", "v"]).unwrap(), ok());
+        let port = server.address().port().to_string();
+        let call = ["MIGRATE", "127.0.0.1", &port, "k", "0", "20000", "REPLACE"];
+        client.call(&call).unwrap()
+    };
+    let is_error = |reply: &Reply, part: &str| match reply {
+        Reply::Error(text) => String::from_utf8_lossy(text).contains(part),
+        _ => false,
+    };
+    assert_eq!(migrate(&mut client, &target), ok());
+    let mut there = client_as(&target, &certificates, Some("client"));
+    assert_eq!(there.call(&["GET", "k"]).unwrap(), Reply::Bulk(b"v".to_vec()));
+    let refused = migrate(&mut client, &stranger);
+    assert!(is_error(&refused, "IOERR"), "{refused:?}");
+
+    // What can't be used changes nothing.
+    let wrong = ["CONFIG", "SET", "tls-client-key-file-pass", "x"];
+    let refused = client.call(&wrong).unwrap();
+    assert!(is_error(&refused, "Unable to update TLS configuration"), "{refused:?}");
+    assert_eq!(migrate(&mut client, &target), ok());
+    // Without one for clients it shows that of the server, which names no user of the target.
+    let none = ["CONFIG", "SET", "tls-client-cert-file", "", "tls-client-key-file", ""];
+    assert_eq!(client.call(&none).unwrap(), ok());
+    let refused = migrate(&mut client, &target);
+    assert!(is_error(&refused, "NOAUTH"), "{refused:?}");
+    assert_eq!(client.call(&["CONFIG", "SET", "tls-cluster", "no"]).unwrap(), ok());
+    let refused = migrate(&mut client, &target);
+    assert!(is_error(&refused, "IOERR"), "{refused:?}");
+    assert_eq!(client.call(&["CONFIG", "SET", "tls-ca-cert-file", ""]).unwrap(), ok());
+    let refused = client.call(&["CONFIG", "SET", "tls-cluster", "yes"]).unwrap();
+    assert!(is_error(&refused, "Unable to update TLS configuration"), "{refused:?}");
+}
+
 /// A session that was resumed is as good as a new one, and knows its certificate.
 #[test]
 fn sessions_are_resumed_with_their_certificates() {

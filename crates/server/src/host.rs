@@ -84,10 +84,16 @@ impl Process {
         let (Some(fleet), Some(node), Some(log)) = (self.fleet.get(), node, self.log.get()) else {
             return;
         };
-        if node.config.int(Directive::TlsPort) == 0 {
+        if !uses_tls(&node.config) {
             return;
         }
-        match listen::reload(&self.listeners, fleet, &node.config) {
+        let reloaded = tls::client_config(&node.config).and_then(|tls| {
+            let reloaded = listen::reload(&self.listeners, fleet, &node.config);
+            reloaded.map_err(|obstacle| obstacle.to_string())?;
+            self.connector.set_tls(tls);
+            Ok(())
+        });
+        match reloaded {
             Ok(()) => log.say(Level::Notice, "The certificates of TLS were read again"),
             Err(why) => {
                 let text = format!("{why}: the certificates stay as they were");
@@ -108,7 +114,7 @@ impl Process {
     fn reload_changed_certificates(&self) {
         let Some(node) = self.node.get().and_then(Weak::upgrade) else { return };
         let seconds = node.config.int(Directive::TlsAutoReloadInterval);
-        if seconds == 0 || node.config.int(Directive::TlsPort) == 0 {
+        if seconds == 0 || !uses_tls(&node.config) {
             return;
         }
         let interval = Duration::from_secs(seconds.unsigned_abs());
@@ -117,6 +123,10 @@ impl Process {
             self.reload_certificates();
         }
     }
+}
+
+fn uses_tls(config: &Config) -> bool {
+    config.int(Directive::TlsPort) != 0 || config.flag(Directive::TlsCluster)
 }
 
 pub struct ProcessHost(pub Arc<Process>);
@@ -183,8 +193,18 @@ impl Host for ProcessHost {
     }
 
     fn directive_changed(&self, directive: Directive) -> Result<(), String> {
-        self.apply(directive)?;
         let node = self.0.node.get().and_then(Weak::upgrade);
+        let outgoing = node.as_ref().filter(|_| tls::is_outgoing(directive));
+        // Nothing is changed before both sides of TLS are known to work.
+        let tls = outgoing.map(|node| tls::client_config(&node.config)).transpose();
+        let tls = tls.map_err(|why| {
+            self.log(&format!("cannot use TLS: {why}"));
+            "Unable to update TLS configuration. Check server logs.".to_owned()
+        })?;
+        self.apply(directive)?;
+        if let Some(tls) = tls {
+            self.0.connector.set_tls(tls);
+        }
         if let (Some(line), Some(node)) = (self.0.command_line.get(), node)
             && command_line::concerns(directive)
         {

@@ -13,6 +13,7 @@ use crate::open_files::OpenFiles;
 use crate::service::RussetService;
 use crate::signals::{self, Event};
 use crate::supervisor::Supervisor;
+use crate::tls;
 use crate::tools;
 use russet_commands::node::Node;
 use russet_commands::node::config::{Config, Directive, Startup};
@@ -185,6 +186,8 @@ fn prepare(
 ) -> Result<(Arc<Process>, Vec<Listener>), String> {
     let process = Arc::new(Process::default());
     let listeners = process.listeners.open(config).map_err(|obstacle| obstacle.to_string())?;
+    let tls = tls::client_config(config).map_err(|why| format!("cannot use TLS: {why}"))?;
+    process.connector.set_tls(tls);
     command_line.show_title(config);
     let _is_first = process.command_line.set(command_line);
     let _is_first = process.log.set(log.clone());
