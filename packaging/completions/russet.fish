@@ -134,8 +134,8 @@ complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l 
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l set-proc-title -d 'Show the address in the process title' -x -a 'yes no'
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l proc-title-template -d 'Shape of the process title' -x
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l locale-collate -d 'Locale of SORT ALPHA' -x
-complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l oom-score-adj -d 'Tell the kernel which process to end first' -x -a 'no yes relative absolute'
-complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l oom-score-adj-values -d 'Scores of master, replica and child' -x
+complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l oom-score-adj -d 'Tell the kernel how soon to end the server when memory runs out' -x -a 'no yes relative absolute'
+complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l oom-score-adj-values -d 'Scores of master, replica and child; the first is used' -x
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l disable-thp -d 'Turn transparent huge pages off' -x -a 'yes no'
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l ignore-warnings -d 'Warnings at start that are not fatal' -x
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l hash-seed -d 'Seed of the hash function; empty is random' -x
@@ -231,7 +231,7 @@ complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l 
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l slot-migration-max-failover-repl-bytes -d 'Lag at which Valkey\'s migration takes over; -1 is any' -x
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l tls-port -d 'Port for TLS; 0 is none' -x
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l tls-replication -d 'Replicate over TLS' -x -a 'yes no'
-complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l tls-cluster -d 'Use TLS on the bus of the cluster' -x -a 'yes no'
+complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l tls-cluster -d 'Connect to other servers of a cluster over TLS, as MIGRATE does' -x -a 'yes no'
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l tls-cert-file -d 'Certificate of the server' -r -F
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l tls-key-file -d 'Key of the server' -r -F
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l tls-key-file-pass -d 'Password of that key' -x

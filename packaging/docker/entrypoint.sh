@@ -37,6 +37,8 @@ if [ "$1" = russet ] && [ "$is_server" = yes ]; then
     has "$@" || set -- "$@" --bind '*' '-::*'
     directive=protected-mode
     has "$@" || set -- "$@" --protected-mode no
+    # health.sh reads there where the server listens, and a container has one server only.
+    set -- "$@" --set-proc-title no
     # Files with data are for nobody else.
     [ "$(umask)" != 0022 ] || umask 0077
 fi

@@ -26,15 +26,16 @@ becomes() {
     fi
 }
 
-readonly OPEN='--bind * -::* --protected-mode no'
+readonly PLAIN='--set-proc-title no'
+readonly OPEN="--bind * -::* --protected-mode no $PLAIN"
 becomes "russet $OPEN"
 becomes "russet $OPEN" russet
 becomes "russet $OPEN" redis-server
 becomes "russet --save 60 1 $OPEN" redis-server --save 60 1
 becomes "russet --port 7000 $OPEN" --port 7000
-becomes "russet --bind 10.0.0.1 --protected-mode no" --bind 10.0.0.1
+becomes "russet --bind 10.0.0.1 --protected-mode no $PLAIN" --bind 10.0.0.1
 becomes "russet $work/open.conf --port 7000 $OPEN" "$work/open.conf" --port 7000
-becomes "russet $work/closed.conf" "$work/closed.conf"
+becomes "russet $work/closed.conf $PLAIN" "$work/closed.conf"
 becomes "russet --version" russet --version
 becomes "russet --version" --version
 becomes "russet check dump.rdb" russet check dump.rdb

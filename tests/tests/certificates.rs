@@ -257,9 +257,8 @@ fn versions_and_ciphers_are_those_that_were_asked_for() {
 #[test]
 fn a_start_with_unusable_certificates_is_refused() {
     let certificates = tls::shared().unwrap();
-    certificates
-        .openssl("pkcs8 -topk8 -in server.key -out locked.key -passout pass:secret")
-        .unwrap();
+    certificates.openssl("pkcs8 -topk8 -in server.key -out shut.key -passout pass:secret").unwrap();
+    certificates.openssl("ec -in server.key -out old.key -aes128 -passout pass:secret").unwrap();
     let start = |extra: &[&str]| {
         let port = russet_tests::server::free_port().unwrap().to_string();
         let mut args: Vec<String> = ["--port", "0", "--tls-port", &port].map(str::to_owned).into();
@@ -270,10 +269,14 @@ fn a_start_with_unusable_certificates_is_refused() {
         assert!(!output.status.success());
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    let locked = certificates.path("locked.key");
-    let text = start(&["--tls-key-file", &locked, "--tls-key-file-pass", "secret"]);
-    assert!(text.contains("needs a password, which is not supported"), "{text}");
+    let (shut, old) = (certificates.path("shut.key"), certificates.path("old.key"));
+    let text = start(&["--tls-key-file", &shut, "--tls-key-file-pass", "verysecret"]);
+    assert!(text.contains("shut.key: the password is wrong"), "{text}");
     assert!(!text.contains("secret"), "{text}");
+    let text = start(&["--tls-key-file", &shut]);
+    assert!(text.contains("shut.key: the key needs a password, and there is none"), "{text}");
+    let text = start(&["--tls-key-file", &old, "--tls-key-file-pass", "secret"]);
+    assert!(text.contains("convert it with 'openssl pkcs8 -topk8'"), "{text}");
     let text = start(&["--tls-ca-cert-file", ""]);
     assert!(text.contains("tls-auth-clients needs tls-ca-cert-file or tls-ca-cert-dir"), "{text}");
     let text = start(&["--tls-cert-file", ""]);
@@ -282,6 +285,105 @@ fn a_start_with_unusable_certificates_is_refused() {
     assert!(text.contains("client.key is not the key of"), "{text}");
     let text = start(&["--tls-protocols", "TLSv1"]);
     assert!(text.contains("TLSv1 is broken and not supported"), "{text}");
+}
+
+/// `tls-key-file-pass`: keys as OpenSSL encrypts them, by default and in other ways.
+/// A wrong password changes nothing, and no password is in the log.
+#[test]
+fn a_key_may_need_a_password() {
+    let certificates = Certificates::make().unwrap();
+    let ways = ["-v2 des3", "-v2 aes-256-cbc", "-v2 aes-128-cbc -v2prf hmacWithSHA1", "-scrypt"];
+    for (number, way) in ways.iter().enumerate() {
+        let made = format!(
+            "pkcs8 -topk8 -in server.key -out shut{number}.key {way} -passout pass:secret{number}"
+        );
+        certificates.openssl(&made).unwrap();
+    }
+    let shut = |number: usize| certificates.path(&format!("shut{number}.key"));
+    let args = ["--tls-key-file", &shut(0), "--tls-key-file-pass", "secret0"];
+    let server = Server::start_with_certificates(&certificates, &args).unwrap();
+    let first = certificates.certificate("server.crt").to_vec();
+    assert_eq!(shown(&server, &certificates), first);
+    let mut client = client_as(&server, &certificates, None);
+    assert_eq!(client.call(&["CONFIG", "SET", "slowlog-log-slower-than", "0"]).unwrap(), ok());
+    for (number, way) in ways.iter().enumerate().skip(1) {
+        let (key, password) = (shut(number), format!("secret{number}"));
+        let set = ["CONFIG", "SET", "tls-key-file", &key, "tls-key-file-pass", &password];
+        assert_eq!(client.call(&set).unwrap(), ok(), "{way}");
+        assert_eq!(shown(&server, &certificates), first);
+    }
+    let refused = client.call(&["CONFIG", "SET", "tls-key-file-pass", "secret9"]).unwrap();
+    let text = "ERR CONFIG SET failed (possibly related to argument 'tls-key-file-pass') - \
+                Unable to update TLS configuration. Check server logs.";
+    assert_eq!(refused, Reply::Error(text.as_bytes().to_vec()));
+    let why = server.next_line(REPLY_WAIT).unwrap();
+    assert!(why.ends_with("shut3.key: the password is wrong"), "{why}");
+    assert_eq!(shown(&server, &certificates), first);
+    // As in Redis: who may ask for the configuration is shown all of it.
+    let kept = client.call(&["CONFIG", "GET", "tls-key-file-pass"]).unwrap();
+    let expected = ["tls-key-file-pass", "secret3"].map(|text| text.as_bytes().to_vec());
+    assert_eq!(kept, Reply::Array(expected.map(Reply::Bulk).to_vec()));
+    let slow = format!("{:?}", client.call(&["SLOWLOG", "GET"]).unwrap());
+    for password in ["secret1", "secret9"] {
+        assert!(!slow.contains(&format!("{:?}", password.as_bytes())), "{slow}");
+    }
+}
+
+/// `tls-cluster`, which was refused: MIGRATE encrypts, shows the certificate for clients, and
+/// trusts whom the authority vouches for.
+#[test]
+fn migrate_speaks_tls_with_a_certificate_of_its_own() {
+    let certificates = Certificates::make().unwrap();
+    let strangers = Certificates::make().unwrap();
+    certificates
+        .openssl("pkcs8 -topk8 -in client.key -out shut.key -passout pass:clientsecret")
+        .unwrap();
+    let args = ["--tls-auth-clients", "yes", "--tls-auth-clients-user", "CN"];
+    let users = ["--user", "client", "on", "~*", "+@all", "--user", "default", "off"];
+    let args = [&args[..], &users].concat();
+    let target = Server::start_with_certificates(&certificates, &args).unwrap();
+    let stranger = Server::start_with_certificates(&strangers, &[]).unwrap();
+
+    let mut args = certificates.server_args();
+    let (own, key) = (certificates.path("client.crt"), certificates.path("shut.key"));
+    let of_client = ["--tls-client-cert-file", &own, "--tls-client-key-file", &key];
+    let others = ["--tls-client-key-file-pass", "clientsecret", "--tls-cluster", "yes"];
+    args.extend([of_client, others].concat().iter().map(|&arg| arg.to_owned()));
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let source = Server::start(Kind::Russet, &args).unwrap();
+    let mut client = Client::connect(source.address()).unwrap();
+    let migrate = |client: &mut Client, server: &Server| {
+        assert_eq!(client.call(&["SET", "k", "v"]).unwrap(), ok());
+        let port = server.address().port().to_string();
+        let call = ["MIGRATE", "127.0.0.1", &port, "k", "0", "20000", "REPLACE"];
+        client.call(&call).unwrap()
+    };
+    let is_error = |reply: &Reply, part: &str| match reply {
+        Reply::Error(text) => String::from_utf8_lossy(text).contains(part),
+        _ => false,
+    };
+    assert_eq!(migrate(&mut client, &target), ok());
+    let mut there = client_as(&target, &certificates, Some("client"));
+    assert_eq!(there.call(&["GET", "k"]).unwrap(), Reply::Bulk(b"v".to_vec()));
+    let refused = migrate(&mut client, &stranger);
+    assert!(is_error(&refused, "IOERR"), "{refused:?}");
+
+    // What can't be used changes nothing.
+    let wrong = ["CONFIG", "SET", "tls-client-key-file-pass", "x"];
+    let refused = client.call(&wrong).unwrap();
+    assert!(is_error(&refused, "Unable to update TLS configuration"), "{refused:?}");
+    assert_eq!(migrate(&mut client, &target), ok());
+    // Without one for clients it shows that of the server, which names no user of the target.
+    let none = ["CONFIG", "SET", "tls-client-cert-file", "", "tls-client-key-file", ""];
+    assert_eq!(client.call(&none).unwrap(), ok());
+    let refused = migrate(&mut client, &target);
+    assert!(is_error(&refused, "NOAUTH"), "{refused:?}");
+    assert_eq!(client.call(&["CONFIG", "SET", "tls-cluster", "no"]).unwrap(), ok());
+    let refused = migrate(&mut client, &target);
+    assert!(is_error(&refused, "IOERR"), "{refused:?}");
+    assert_eq!(client.call(&["CONFIG", "SET", "tls-ca-cert-file", ""]).unwrap(), ok());
+    let refused = client.call(&["CONFIG", "SET", "tls-cluster", "yes"]).unwrap();
+    assert!(is_error(&refused, "Unable to update TLS configuration"), "{refused:?}");
 }
 
 /// A session that was resumed is as good as a new one, and knows its certificate.

@@ -160,9 +160,17 @@ fn visible_args(pid: &str) -> String {
 #[test]
 fn a_secret_on_the_command_line_is_not_left_there() {
     let secrets = ["--requirepass", "TOPSECRET", "--user", "u", "on", ">TOPSECRET", "+ping"];
-    let server = Server::start(Kind::Russet, &secrets).unwrap();
+    let plain = Server::start(Kind::Russet, &secrets).unwrap();
+    assert!(!visible_args(&plain.pid().to_string()).contains("TOPSECRET"));
+    let long = ["--requirepass", "TOPSECRET", "--set-proc-title", "no", "--hz", "10"];
+    let long = Server::start(Kind::Russet, &long).unwrap();
+    let shown = visible_args(&long.pid().to_string());
+    assert!(shown.contains(" --requirepass (hidden) --set-proc-title no --hz 10 "), "{shown}");
+    // Four times what is shown for a secret is longer than what stood there.
+    let args = [&secrets[..], &["--set-proc-title", "no"]].concat();
+    let server = Server::start(Kind::Russet, &args).unwrap();
     let shown = visible_args(&server.pid().to_string());
-    assert!(shown.contains("--requirepass (hidden) --user (hidden) "), "{shown}");
+    assert!(shown.contains("--requirepass * --user * * * * "), "{shown}");
     assert!(shown.contains("--port ") && !shown.contains("TOPSECRET"), "{shown}");
     let mut client = Client::connect(server.address()).unwrap();
     assert!(
@@ -170,6 +178,104 @@ fn a_secret_on_the_command_line_is_not_left_there() {
     );
     assert_eq!(client.call(&["AUTH", "TOPSECRET"]).unwrap(), Reply::Status("OK".into()));
     assert_eq!(client.call(&["AUTH", "u", "TOPSECRET"]).unwrap(), Reply::Status("OK".into()));
+}
+
+/// `set-proc-title` was without effect: of several servers on a machine `ps` showed what they were
+/// started with, and not where they listen.
+#[test]
+fn the_title_says_where_the_server_listens() {
+    let server = Server::start(Kind::Russet, &[]).unwrap();
+    let address = server.address();
+    let pid = server.pid().to_string();
+    let title = || visible_args(&pid).trim_end().to_owned();
+    assert!(title().ends_with(&format!("russet {address}")), "{}", title());
+    let mut client = Client::connect(address).unwrap();
+    let mut set = |name: &str, value: &str| client.call(&["CONFIG", "SET", name, value]).unwrap();
+    let ok = || Reply::Status("OK".into());
+    let long = "x".repeat(900);
+    for (template, shown) in [
+        ("{port}", address.port().to_string()),
+        ("a {config-file}|{tls-port}|{unixsocket}|{server-mode}| ", "a -|0|||".to_owned()),
+        // Longer than the arguments were, so that it reaches into the environment.
+        (&*format!("{long} {{listen-addr}}"), format!("{long} {address}")),
+        ("x", "x".to_owned()),
+    ] {
+        assert_eq!(set("proc-title-template", template), ok());
+        assert_eq!(title(), shown);
+    }
+    for template in ["", " ", "{title}", "{title} {server-mode}", "{bad}", "{port", "{}", "{PORT}"]
+    {
+        let text = "ERR CONFIG SET failed (possibly related to argument 'proc-title-template') - \
+                    template format is invalid or contains unknown variables";
+        assert_eq!(set("proc-title-template", template), Reply::Error(text.into()), "{template}");
+    }
+    assert_eq!(title(), "x");
+    assert_eq!(set("proc-title-template", "{port}"), ok());
+    let port = russet_tests::server::free_port().unwrap().to_string();
+    assert_eq!(set("port", &port), ok());
+    assert_eq!(title(), port);
+}
+
+/// `oom-score-adj` was refused, unless it was `no`.
+#[test]
+fn the_kernel_is_told_how_soon_to_end_the_server() {
+    let score_of = |pid: &str| -> i64 {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).unwrap();
+        text.trim().parse().unwrap()
+    };
+    let base = score_of("self");
+    let args = ["--oom-score-adj", "relative", "--oom-score-adj-values", "10", "20", "30"];
+    let server = Server::start(Kind::Russet, &args).unwrap();
+    let pid = server.pid().to_string();
+    let limited = |score: i64| score.clamp(-1000, 1000);
+    assert_eq!(score_of(&pid), limited(base + 10));
+    let mut client = Client::connect(server.address()).unwrap();
+    let mut set = |name: &str, value: &str| client.call(&["CONFIG", "SET", name, value]).unwrap();
+    let ok = || Reply::Status("OK".into());
+    for (name, value, score) in [
+        ("oom-score-adj-values", "40 50 60", limited(base + 40)),
+        ("oom-score-adj-values", "2000 0 0", 1000),
+        ("oom-score-adj", "absolute", 1000),
+        ("oom-score-adj-values", "999 0 0", 999),
+        ("oom-score-adj", "no", base),
+        ("oom-score-adj-values", "50 0 0", base),
+        ("oom-score-adj", "yes", limited(base + 50)),
+    ] {
+        assert_eq!(set(name, value), ok(), "{name} {value}");
+        assert_eq!(score_of(&pid), score, "{name} {value}");
+    }
+    // Whether it may be lowered is the machine's affair.
+    let reply = set("oom-score-adj-values", "-2000 0 0");
+    if reply == ok() {
+        assert_eq!(score_of(&pid), -1000);
+    } else {
+        let text = "ERR CONFIG SET failed (possibly related to argument 'oom-score-adj-values') - \
+                    Failed to set current oom_score_adj. Check server logs.";
+        assert_eq!(reply, Reply::Error(text.into()));
+        assert_eq!(score_of(&pid), limited(base + 50));
+        let line = server.next_line(SOON).unwrap();
+        assert!(line.contains("Unable to write oom_score_adj: Permission denied"), "{line}");
+    }
+    let shown = client.call(&["CONFIG", "GET", "oom-score-adj"]).unwrap();
+    let expected = ["oom-score-adj", "yes"].map(|text| Reply::Bulk(text.into()));
+    assert_eq!(shown, Reply::Array(expected.to_vec()));
+}
+
+/// What the environment says is still so when the title lies over it.
+#[test]
+fn a_title_leaves_the_environment_alone() {
+    let notify = std::env::temp_dir().join(format!("russet-notify-{}", std::process::id()));
+    let socket = std::os::unix::net::UnixDatagram::bind(&notify).unwrap();
+    socket.set_read_timeout(Some(SOON)).unwrap();
+    let template = format!("{{title}} {}", "x".repeat(3000));
+    let variables = [("NOTIFY_SOCKET", notify.to_str().unwrap())];
+    let args = ["--supervised", "systemd", "--proc-title-template", &template];
+    let server = Server::start_in(&variables, &args).unwrap();
+    assert!(visible_args(&server.pid().to_string()).contains("xxx"));
+    let mut message = [0; 512];
+    let length = socket.recv(&mut message).unwrap();
+    assert!(length > 0);
+    std::fs::remove_file(notify).unwrap();
 }
 
 /// `daemonize yes`, as Debian's redis.conf has it, was refused.
@@ -205,7 +311,8 @@ fn a_daemon_runs_on_in_a_session_of_its_own() {
     let _background = Background(pid.clone());
     let mut client = eventually("listener", || Client::connect(address).ok());
     assert_eq!(info(&mut client, "server", "process_id"), pid);
-    assert!(visible_args(&pid).contains("--masterauth (hidden)"), "{}", visible_args(&pid));
+    let shown = visible_args(&pid);
+    assert!(shown.trim_end().ends_with(&format!("russet {address}")), "{shown}");
     // Behind the name: state, parent, process group, session.
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let session = stat.rsplit(')').next().unwrap().split_whitespace().nth(3).map(str::to_owned);

@@ -318,6 +318,88 @@ fn a_signal_joins_an_end_that_is_saving() {
     std::fs::remove_dir_all(&home).unwrap();
 }
 
+/// An end that a signal has begun is aborted like one of SHUTDOWN, however many signals have asked
+/// for it; a second SIGINT does not wait for what is being saved.
+#[test]
+fn an_end_by_a_signal_is_aborted_or_insisted_on() {
+    let home = new_home("signalled-end");
+    let (mut server, mut client, mut other) = start_saving_slowly(&home);
+    for name in ["shutdown-on-sigterm", "shutdown-on-sigint"] {
+        assert_eq!(client.call(&["CONFIG", "SET", name, "save"]).unwrap(), status("OK"));
+    }
+    server.signal("TERM").unwrap();
+    await_info(&mut other, IS_SAVING);
+    server.signal("TERM").unwrap();
+    send(&mut client, "SET k new");
+    assert_eq!(client.glance().unwrap(), None, "it waits");
+    assert_eq!(other.call(&["SHUTDOWN", "ABORT"]).unwrap(), status("OK"));
+    assert_eq!(client.read(WAIT_MAX).unwrap(), status("OK"), "the end is off");
+    let aborted = |line: String| line.ends_with("Not stopping: the end was aborted");
+    while !server.next_line(WAIT_MAX).is_some_and(aborted) {}
+    await_info(&mut other, "rdb_bgsave_in_progress:0");
+    assert!(other.call(&["SHUTDOWN", "ABORT"]).unwrap().is_error());
+
+    server.signal("INT").unwrap();
+    await_info(&mut other, IS_SAVING);
+    server.signal("INT").unwrap();
+    assert_eq!(server.exit_code(WAIT_MAX), Some(1));
+    assert!(!home.join("dump.rdb").exists());
+    drop(server);
+    std::fs::remove_dir_all(&home).unwrap();
+}
+
+/// `shutdown-on-sigint` and `shutdown-on-sigterm` are the options of SHUTDOWN.
+#[test]
+fn a_signal_ends_as_its_directive_says() {
+    let ends = [
+        ("", "default", Some(0), false),
+        ("3600 1", "default", Some(0), true),
+        ("3600 1", "nosave now", Some(0), false),
+        ("", "save", Some(0), true),
+        ("", "save force", Some(0), true),
+    ];
+    for (number, (points, options, code, is_saved)) in ends.into_iter().enumerate() {
+        let (signal, name) = match number % 2 {
+            0 => ("TERM", "shutdown-on-sigterm"),
+            _ => ("INT", "shutdown-on-sigint"),
+        };
+        let home = new_home(&format!("signal-{number}"));
+        let mut server = Server::start(Kind::Russet, &["--dir", home.to_str().unwrap()]).unwrap();
+        let mut client = Client::connect(server.address()).unwrap();
+        let set = ["CONFIG", "SET", "save", points, name, options];
+        assert_eq!(client.call(&set).unwrap(), status("OK"));
+        client.call(&["SET", "k", "v"]).unwrap();
+        server.signal(signal).unwrap();
+        assert_eq!(server.exit_code(WAIT_MAX), code);
+        assert_eq!(home.join("dump.rdb").exists(), is_saved, "{points} {options}");
+        drop(server);
+        std::fs::remove_dir_all(&home).unwrap();
+    }
+}
+
+/// A save that fails keeps the process from ending, unless it is forced.
+#[test]
+fn a_signal_that_forces_ends_without_having_saved() {
+    let home = new_home("forced-end");
+    // What is to be replaced is a directory.
+    std::fs::create_dir(home.join("dump.rdb")).unwrap();
+    let dir = home.to_str().unwrap();
+    let save = ["--shutdown-on-sigterm", "save", "--enable-protected-configs", "yes"];
+    let args = [["--dir", dir, "--dbfilename", "other.rdb"], save].concat();
+    let mut server = Server::start(Kind::Russet, &args).unwrap();
+    let mut client = Client::connect(server.address()).unwrap();
+    assert_eq!(client.call(&["CONFIG", "SET", "dbfilename", "dump.rdb"]).unwrap(), status("OK"));
+    server.signal("TERM").unwrap();
+    let refused = |line: String| line.contains("Not stopping: ");
+    while !server.next_line(WAIT_MAX).is_some_and(refused) {}
+    let force = ["CONFIG", "SET", "shutdown-on-sigterm", "save force"];
+    assert_eq!(client.call(&force).unwrap(), status("OK"));
+    server.signal("TERM").unwrap();
+    assert_eq!(server.exit_code(WAIT_MAX), Some(0));
+    drop(server);
+    std::fs::remove_dir_all(&home).unwrap();
+}
+
 /// A log that was switched on held all keys until its base was written.
 #[test]
 fn others_write_while_a_log_begins() {

@@ -216,6 +216,7 @@ fn a_file_that_this_machine_can_not_obey_is_refused() {
         ("aclfile", bad_users.display().to_string()),
         ("metrics-port", "1".to_owned()),
         ("tls-port", "1".to_owned()),
+        ("tls-cluster", "yes".to_owned()),
         ("dir", "/no/such/directory".to_owned()),
     ];
     for (name, value) in lines {

@@ -53,6 +53,15 @@ use russet_persistence::disk::Disk;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
+/// How DEBUG has the process end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crash {
+    /// A write to memory that is not there.
+    Fault,
+    Panic,
+    Assertion,
+}
+
 /// What only the process around the commands can know or do.
 pub trait Host: Send + Sync {
     /// Bytes that the allocator has given out, and those resident in memory.
@@ -93,6 +102,9 @@ pub trait Host: Send + Sync {
     fn allocator_text(&self) -> String {
         String::new()
     }
+
+    /// DEBUG SEGFAULT and its kin: ends the process; returns where that is not for us to end.
+    fn crash(&self, _how: Crash) {}
 
     /// DEBUG SLEEP.
     fn sleep(&self, _time: std::time::Duration) {}

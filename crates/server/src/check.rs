@@ -12,13 +12,14 @@ use std::path::{Path, PathBuf};
 pub fn check_machine(report: &mut CheckReport) {
     let Some(config) = report.config() else { return };
     let moved = std::env::set_current_dir(config.string(Directive::Dir));
-    let checks: [(Directive, Option<String>); 7] = [
+    let checks: [(Directive, Option<String>); 8] = [
         (Directive::Dir, moved.err().map(|error| error.to_string())),
         (Directive::LogFile, log_obstacle(&config)),
         (Directive::UnixSocket, socket_obstacle(&config)),
         (Directive::Bind, listen::address_obstacle(&config)),
         (Directive::MetricsPort, port_obstacle(&config, Directive::MetricsPort)),
         (Directive::TlsPort, port_obstacle(&config, Directive::TlsPort).or(tls_obstacle(&config))),
+        (Directive::TlsCluster, tls::client_config(&config).err()),
         (Directive::AclFile, acl_file_obstacle(&config)),
     ];
     for (directive, obstacle) in checks {

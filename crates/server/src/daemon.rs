@@ -1,6 +1,5 @@
 //! `daemonize` and `pidfile`: a process in the background, and how others find it.
 
-use crate::hidden_args::ARGS_FILE;
 use crate::log::{Level, Log};
 use russet_commands::node::config::{Config, Directive};
 use std::ffi::OsString;
@@ -37,8 +36,6 @@ pub fn start(args: &[OsString], config: &Config) -> Result<(), String> {
     let spawned = Command::new(program)
         .args(args)
         .env(DETACHED, "1")
-        // It hides its secrets itself.
-        .env_remove(ARGS_FILE)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

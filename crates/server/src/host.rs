@@ -1,20 +1,23 @@
 //! What the process tells the commands about itself.
 
+use crate::command_line::{self, CommandLine};
 use crate::cpu::CpuMeter;
+use crate::crash_report;
 use crate::event_loop::Fleet;
 use crate::idle_pages::IdlePages;
 use crate::listen::{self, Listeners};
 use crate::load_display::LoadDisplay;
 use crate::log::{Level, Log};
+use crate::oom_score::OomScore;
 use crate::open_files::OpenFiles;
 use crate::outbound::TcpConnector;
 use crate::sampled::Sampled;
 use crate::service::RussetService;
 use crate::supervisor::Supervisor;
 use crate::tls::{self, CertificateWatch};
-use russet_commands::node::config::Directive;
+use russet_commands::node::config::{Config, Directive};
 use russet_commands::node::outbound::Connector;
-use russet_commands::node::{AllocatorReport, CertificateReport, Host, Node, ProcessReport};
+use russet_commands::node::{AllocatorReport, CertificateReport, Crash, Host, Node, ProcessReport};
 use russet_persistence::disk::{Disk, FileSystem};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -53,6 +56,8 @@ pub struct Process {
     pub stop: OnceLock<Box<dyn Fn() + Send + Sync>>,
     pub threads: OnceLock<usize>,
     pub log: OnceLock<Arc<Log>>,
+    pub command_line: OnceLock<CommandLine>,
+    oom_score: OomScore,
     pub listeners: Listeners,
     pub load_display: LoadDisplay,
     pub cpu: CpuMeter,
@@ -63,6 +68,8 @@ pub struct Process {
     pub supervisor: OnceLock<Arc<Supervisor>>,
     /// All is loaded, and the process is not about to end.
     pub is_ready: AtomicBool,
+    /// A signal has asked for the end, and it was not called off since.
+    pub is_ending: AtomicBool,
     /// Counts on as long as housekeeping works.
     pub ticks: Arc<AtomicU64>,
     /// How far the load was when the supervisor was last notified, in percent.
@@ -77,10 +84,16 @@ impl Process {
         let (Some(fleet), Some(node), Some(log)) = (self.fleet.get(), node, self.log.get()) else {
             return;
         };
-        if node.config.int(Directive::TlsPort) == 0 {
+        if !uses_tls(&node.config) {
             return;
         }
-        match listen::reload(&self.listeners, fleet, &node.config) {
+        let reloaded = tls::client_config(&node.config).and_then(|tls| {
+            let reloaded = listen::reload(&self.listeners, fleet, &node.config);
+            reloaded.map_err(|obstacle| obstacle.to_string())?;
+            self.connector.set_tls(tls);
+            Ok(())
+        });
+        match reloaded {
             Ok(()) => log.say(Level::Notice, "The certificates of TLS were read again"),
             Err(why) => {
                 let text = format!("{why}: the certificates stay as they were");
@@ -89,10 +102,19 @@ impl Process {
         }
     }
 
+    /// `oom-score-adj`; false if the system does not let it be, and then the log says why.
+    pub fn set_oom_score(&self, config: &Config) -> bool {
+        let set = self.oom_score.apply(config);
+        if let (Err(error), Some(log)) = (&set, self.log.get()) {
+            log.say(Level::Warning, &format!("Unable to write oom_score_adj: {error}"));
+        }
+        set.is_ok()
+    }
+
     fn reload_changed_certificates(&self) {
         let Some(node) = self.node.get().and_then(Weak::upgrade) else { return };
         let seconds = node.config.int(Directive::TlsAutoReloadInterval);
-        if seconds == 0 || node.config.int(Directive::TlsPort) == 0 {
+        if seconds == 0 || !uses_tls(&node.config) {
             return;
         }
         let interval = Duration::from_secs(seconds.unsigned_abs());
@@ -103,9 +125,48 @@ impl Process {
     }
 }
 
+fn uses_tls(config: &Config) -> bool {
+    config.int(Directive::TlsPort) != 0 || config.flag(Directive::TlsCluster)
+}
+
 pub struct ProcessHost(pub Arc<Process>);
 
 impl ProcessHost {
+    /// Brings what CONFIG SET has changed to those whom it concerns.
+    fn apply(&self, directive: Directive) -> Result<(), String> {
+        match directive {
+            _ if listen::concerns(directive) => {
+                match (self.0.fleet.get(), self.0.node.get().and_then(Weak::upgrade)) {
+                    (Some(fleet), Some(node)) => {
+                        listen::apply(&self.0.listeners, fleet, &node, directive)
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Directive::MaxClients => self.check_clients(),
+            Directive::OomScoreAdj | Directive::OomScoreAdjValues => {
+                let Some(node) = self.0.node.get().and_then(Weak::upgrade) else { return Ok(()) };
+                let set = self.0.set_oom_score(&node.config);
+                let failed = "Failed to set current oom_score_adj. Check server logs.";
+                set.then_some(()).ok_or_else(|| failed.to_owned())
+            }
+            Directive::CrashLogEnabled => {
+                if let Some(node) = self.0.node.get().and_then(Weak::upgrade) {
+                    crash_report::enable(&node.config);
+                }
+                Ok(())
+            }
+            Directive::LogLevel | Directive::LogFormat | Directive::LogTimestampFormat => {
+                let node = self.0.node.get().and_then(Weak::upgrade);
+                if let (Some(log), Some(node)) = (self.0.log.get(), node) {
+                    log.configure(&node.config);
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether the system can have as many clients as `maxclients` says.
     fn check_clients(&self) -> Result<(), String> {
         let Some(node) = self.0.node.get().and_then(Weak::upgrade) else { return Ok(()) };
@@ -132,25 +193,24 @@ impl Host for ProcessHost {
     }
 
     fn directive_changed(&self, directive: Directive) -> Result<(), String> {
-        match directive {
-            _ if listen::concerns(directive) => {
-                match (self.0.fleet.get(), self.0.node.get().and_then(Weak::upgrade)) {
-                    (Some(fleet), Some(node)) => {
-                        listen::apply(&self.0.listeners, fleet, &node, directive)
-                    }
-                    _ => Ok(()),
-                }
-            }
-            Directive::MaxClients => self.check_clients(),
-            Directive::LogLevel | Directive::LogFormat | Directive::LogTimestampFormat => {
-                let node = self.0.node.get().and_then(Weak::upgrade);
-                if let (Some(log), Some(node)) = (self.0.log.get(), node) {
-                    log.configure(&node.config);
-                }
-                Ok(())
-            }
-            _ => Ok(()),
+        let node = self.0.node.get().and_then(Weak::upgrade);
+        let outgoing = node.as_ref().filter(|_| tls::is_outgoing(directive));
+        // Nothing is changed before both sides of TLS are known to work.
+        let tls = outgoing.map(|node| tls::client_config(&node.config)).transpose();
+        let tls = tls.map_err(|why| {
+            self.log(&format!("cannot use TLS: {why}"));
+            "Unable to update TLS configuration. Check server logs.".to_owned()
+        })?;
+        self.apply(directive)?;
+        if let Some(tls) = tls {
+            self.0.connector.set_tls(tls);
         }
+        if let (Some(line), Some(node)) = (self.0.command_line.get(), node)
+            && command_line::concerns(directive)
+        {
+            line.show_title(&node.config);
+        }
+        Ok(())
     }
 
     fn threads(&self) -> usize {
@@ -185,6 +245,9 @@ impl Host for ProcessHost {
     fn tick(&self) {
         self.0.ticks.fetch_add(1, Ordering::Relaxed);
         self.0.reload_changed_certificates();
+        if let Some(node) = self.0.node.get().and_then(Weak::upgrade) {
+            crash_report::note(&node);
+        }
         let mut pages = self.0.idle_pages.lock().unwrap_or_else(|poison| poison.into_inner());
         if pages.turn(idle_bytes) {
             purge_arenas();
@@ -195,6 +258,10 @@ impl Host for ProcessHost {
         let mut text = Vec::new();
         let _written = stats_print::stats_print(&mut text, stats_print::Options::default());
         String::from_utf8_lossy(&text).into_owned()
+    }
+
+    fn crash(&self, how: Crash) {
+        crash_report::crash(how);
     }
 
     fn sleep(&self, time: Duration) {

@@ -5,10 +5,12 @@
 mod line;
 mod syslog;
 
+use crate::sys::crash;
 use line::{Format, Shape, Timestamp, one_line};
 use russet_commands::node::config::{Config, Directive};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{IsTerminal, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -84,8 +86,10 @@ impl LogFile {
         let id = |found: Metadata| (found.dev(), found.ino());
         let named = std::fs::metadata(&self.path).map(id).ok();
         let open = self.file.as_ref().and_then(|file| file.metadata().map(id).ok());
-        if named.is_none() || named != open {
-            self.file = LogFile::open(&self.path).ok().or(self.file.take());
+        let is_away = named.is_none() || named != open;
+        if is_away && let Ok(file) = LogFile::open(&self.path) {
+            crash::redirect(&file);
+            self.file = Some(file);
         }
         match &mut self.file {
             Some(file) => file.write_all(line.as_bytes()),
@@ -147,6 +151,16 @@ impl Log {
     /// Whether lines go anywhere but to standard output.
     pub fn is_kept(&self) -> bool {
         self.file.is_some() || self.syslog.is_some()
+    }
+
+    /// The file of the log, or standard output, once more: for who can't wait for a lock.
+    pub fn file_for_crashes(&self) -> std::io::Result<OwnedFd> {
+        let file =
+            self.file.as_ref().map(|it| it.lock().unwrap_or_else(|poison| poison.into_inner()));
+        match file.as_ref().and_then(|it| it.file.as_ref()) {
+            Some(file) => file.as_fd().try_clone_to_owned(),
+            None => std::io::stdout().as_fd().try_clone_to_owned(),
+        }
     }
 
     pub fn say(&self, level: Level, text: &str) {

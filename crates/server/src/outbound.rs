@@ -1,10 +1,12 @@
-//! Connections to other servers, over TCP.
+//! Connections to other servers, over TCP, and TLS if `tls-cluster` says so.
 
 use russet_commands::node::outbound::{Connection, Connector};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
-use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 /// Names that may be looked up at once. The system sets no bound to how long that takes, and nobody
@@ -18,11 +20,12 @@ pub struct TcpConnector {
     resolve: Resolve,
     /// As many others hold it as lookups are under way.
     lookups: Arc<()>,
+    tls: RwLock<Option<Arc<ClientConfig>>>,
 }
 
 impl Default for TcpConnector {
     fn default() -> Self {
-        TcpConnector { resolve: ask_system, lookups: Arc::default() }
+        TcpConnector { resolve: ask_system, lookups: Arc::default(), tls: RwLock::default() }
     }
 }
 
@@ -37,6 +40,11 @@ fn left(until: Instant) -> io::Result<Duration> {
 }
 
 impl TcpConnector {
+    /// What connections from now on are encrypted with, if they are.
+    pub fn set_tls(&self, tls: Option<Arc<ClientConfig>>) {
+        *self.tls.write().unwrap_or_else(|poison| poison.into_inner()) = tls;
+    }
+
     /// The addresses of a host, if they are found in time.
     fn addresses(&self, host: &str, port: u16, until: Instant) -> io::Result<Vec<SocketAddr>> {
         if let Ok(address) = host.parse::<IpAddr>() {
@@ -67,9 +75,13 @@ impl Connector for TcpConnector {
             match TcpStream::connect_timeout(&address, left(until)?) {
                 Ok(stream) => {
                     stream.set_nodelay(true)?;
-                    let mut connection = TcpConnection(stream);
+                    let tls = self.tls.read().unwrap_or_else(|poison| poison.into_inner()).clone();
+                    let mut connection: Box<dyn Connection> = match tls {
+                        Some(tls) => Box::new(TlsConnection(encrypt(stream, tls, until)?)),
+                        None => Box::new(TcpConnection(stream)),
+                    };
                     connection.set_timeout(timeout)?;
-                    return Ok(Box::new(connection));
+                    return Ok(connection);
                 }
                 Err(error) => failure = error,
             }
@@ -103,6 +115,59 @@ impl Connection for TcpConnection {
     }
 }
 
+/// The handshake, all of it, so that what is wrong with it is a failure to connect.
+fn encrypt(
+    mut socket: TcpStream,
+    config: Arc<ClientConfig>,
+    until: Instant,
+) -> io::Result<StreamOwned<ClientConnection, TcpStream>> {
+    // Neither sent nor checked.
+    let name = ServerName::from(socket.peer_addr()?.ip());
+    let mut session = ClientConnection::new(config, name).map_err(io::Error::other)?;
+    while session.is_handshaking() || session.wants_write() {
+        socket.set_read_timeout(Some(left(until)?))?;
+        socket.set_write_timeout(Some(left(until)?))?;
+        if session.wants_write() {
+            session.write_tls(&mut socket)?;
+            continue;
+        }
+        if session.read_tls(&mut socket)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if let Err(error) = session.process_new_packets() {
+            // The other side is told, if it still listens.
+            let _told = session.write_tls(&mut socket);
+            return Err(io::Error::other(error));
+        }
+    }
+    Ok(StreamOwned::new(session, socket))
+}
+
+struct TlsConnection(StreamOwned<ClientConnection, TcpStream>);
+
+impl Read for TlsConnection {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl Write for TlsConnection {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Connection for TlsConnection {
+    fn set_timeout(&mut self, timeout: Duration) -> io::Result<()> {
+        self.0.sock.set_read_timeout(Some(timeout))?;
+        self.0.sock.set_write_timeout(Some(timeout))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,7 +182,7 @@ mod tests {
     /// system was willing to wait, whatever its timeout said.
     #[test]
     fn a_name_is_looked_up_no_longer_than_the_timeout() {
-        let connector = TcpConnector { resolve: never, lookups: Arc::default() };
+        let connector = TcpConnector { resolve: never, ..TcpConnector::default() };
         let ask = |timeout| connector.connect("some.name", 1, timeout).err().unwrap();
         for _ in 0..LOOKUPS_MAX {
             assert_eq!(ask(Duration::from_millis(1)).kind(), io::ErrorKind::TimedOut);

@@ -1,16 +1,19 @@
 //! From the command line to an orderly end.
 
 use crate::check::check_machine;
+use crate::command_line::CommandLine;
+use crate::crash_report;
 use crate::daemon::{self, PidFile};
-use crate::event_loop::Fleet;
-use crate::hidden_args;
+use crate::event_loop::{Fleet, Listener};
 use crate::host::{Process, ProcessHost};
 use crate::listen;
 use crate::log::{Level, Log};
 use crate::metrics;
 use crate::open_files::OpenFiles;
 use crate::service::RussetService;
+use crate::signals::{self, Event};
 use crate::supervisor::Supervisor;
+use crate::tls;
 use crate::tools;
 use russet_commands::node::Node;
 use russet_commands::node::config::{Config, Directive, Startup};
@@ -47,14 +50,10 @@ Without arguments it listens on 127.0.0.1:6379.
 
 /// Runs the server; the exit code says how it ended.
 pub fn main(args: Vec<OsString>) -> ExitCode {
-    let args = match hidden_args::given(args) {
-        Ok(args) => args,
-        Err(text) => return fail(&text),
-    };
     if let Some(code) = tools::run(&args) {
         return code;
     }
-    let visible_secret = hidden_args::hide(&args);
+    let (command_line, visible_secret) = CommandLine::take(&args);
     let config = match Startup::parse(&args) {
         Ok(Startup::Run(config)) => *config,
         Ok(Startup::Check(mut report)) => {
@@ -87,10 +86,11 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
         Ok(log) => Arc::new(log),
         Err(text) => return fail(&text),
     };
+    crash_report::install(&config, &log);
     for why in unsupervised.iter().chain(&visible_secret) {
         log.say(Level::Warning, why);
     }
-    match serve(config, &log, Arc::new(supervisor)) {
+    match serve(config, &log, Arc::new(supervisor), command_line) {
         Ok(()) => ExitCode::SUCCESS,
         Err(text) => {
             // Who looks for the reason later finds it where the lines before it are.
@@ -107,17 +107,19 @@ fn fail(text: &str) -> ExitCode {
     ExitCode::from(1)
 }
 
-fn serve(config: Config, log: &Arc<Log>, supervisor: Arc<Supervisor>) -> Result<(), String> {
+fn serve(
+    config: Config,
+    log: &Arc<Log>,
+    supervisor: Arc<Supervisor>,
+    command_line: CommandLine,
+) -> Result<(), String> {
     let dir = config.string(Directive::Dir);
     std::env::set_current_dir(&dir).map_err(|error| format!("cannot use dir {dir}: {error}"))?;
     let threads = threads_max(&config);
     fit_clients(&config, threads, log)?;
-    let process = Arc::new(Process::default());
-    let listeners = process.listeners.open(&config).map_err(|obstacle| obstacle.to_string())?;
+    let (process, listeners) = prepare(&config, command_line, log, &supervisor)?;
     let metrics_listeners = listen::open_metrics(&config)?;
 
-    let _is_first = process.log.set(log.clone());
-    let _is_first = process.supervisor.set(supervisor.clone());
     let host = Box::new(ProcessHost(process.clone()));
     let engine = Engine::with_host(config, host).map_err(|error| error.to_string())?;
     let node = engine.node().clone();
@@ -128,7 +130,7 @@ fn serve(config: Config, log: &Arc<Log>, supervisor: Arc<Supervisor>) -> Result<
     let (stop, stopped) = mpsc::channel::<Event>();
     let stop_of_load = stop.clone();
     introduce(&process, &node, threads, stop.clone());
-    catch_signals(stop, process.clone())
+    signals::catch(stop, process.clone())
         .map_err(|error| format!("cannot catch signals: {error}"))?;
     let service = Arc::new(RussetService { node: node.clone(), log: log.clone() });
     let threads_min = (node.config.int(Directive::ThreadsMin) as usize).min(threads);
@@ -156,7 +158,7 @@ fn serve(config: Config, log: &Arc<Log>, supervisor: Arc<Supervisor>) -> Result<
     watched.map_err(|error| format!("cannot start the watchdog's thread: {error}"))?;
     supervisor.ready();
 
-    wait_for_end(&stopped, &node, log);
+    wait_for_end(&stopped, &node, &process);
     process.is_ready.store(false, Ordering::Relaxed);
     supervisor.stopping();
     let is_saved = end_calls(&fleet, &node, log);
@@ -173,6 +175,26 @@ fn serve(config: Config, log: &Arc<Log>, supervisor: Arc<Supervisor>) -> Result<
             Ok(())
         }
     }
+}
+
+/// What is prepared before there is an engine.
+fn prepare(
+    config: &Config,
+    command_line: CommandLine,
+    log: &Arc<Log>,
+    supervisor: &Arc<Supervisor>,
+) -> Result<(Arc<Process>, Vec<Listener>), String> {
+    let process = Arc::new(Process::default());
+    let listeners = process.listeners.open(config).map_err(|obstacle| obstacle.to_string())?;
+    let tls = tls::client_config(config).map_err(|why| format!("cannot use TLS: {why}"))?;
+    process.connector.set_tls(tls);
+    command_line.show_title(config);
+    let _is_first = process.command_line.set(command_line);
+    let _is_first = process.log.set(log.clone());
+    let _is_first = process.supervisor.set(supervisor.clone());
+    // The log says why if it could not be set: the server can do without.
+    let _is_set = process.set_oom_score(config);
+    Ok((process, listeners))
 }
 
 /// Ends all calls and connections; false if some of what they wrote could not be saved.
@@ -204,16 +226,6 @@ fn say_ready(log: &Log, config: &Config) {
     for (name, _) in listeners.iter().filter(|(_, is_open)| *is_open) {
         log.say(Level::Notice, &format!("Ready to accept connections {name}"));
     }
-}
-
-/// What the main thread waits for: that all is loaded, and then why the process is to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Event {
-    Loaded,
-    /// SHUTDOWN, which has saved what was to be saved.
-    Command,
-    Interrupted,
-    Terminated,
 }
 
 fn remove_socket(config: &Config) {
@@ -274,20 +286,23 @@ fn load_data(node: &Arc<Node>, log: &Log) -> Result<(), String> {
 }
 
 /// Returns when the process is to end, and what is to be saved is.
-fn wait_for_end(stopped: &mpsc::Receiver<Event>, node: &Node, log: &Log) {
+fn wait_for_end(stopped: &mpsc::Receiver<Event>, node: &Node, process: &Process) {
     // A closed channel would mean that the signal thread is gone, and with it the signals.
     while let Ok(stop) = stopped.recv() {
-        let directive = match stop {
+        let (name, directive) = match stop {
             Event::Command => return,
             Event::Loaded => continue,
-            Event::Interrupted => Directive::ShutdownOnSigint,
-            Event::Terminated => Directive::ShutdownOnSigterm,
+            Event::Interrupted => ("SIGINT", Directive::ShutdownOnSigint),
+            Event::Terminated => ("SIGTERM", Directive::ShutdownOnSigterm),
         };
+        node.host.note(&format!("Received {name}: about to stop"));
         let options = EndOptions::parse(&String::from_utf8_lossy(&node.config.shown(directive)));
         match node.save_at_end(options) {
             Ok(()) => return,
-            Err(_) => log.say(Level::Warning, "Not stopping: the data could not be saved"),
+            Err(why) => node.host.log(&format!("Not stopping: {why}")),
         }
+        // From now on a signal begins another end.
+        process.is_ending.store(false, Ordering::Release);
     }
 }
 
@@ -349,26 +364,4 @@ fn announce(log: &Log, node: &Node, threads: usize, dir: &str) {
         std::env::current_dir().map_or_else(|_| dir.to_owned(), |p| p.display().to_string());
     log.say(Level::Notice, &format!("Working directory {directory}"));
     node.config.start_warnings().iter().for_each(|line| log.say(Level::Warning, line));
-}
-
-/// The first two end the process; SIGHUP has it read its certificates again.
-fn catch_signals(stop: mpsc::Sender<Event>, process: Arc<Process>) -> std::io::Result<()> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-    let run = move || {
-        for signal in signals.forever() {
-            let stopped = match signal {
-                SIGINT => stop.send(Event::Interrupted),
-                SIGTERM => stop.send(Event::Terminated),
-                _ => {
-                    process.reload_certificates();
-                    Ok(())
-                }
-            };
-            if stopped.is_err() {
-                return;
-            }
-        }
-    };
-    std::thread::Builder::new().name("signals".into()).spawn(run).map(drop)
 }

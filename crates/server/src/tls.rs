@@ -3,10 +3,13 @@
 
 mod certificate;
 mod ciphers;
+mod client;
+mod private_key;
 mod sessions;
 mod watch;
 
 pub use certificate::{common_name, serial_and_end, uri_names};
+pub use client::{client_config, is_outgoing};
 pub use watch::CertificateWatch;
 
 use russet_commands::node::config::{Config, Directive};
@@ -15,8 +18,8 @@ use rustls::RootCertStore;
 use rustls::ServerConfig;
 use rustls::SupportedProtocolVersion;
 use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
@@ -40,7 +43,7 @@ pub fn server_config(config: &Config) -> Result<Arc<ServerConfig>, String> {
     let builder = ServerConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&versions)
         .map_err(|error| format!("tls-protocols and the ciphers: {error}"))?;
-    let certified = certified_key(config, &provider)?;
+    let certified = certified_key(config, &provider, OF_SERVER)?;
     let mut made = builder
         .with_client_cert_verifier(client_verifier(config, &provider)?)
         .with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
@@ -81,7 +84,13 @@ pub fn certificate_report(config: &Config) -> CertificateReport {
 
 /// The files whose contents count, as they are named.
 pub fn files(config: &Config) -> Vec<PathBuf> {
-    let named = [Directive::TlsCertFile, Directive::TlsKeyFile, Directive::TlsCaCertFile];
+    let named = [
+        Directive::TlsCertFile,
+        Directive::TlsKeyFile,
+        Directive::TlsCaCertFile,
+        Directive::TlsClientCertFile,
+        Directive::TlsClientKeyFile,
+    ];
     let paths = named.into_iter().map(|directive| config.string(directive));
     let mut paths: Vec<PathBuf> =
         paths.filter(|path| !path.is_empty()).map(PathBuf::from).collect();
@@ -118,14 +127,25 @@ fn versions(text: &str) -> Result<Vec<&'static SupportedProtocolVersion>, String
     Ok(if versions.is_empty() { vec![&TLS12, &TLS13] } else { versions })
 }
 
-fn certified_key(config: &Config, provider: &CryptoProvider) -> Result<CertifiedKey, String> {
-    let path = named_file(config, Directive::TlsCertFile)?;
+/// The directives that name a certificate, its key and the key's password.
+type Identity = [Directive; 3];
+const OF_SERVER: Identity =
+    [Directive::TlsCertFile, Directive::TlsKeyFile, Directive::TlsKeyFilePass];
+
+fn certified_key(
+    config: &Config,
+    provider: &CryptoProvider,
+    [certificate, key, password]: Identity,
+) -> Result<CertifiedKey, String> {
+    let path = named_file(config, certificate)?;
     let chain = certificates(&path)?;
-    let key_path = named_file(config, Directive::TlsKeyFile)?;
+    let key_path = named_file(config, key)?;
+    let password = config.text(password);
+    let of_key = |why: String| format!("{}: {why}", key_path.display());
     let key = provider
         .key_provider
-        .load_private_key(private_key(&key_path)?)
-        .map_err(|error| format!("{}: {error}", key_path.display()))?;
+        .load_private_key(private_key::parse(&read(&key_path)?, &password).map_err(of_key)?)
+        .map_err(|error| of_key(error.to_string()))?;
     let certified = CertifiedKey::new(chain, key);
     // Whatever else is odd about it, such as an old version of its format, is for clients to judge.
     match certified.keys_match() {
@@ -157,7 +177,11 @@ fn authorities(config: &Config) -> Result<RootCertStore, String> {
     let (file, dir) =
         (config.string(Directive::TlsCaCertFile), config.string(Directive::TlsCaCertDir));
     if file.is_empty() && dir.is_empty() {
-        return Err("tls-auth-clients needs tls-ca-cert-file or tls-ca-cert-dir".to_owned());
+        let why = match config.flag(Directive::TlsCluster) {
+            true => "tls-auth-clients and tls-cluster need",
+            false => "tls-auth-clients needs",
+        };
+        return Err(format!("{why} tls-ca-cert-file or tls-ca-cert-dir"));
     }
     let mut roots = RootCertStore::empty();
     if !file.is_empty() {
@@ -203,24 +227,6 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
         return Err(format!("{} has no certificate in PEM format", path.display()));
     }
     Ok(found)
-}
-
-/// DIFFERS: keys that need a password are refused.
-fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
-    let text = read(path)?;
-    let is_encrypted = ["BEGIN ENCRYPTED PRIVATE KEY", "Proc-Type: 4,ENCRYPTED"]
-        .iter()
-        .any(|mark| String::from_utf8_lossy(&text).contains(mark));
-    if is_encrypted {
-        return Err(format!(
-            "{} needs a password, which is not supported: decrypt it with 'openssl pkey'",
-            path.display()
-        ));
-    }
-    PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
-        pem::Error::NoItemsFound => format!("{} has no key in PEM format", path.display()),
-        error => format!("{}: {error}", path.display()),
-    })
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {

@@ -31,7 +31,7 @@ pub use events::EventFlags;
 pub(crate) use rewrite::replace as replace_file;
 pub use settings::Settings;
 pub use spec::{Change, Effect, Kind, Spec, TextCheck};
-pub use startup::{Startup, without_secrets};
+pub use startup::{HIDDEN, Startup, without_secrets};
 pub use store::Config;
 pub use table::{AREAS, Area};
 

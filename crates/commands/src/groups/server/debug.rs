@@ -11,6 +11,7 @@ pub(crate) use replay::Gathered;
 use super::is_local;
 use crate::call::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
+use crate::node::Crash;
 use crate::node::config::Directive;
 use crate::node::snapshot::Meeting;
 use russet_base::escape::escape;
@@ -21,6 +22,8 @@ use std::time::Duration;
 
 const HELP: &[&str] = &[
     "DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+    "ASSERT",
+    "    End the process as if an assertion had failed.",
     "CHANGE-REPL-ID",
     "    Do nothing: there are no replicas yet.",
     "DIGEST [FULL [<unix-time-ms>]]",
@@ -40,6 +43,8 @@ const HELP: &[&str] = &[
     "    Write a line to the log.",
     "OBJECT <key> [fast]",
     "    Print how the value is kept.",
+    "PANIC",
+    "    End the process by a panic.",
     "PAUSE-CRON <0|1>",
     "    Stop, or start again, what runs in the background.",
     "POPULATE <count> [<prefix>] [<size>]",
@@ -58,6 +63,8 @@ const HELP: &[&str] = &[
     "    Run a record again: nothing expires meanwhile.",
     "SDSLEN <key>",
     "    Print the lengths of a key and its string.",
+    "SEGFAULT",
+    "    End the process by a write to memory that it does not have.",
     "SET-ACTIVE-EXPIRE <0|1>",
     "    Stop, or start again, removing expired keys that nobody asks for.",
     "SET-DISABLE-DENY-SCRIPTS <0|1>",
@@ -81,6 +88,9 @@ pub(crate) fn debug(ctx: &mut Ctx, args: Args) -> Outcome {
             HELP.iter().for_each(|line| ctx.reply.status(line));
             DONE
         }
+        (b"segfault", 2) => crash(ctx, Crash::Fault),
+        (b"panic", 2) => crash(ctx, Crash::Panic),
+        (b"assert", 2) => crash(ctx, Crash::Assertion),
         (b"sleep", 3) => sleep(ctx, args.at(2)),
         (b"error", 3) => Err(Refusal::text(escape(args.at(2)).into_owned())),
         (b"log", 3) => {
@@ -174,6 +184,11 @@ fn leading_int(arg: &[u8]) -> i64 {
 }
 
 /// COMPAT: what is no number is no time at all, as C's `strtod` has it.
+fn crash(ctx: &mut Ctx, how: Crash) -> Outcome {
+    ctx.node.host.crash(how);
+    Err(Refusal::text("ERR the process is not this server's to end"))
+}
+
 fn sleep(ctx: &mut Ctx, arg: &[u8]) -> Outcome {
     let seconds = num::parse_f64(arg).unwrap_or(0.0).max(0.0);
     // A longer time would overflow; nobody waits for that.

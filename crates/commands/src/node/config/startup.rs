@@ -25,7 +25,7 @@ pub enum Startup {
 /// The option that checks a file.
 const CHECK: &[u8] = b"--check-config";
 /// What stands for a secret among arguments that others see.
-const HIDDEN: &str = "(hidden)";
+pub const HIDDEN: &str = "(hidden)";
 
 /// The command line, taken apart.
 #[derive(Default)]

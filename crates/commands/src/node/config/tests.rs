@@ -191,8 +191,8 @@ fn wrong_options_are_reported_in_one_line() {
             "--replicaof 'host 6379' is not supported by this version of Russet",
         ),
         (
-            &["--tls-cluster", "yes"],
-            "--tls-cluster 'yes' is not supported by this version of Russet",
+            &["--tls-replication", "yes"],
+            "--tls-replication 'yes' is not supported by this version of Russet",
         ),
         (&["--loadmodule", "x.so"], "--loadmodule is not supported by this version of Russet"),
         (&["--search-timeout", "5"], "--search-timeout is not supported by this version of Russet"),

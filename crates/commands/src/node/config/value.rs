@@ -106,6 +106,13 @@ impl Spec {
                 bytes.cast_signed()
             }
             Kind::MemoryOrPercent => parse_memory_or_percent(arg)?,
+            // COMPAT: of `oom-score-adj` it is another word for `yes`, and shown so.
+            Kind::Choice { names, .. }
+                if self.directive == Directive::OomScoreAdj
+                    && arg.eq_ignore_ascii_case(b"relative") =>
+            {
+                position(names, b"yes").ok_or_else(|| one_of(names))?
+            }
             Kind::Choice { names, .. } => position(names, arg).ok_or_else(|| one_of(names))?,
             Kind::EventClasses => match EventFlags::parse(arg) {
                 Some(flags) => i64::from(flags.0),
@@ -392,11 +399,21 @@ fn is_version(text: &str) -> bool {
     text.len() <= 32 && text.split('.').count() == 3 && text.split('.').all(is_number)
 }
 
-/// Every `{` names a field that is known and is closed.
+/// Every `{` names a field that is known and is closed. COMPAT: without the name of the program
+/// something must be left.
 fn is_title_template(text: &str) -> bool {
-    text.split('{')
-        .skip(1)
-        .all(|part| part.split_once('}').is_some_and(|(field, _)| TITLE_FIELDS.contains(&field)))
+    let mut parts = text.split('{');
+    let mut rest = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let Some((field, behind)) = part.split_once('}') else { return false };
+        match field {
+            "title" | "server-mode" => {}
+            _ if TITLE_FIELDS.contains(&field) => rest.push_str(field),
+            _ => return false,
+        }
+        rest.push_str(behind);
+    }
+    !rest.trim().is_empty()
 }
 
 fn position(names: &[&str], arg: &[u8]) -> Option<i64> {

@@ -22,7 +22,7 @@ pub(super) const SPECS: &[Spec] = &[
     choice(D::SyslogFacility, "local0", FACILITIES, "Facility of syslog").at_start(),
     flag(D::AlwaysShowLogo, false, "Print a banner at start").at_start().without_effect(),
     flag(D::HideUserDataFromLog, true, "Keep clients' data out of the log").without_effect(),
-    flag(D::CrashLogEnabled, true, "Log a report on a crash").without_effect(),
+    flag(D::CrashLogEnabled, true, "Log a report on a crash"),
     flag(D::CrashMemcheckEnabled, true, "Test memory after a crash").without_effect(),
     int(
         D::SlowlogLogSlowerThan,

@@ -81,21 +81,17 @@ pub(super) const SPECS: &[Spec] = &[
         &["allow", "warn", "refuse"],
         "What is done about keys that a script uses but was not given",
     ),
-    flag(D::SetProcTitle, true, "Show the address in the process title")
-        .at_start()
-        .without_effect(),
+    flag(D::SetProcTitle, true, "Show the address in the process title").at_start(),
     text(D::ProcTitleTemplate, "{title} {listen-addr} {server-mode}", "Shape of the process title")
-        .checked(TextCheck::TitleTemplate)
-        .without_effect(),
+        .checked(TextCheck::TitleTemplate),
     text(D::LocaleCollate, "", "Locale of SORT ALPHA").only(&["", "C", "POSIX"]),
     choice(
         D::OomScoreAdj,
         "no",
         &["no", "yes", "relative", "absolute"],
-        "Tell the kernel which process to end first",
-    )
-    .only(&["no"]),
-    oom_scores(D::OomScoreAdjValues, "Scores of master, replica and child").without_effect(),
+        "Tell the kernel how soon to end the server when memory runs out",
+    ),
+    oom_scores(D::OomScoreAdjValues, "Scores of master, replica and child; the first is used"),
     flag(D::DisableThp, true, "Turn transparent huge pages off").at_start().without_effect(),
     text(D::IgnoreWarnings, "", "Warnings at start that are not fatal").without_effect(),
     text(D::HashSeed, "", "Seed of the hash function; empty is random")

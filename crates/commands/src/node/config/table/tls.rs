@@ -1,4 +1,4 @@
-//! TLS. What outgoing connections would need has no effect: there are none over TLS.
+//! TLS. Of what this server opens itself, only MIGRATE's connections can be encrypted.
 
 use super::super::directive::Directive as D;
 use super::super::spec::*;
@@ -6,15 +6,13 @@ use super::super::spec::*;
 pub(super) const SPECS: &[Spec] = &[
     int(D::TlsPort, 0, 0..=PORT_MAX, "Port for TLS; 0 is none"),
     flag(D::TlsReplication, false, "Replicate over TLS").only(&["no"]),
-    flag(D::TlsCluster, false, "Use TLS on the bus of the cluster").only(&["no"]),
+    flag(D::TlsCluster, false, "Connect to other servers of a cluster over TLS, as MIGRATE does"),
     text(D::TlsCertFile, "", "Certificate of the server").reread(),
     text(D::TlsKeyFile, "", "Key of the server").reread(),
-    text(D::TlsKeyFilePass, "", "Password of that key")
-        .secret()
-        .promises(&[""], "a key that needs a password is refused"),
-    text(D::TlsClientCertFile, "", "Certificate for outgoing connections").without_effect(),
-    text(D::TlsClientKeyFile, "", "Key for outgoing connections").without_effect(),
-    text(D::TlsClientKeyFilePass, "", "Password of that key").secret().without_effect(),
+    text(D::TlsKeyFilePass, "", "Password of that key").secret(),
+    text(D::TlsClientCertFile, "", "Certificate for outgoing connections").reread(),
+    text(D::TlsClientKeyFile, "", "Key for outgoing connections").reread(),
+    text(D::TlsClientKeyFilePass, "", "Password of that key").secret(),
     text(D::TlsDhParamsFile, "", "Diffie-Hellman parameters").without_effect(),
     text(D::TlsCaCertFile, "", "Certificates that clients are checked against").reread(),
     text(D::TlsCaCertDir, "", "Directory of such certificates").reread(),

@@ -154,7 +154,7 @@ fn each_line_of_a_file_is_judged() {
     dir.write("more.conf", "hz 50\nrequirepass open-sesame\nmasterauth open-sesame\n");
     let content = "# a comment\nport 7000\nappendonly yes\ninclude more.conf\n\nsave 60 1\n\
                    user default on >open-sesame\nport 70000\nbind 'a\nports 1\nappendonly no\n\
-                   lua-replicate-commands yes\ntls-cluster yes\nmaxmemory 1mb\n";
+                   lua-replicate-commands yes\ntls-replication yes\nmaxmemory 1mb\n";
     let content = content.replace("more.conf", dir.0.join("more.conf").to_str().unwrap());
     let file = dir.write("redis.conf", &content);
     let report = check(&file);
@@ -175,7 +175,7 @@ fn each_line_of_a_file_is_judged() {
         "redis.conf:10: refused: ports (unknown directive 'ports', did you mean 'port'?)",
         "redis.conf:11: effective: appendonly no",
         "redis.conf:12: without effect: lua-replicate-commands",
-        "redis.conf:13: refused: tls-cluster yes (tls-cluster 'yes' is not supported",
+        "redis.conf:13: refused: tls-replication yes (tls-replication 'yes' is not supported",
         "redis.conf:14: effective: maxmemory 1mb",
         "7 effective, 4 without effect, 4 refused",
     ];

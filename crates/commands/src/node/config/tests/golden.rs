@@ -48,7 +48,7 @@ fn defaults_are_those_of_valkey() {
 fn what_is_missing_is_refused() {
     let config = Config::default();
     for (name, value) in
-        [("tls-cluster", "yes"), ("activedefrag", "yes"), ("min-replicas-to-write", "1")]
+        [("tls-replication", "yes"), ("activedefrag", "yes"), ("min-replicas-to-write", "1")]
     {
         let text = format!(
             "ERR CONFIG SET failed (possibly related to argument '{name}') - {name} '{value}' is \
