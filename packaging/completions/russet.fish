@@ -24,7 +24,7 @@ complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l 
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l tcp-keepalive -d 'Seconds between TCP keepalive probes' -x
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l unixsocket -d 'Path of a Unix socket to listen on; empty is none' -r -F
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l unixsocketperm -d 'Mode of the Unix socket, octal; 0 leaves it' -x
-complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l unixsocketgroup -d 'Group that owns the Unix socket' -x
+complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l unixsocketgroup -d 'Group that owns the Unix socket; empty leaves it' -x
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l timeout -d 'Seconds until an idle client is closed; 0 is never' -x
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l login-timeout -d 'Seconds until a client that must log in and has not is closed; 0 is never' -x
 complete -c russet -n 'not __fish_seen_subcommand_from check convert export' -l bind-source-addr -d 'Local address of outgoing connections' -x

@@ -21,6 +21,8 @@ use std::sync::atomic::Ordering;
 /// Replies up to this size are sent whatever the limits: Redis keeps so much in a buffer that it
 /// does not count.
 const REPLY_BYTES_FREE: usize = 16 * 1024;
+/// Reads of this size are of one long argument as a rule, and there may be many in one turn.
+const LONG_READ_BYTES: usize = 256 * 1024;
 
 pub struct RussetService {
     pub node: Arc<Node>,
@@ -238,7 +240,10 @@ impl Service for RussetService {
         worker.stats.reads.add(1);
         let total = &connected.client.session.card.input_bytes_total;
         total.store(total.load(Ordering::Relaxed) + bytes as u64, Ordering::Relaxed);
-        connected.client.session.card.last_ms.store(worker.now.0, Ordering::Relaxed);
+        // While a long argument is read the time of the batch gets old.
+        let is_long = bytes >= LONG_READ_BYTES;
+        let now = if is_long { self.node.clock.now() } else { worker.now };
+        connected.client.session.card.last_ms.store(now.0, Ordering::Relaxed);
     }
 
     fn expect(&self, worker: &mut Worker, connected: &mut Connected, args: Args) {
