@@ -211,7 +211,7 @@ impl<'a> Keys<'a> {
     }
 
     /// Fetches what does not lie in its entry, all at once: [`Keys::weigh`] would wait for each.
-    /// Then what these point to: a command waits for one line of memory, not for one behind another.
+    /// Then what these point to: no command waits for one line of memory behind another.
     fn prefetch_objects(&self, count: usize) {
         let mut objects = SmallVec::<[&Object; OBJECTS_FETCHED]>::new();
         for &KnownKey { location, .. } in &self.known[..count] {

@@ -1,7 +1,7 @@
 //! Room of blocks that are durable, kept for the next ones.
 //!
-//! With `everysec` the blocks of a second wait for its sync. To ask the system for their memory each
-//! time, and to give it back, costs more than to fill it.
+//! With `everysec` the blocks of a second wait for its sync. To ask the system for their memory
+//! each time, and to give it back, costs more than to fill it.
 
 /// What is kept while there is something to write, and how large the room of one block may be.
 const BYTES_MAX: usize = 64 << 20;
