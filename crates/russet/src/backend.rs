@@ -9,6 +9,13 @@ pub(crate) mod embedded;
 mod link;
 #[cfg(feature = "remote")]
 pub(crate) mod remote;
+#[cfg(feature = "remote")]
+mod tls;
+
+#[cfg(feature = "remote")]
+pub(crate) use tls::Connector;
+#[cfg(feature = "tls")]
+pub use tls::{ClientCertificate, TlsOptions};
 
 use crate::error::{Error, Result};
 use crate::reply::Reply;

@@ -31,6 +31,7 @@ mod session;
 mod social;
 mod state;
 mod stats;
+mod tls;
 mod token;
 mod tower;
 
