@@ -22,6 +22,7 @@ mod mistakes;
 mod near;
 mod numbers;
 mod object;
+mod own_steps;
 mod pages;
 mod queue;
 mod ranking;
