@@ -355,7 +355,7 @@ impl fmt::Debug for Key {
 }
 
 /// A key without whose it is, as `limit:v1:{*}:window`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Pattern {
     family: Family,
     part: &'static str,

@@ -145,6 +145,9 @@ impl<'k, C: Class> StepCall<'k, C> {
             attempt = tracing::field::Empty,
             result = tracing::field::Empty,
         );
+        // The marker of a request is a new one each time, and says nothing.
+        let own = if self.remembers { None } else { self.first.as_ref() };
+        own.into_iter().for_each(observe::used);
         let watch = observe::Stopwatch::start();
         let result = self.attempts(span.clone()).instrument(span).await;
         observe::ended(name, &result, watch);
