@@ -303,7 +303,8 @@ impl Builder {
     /// The certificates of `rediss://` addresses, for [`Builder::connect`] and
     /// [`Builder::cluster`]: a private authority, and what servers are shown that ask for a
     /// certificate. Without them the server's must be one of the web's authorities. rustls needs a
-    /// provider of cryptography for the whole process: if the program has installed none, `ring` is.
+    /// provider of cryptography for the whole process: if the program has installed none, it is
+    /// `ring`.
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: crate::backend::TlsOptions) -> Self {
         self.connector.tls = Some(tls);

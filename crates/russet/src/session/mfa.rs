@@ -46,7 +46,8 @@ impl Sessions {
     ///
     /// let kit = russet::Kit::builder().secret("from the vault").embedded(Default::default())?;
     /// let hour = Duration::from_secs(3600);
-    /// let sessions = Sessions::new(&kit, Policy::new(Timeouts { idle: hour, absolute: hour }, 5))?;
+    /// let timeouts = Timeouts { idle: hour, absolute: hour };
+    /// let sessions = Sessions::new(&kit, Policy::new(timeouts, 5))?;
     /// let user = User::new("acme", "ann");
     /// let new = NewSession::of(&user);
     /// let Created::Created(id) = sessions.create(&new).await? else { return Ok(()) };
@@ -97,7 +98,8 @@ impl Sessions {
     ///
     /// let kit = russet::Kit::builder().secret("from the vault").embedded(Default::default())?;
     /// let hour = Duration::from_secs(3600);
-    /// let sessions = Sessions::new(&kit, Policy::new(Timeouts { idle: hour, absolute: hour }, 5))?;
+    /// let timeouts = Timeouts { idle: hour, absolute: hour };
+    /// let sessions = Sessions::new(&kit, Policy::new(timeouts, 5))?;
     /// let user = User::new("acme", "ann");
     /// let new = NewSession::of(&user).mfa_required();
     /// let Created::Created(id) = sessions.create(&new).await? else { return Ok(()) };
