@@ -26,9 +26,10 @@ impl<C: Class> Step<C> {
     ///
     /// The body is Lua. It finds its keys and arguments under the names that it takes; `now_ms()`
     /// is the server's time, `whole(text, least, most)` and `decimal(...)` read numbers or give
-    /// nil, `refuse(what)` is the reply to a bad argument. It checks all before it writes, since a step
-    /// that fails half way has written half, gives what it writes a TTL, and returns a status with
-    /// names and values. `true` behind it says that nothing was changed: that is not remembered.
+    /// nil, `refuse(what)` is the reply to a bad argument. It checks all before it writes, since a
+    /// step that fails half way has written half, gives what it writes a TTL, and returns a status
+    /// with names and values. `true` behind it says that nothing was changed: that is not
+    /// remembered.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
