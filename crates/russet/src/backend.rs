@@ -9,6 +9,13 @@ pub(crate) mod embedded;
 mod link;
 #[cfg(feature = "remote")]
 pub(crate) mod remote;
+#[cfg(feature = "remote")]
+mod tls;
+
+#[cfg(feature = "remote")]
+pub(crate) use tls::Connector;
+#[cfg(feature = "tls")]
+pub use tls::{ClientCertificate, TlsOptions};
 
 use crate::error::{Error, Result};
 use crate::reply::Reply;
@@ -33,6 +40,45 @@ pub enum Started<'a> {
 /// A call that fails must say what is known of it: [`Unavailable`](crate::Error::Unavailable) if it
 /// has surely not run, [`Unknown`](crate::Error::Unknown) if it may have. It is never sent twice
 /// once it may have run: whether it may run twice is decided by whoever calls.
+///
+/// A backend of one's own goes before another, to count, to log, or to fail in tests:
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use russet::backend::{Backend, Connection, Pending};
+/// use russet::{Kit, Reply, Request};
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use std::time::Duration;
+///
+/// struct Counted {
+///     kit: Kit,
+///     calls: Arc<AtomicU64>,
+/// }
+///
+/// impl Backend for Counted {
+///     fn call<'a>(&'a self, request: &'a Request, timeout: Duration) -> Pending<'a, Reply> {
+///         self.calls.fetch_add(1, Ordering::Relaxed);
+///         Box::pin(async move { self.kit.with_timeout(timeout).call(request).await })
+///     }
+///
+///     fn connection(&self, slot: u16) -> Pending<'_, Box<dyn Connection>> {
+///         Box::pin(self.kit.connection(slot))
+///     }
+///
+///     fn name(&self) -> &'static str {
+///         "counted"
+///     }
+/// }
+///
+/// let (kit, calls) = (Kit::embedded(Default::default())?, Arc::default());
+/// let kit = Kit::builder().on(Counted { kit, calls: Arc::clone(&calls) })?;
+/// kit.ping().await?;
+/// assert_eq!(calls.load(Ordering::Relaxed), 1);
+/// # Ok(())
+/// # }
+/// ```
 pub trait Backend: Send + Sync {
     /// Runs a command that does not block, beside others.
     fn call<'a>(&'a self, request: &'a Request, timeout: Duration) -> Pending<'a, Reply>;
@@ -93,6 +139,24 @@ pub type Listener = Arc<dyn Fn(Changed) + Send + Sync>;
 
 /// A connection of one's own: for commands that block, for WATCH and WAIT. When it is dropped,
 /// whatever it still does ends.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use russet::key::Family;
+/// use russet::{Kit, Request};
+/// use std::time::Duration;
+///
+/// let kit = Kit::embedded(Default::default())?;
+/// let key = kit.keys(Family { purpose: "calls", version: 1 }, "desk")?.key("list");
+/// kit.call(&Request::new("RPUSH").key(&key).arg("ann")).await?;
+/// let mut own = kit.connection(key.slot()).await?;
+/// let wait = Request::new("BLPOP").key(&key).arg(1);
+/// let popped = own.call(&wait, Duration::from_secs(2)).await?.into_list()?;
+/// assert_eq!(popped[1].as_bytes(), Some(b"ann".as_slice()));
+/// # Ok(())
+/// # }
+/// ```
 pub trait Connection: Send {
     /// Runs a command, which may block for as long as `timeout` says.
     fn call<'a>(&'a mut self, request: &'a Request, timeout: Duration) -> Pending<'a, Reply>;

@@ -269,14 +269,14 @@ impl<V: Serialize + DeserializeOwned + Send + 'static> Cache<V> {
                 Err(Unusable) => Lookup::Missing,
             },
             Read::Corrupt => {
-                count(&inner.counts.corrupt, "cache.corrupt.count");
+                count(&inner.counts.corrupt, "redis.cache.corrupt.count");
                 Lookup::Missing
             }
             Read::Elected | Read::Busy { .. } => Lookup::Missing,
         };
         match &found {
-            Lookup::Missing => count(&inner.counts.misses, "cache.miss.count"),
-            _ => count(&inner.counts.hits, "cache.hit.count"),
+            Lookup::Missing => count(&inner.counts.misses, "redis.cache.miss.count"),
+            _ => count(&inner.counts.hits, "redis.cache.hit.count"),
         }
         Ok(found)
     }
@@ -309,12 +309,12 @@ impl<V: Serialize + DeserializeOwned + Send + 'static> Cache<V> {
     fn decode(&self, payload: &Payload) -> Result<Option<V>, Unusable> {
         let counts = &self.inner.counts;
         if !payload.is_of_schema(&self.inner.policy) {
-            count(&counts.old_schema, "cache.schema.old.count");
+            count(&counts.old_schema, "redis.cache.schema.old.count");
             return Err(Unusable);
         }
         payload.decode().map_err(|why| {
             tracing::warn!(cache = self.inner.name, %why, "a stored value can't be read");
-            count(&counts.corrupt, "cache.corrupt.count");
+            count(&counts.corrupt, "redis.cache.corrupt.count");
             Unusable
         })
     }
@@ -377,7 +377,7 @@ impl Inner {
         if let Some(near) = &self.near
             && let Some(payload) = near.entry(&slot.entry, &slot.tags, early)
         {
-            count(&self.counts.near_hits, "cache.near.hit.count");
+            count(&self.counts.near_hits, "redis.cache.near.hit.count");
             return Ok(Read::Hit { payload, is_stale: false, is_elected: false });
         }
         let reading = self.near.as_ref().and_then(|near| near.read(&slot.entry));
@@ -426,7 +426,7 @@ impl Inner {
         load_time: Duration,
     ) -> Result<Stored> {
         if payload.len() > VALUE_BYTES_MAX {
-            count(&self.counts.oversize, "cache.value.oversize.count");
+            count(&self.counts.oversize, "redis.cache.value.oversize.count");
             return Ok(Stored::Oversize);
         }
         let _change = OwnChange::of(self.near.as_ref(), &slot.entry);
@@ -442,7 +442,7 @@ impl Inner {
         match reply.status() {
             "STORED" => Ok(Stored::Stored),
             "STALE" => {
-                count(&self.counts.stale_writes, "cache.write.stale.count");
+                count(&self.counts.stale_writes, "redis.cache.write.stale.count");
                 Ok(Stored::Stale)
             }
             _ => Err(reply.unexpected()),

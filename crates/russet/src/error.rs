@@ -33,6 +33,35 @@ pub enum Error {
 }
 
 /// What to do about an [`Error`].
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use russet::{Advice, Error, Kit, RequestId};
+/// use russet::counter::{WindowCounter, Windows};
+/// use std::time::Duration;
+///
+/// async fn count(orders: &WindowCounter, order: &str) -> russet::Result<()> {
+///     let request = RequestId::from(order);
+///     for _attempt in 0..5 {
+///         let Err(error) = orders.add("acme", 1, Some(&request)).await else { return Ok(()) };
+///         match error.advice() {
+///             Advice::Retry { after } => tokio::time::sleep(after).await,
+///             // It may have been counted: with the same id it is not counted again.
+///             Advice::Unknown => {}
+///             Advice::GiveUp => return Err(error),
+///         }
+///     }
+///     Err(Error::Unknown("five times without a word".into()))
+/// }
+///
+/// let kit = Kit::embedded(Default::default())?;
+/// let years = Windows::of(Duration::from_secs(365 * 86_400))?;
+/// count(&WindowCounter::new(&kit, "orders", years)?, "order 7").await?;
+/// assert_eq!(Error::Invalid("count".into()).advice(), Advice::GiveUp);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
     /// Nothing has happened: call again, after a while.

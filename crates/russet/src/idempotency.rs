@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 use crate::key::{Family, Key, Scope};
 use crate::kit::Kit;
 use crate::observe;
-use crate::reply::Envelope;
+use crate::reply::{Envelope, Reply};
 use crate::retry::{RequestId, token};
 use crate::step::{Safe, Step, StepInfo};
 use serde::Serialize;
@@ -285,7 +285,7 @@ impl Idempotency {
                     (reply.count("attempt")?, reply.int("is_takeover")? == 1);
                 if is_takeover {
                     self.counts.taken_over.fetch_add(1, Relaxed);
-                    observe::count("idempotency.claim.takeover.count", "idempotency", 1);
+                    observe::count("redis.idempotency.claim.takeover.count", "idempotency", 1);
                 }
                 let store = self.clone();
                 let claim = Claim { store, record, owner, attempt, is_takeover };
@@ -305,8 +305,8 @@ impl Idempotency {
         };
         count.fetch_add(1, Relaxed);
         let name = match outcome {
-            Outcome::Claimed(_) => "idempotency.claim.success.count",
-            _ => "idempotency.claim.conflict.count",
+            Outcome::Claimed(_) => "redis.idempotency.claim.success.count",
+            _ => "redis.idempotency.claim.conflict.count",
         };
         observe::count(name, "idempotency", 1);
         Ok(outcome)
@@ -342,11 +342,14 @@ impl Idempotency {
         let reply = call.run().await?;
         match reply.status() {
             "CLAIMED" => {
-                observe::count("idempotency.claim.success.count", "idempotency", 1);
+                observe::count("redis.idempotency.claim.success.count", "idempotency", 1);
                 Ok(Mark::Claimed)
             }
             "EXISTS" => {
-                observe::count("idempotency.claim.conflict.count", "idempotency", 1);
+                observe::count("redis.idempotency.claim.conflict.count", "idempotency", 1);
+                if reply.field("has_ttl").and_then(Reply::as_int) == Some(0) {
+                    observe::ttl_missing("idempotency");
+                }
                 Ok(Mark::AlreadyExists { expires_in: reply.duration("expires_in_ms")? })
             }
             _ => Err(reply.unexpected()),
@@ -394,7 +397,7 @@ impl Idempotency {
         }
     }
 
-    fn key(&self, key: &IdempotencyKey, part: &'static str) -> Result<Key> {
+    pub(crate) fn key(&self, key: &IdempotencyKey, part: &'static str) -> Result<Key> {
         if key.key.is_empty() {
             return Err(Error::invalid("the idempotency key is empty"));
         }
@@ -467,7 +470,7 @@ impl Claim {
             "KEPT" => Ok(ClaimStatus::Kept),
             "LOST" => {
                 self.store.counts.lost.fetch_add(1, Relaxed);
-                observe::count("idempotency.claim.lost.count", "idempotency", 1);
+                observe::count("redis.idempotency.claim.lost.count", "idempotency", 1);
                 Ok(ClaimStatus::Lost)
             }
             _ => Err(reply.unexpected()),

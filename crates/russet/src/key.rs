@@ -3,6 +3,12 @@
 //! A key reads `app:purpose:v1:{scope}:part`. The scope, in braces, is the hash tag: all keys of
 //! one scope lie in one slot, so that a step can use them together.
 
+mod lint;
+mod shards;
+
+pub use lint::{SCOPE_BYTES_GOOD, Sensitive, Warning, lint};
+pub use shards::Shards;
+
 use crate::error::{Error, Result};
 use crate::retry::RequestId;
 use hmac::{Hmac, Mac};
@@ -88,6 +94,10 @@ impl Scope {
     /// One of several scopes that this one is spread over, each in a slot of its own.
     pub fn shard(&self, index: u32) -> Self {
         Scope { shard: Some(index), ..self.clone() }
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &Part> {
+        std::iter::once(&self.first).chain(&self.rest)
     }
 
     fn of(first: Part) -> Self {
@@ -345,7 +355,7 @@ impl fmt::Debug for Key {
 }
 
 /// A key without whose it is, as `limit:v1:{*}:window`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Pattern {
     family: Family,
     part: &'static str,

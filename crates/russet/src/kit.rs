@@ -247,6 +247,8 @@ impl fmt::Debug for Settings {
 #[derive(Clone, Debug)]
 pub struct Builder {
     settings: Settings,
+    #[cfg(feature = "remote")]
+    connector: crate::backend::Connector,
 }
 
 impl Default for Builder {
@@ -258,7 +260,11 @@ impl Default for Builder {
             retry: RetryPolicy::default(),
             request_ttl: REQUEST_TTL,
         };
-        Builder { settings }
+        Builder {
+            settings,
+            #[cfg(feature = "remote")]
+            connector: Default::default(),
+        }
     }
 }
 
@@ -294,6 +300,17 @@ impl Builder {
         self
     }
 
+    /// The certificates of `rediss://` addresses, for [`Builder::connect`] and
+    /// [`Builder::cluster`]: a private authority, and what servers are shown that ask for a
+    /// certificate. Without them the server's must be one of the web's authorities. rustls needs a
+    /// provider of cryptography for the whole process: if the program has installed none, it is
+    /// `ring`.
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, tls: crate::backend::TlsOptions) -> Self {
+        self.connector.tls = Some(tls);
+        self
+    }
+
     /// On an engine of its own in this process.
     #[cfg(feature = "embedded")]
     pub fn embedded(self, options: crate::Options) -> Result<Kit> {
@@ -316,17 +333,18 @@ impl Builder {
         self.on(crate::backend::embedded::Embedded::new(engine.clone()))
     }
 
-    /// On a server, as `redis://user:password@host:port/db`. Fails if it can't be reached.
+    /// On a server, as `redis://user:password@host:port/db`, with the feature `tls` also
+    /// `rediss://`. Fails if it can't be reached.
     #[cfg(feature = "remote")]
     pub async fn connect(self, url: &str) -> Result<Kit> {
-        let backend = crate::backend::remote::Remote::connect(url).await?;
+        let backend = crate::backend::remote::Remote::connect(&self.connector, url).await?;
         self.on(backend)
     }
 
     /// On a cluster, by the addresses of some of its nodes. Fails if none of them answers.
     #[cfg(feature = "remote")]
     pub async fn cluster(self, nodes: impl IntoIterator<Item: AsRef<str>>) -> Result<Kit> {
-        let backend = crate::backend::cluster::Cluster::connect(nodes).await?;
+        let backend = crate::backend::cluster::Cluster::connect(&self.connector, nodes).await?;
         self.on(backend)
     }
 

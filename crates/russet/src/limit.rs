@@ -338,7 +338,7 @@ impl Limiter {
         let count = |it: &Reply| it.as_int().and_then(|it| u64::try_from(it).ok());
         let returned: Option<Vec<u64>> = numbers.iter().map(count).collect();
         let corrupt = || Error::Corrupt("field returned of the reply is not counts".into());
-        observe::count("limit.refund.count", "limit", 1);
+        observe::count("redis.limit.refund.count", "limit", 1);
         Ok(Refunded { returned: returned.ok_or_else(corrupt)? })
     }
 
@@ -478,7 +478,7 @@ impl Limiter {
     /// Decides without the store.
     fn in_outage(&self, each: &[Key], cost: u64, now: Duration) -> Decision {
         self.inner.counts.outages.fetch_add(1, Ordering::Relaxed);
-        observe::count("limit.outage.count", "limit", 1);
+        observe::count("redis.limit.outage.count", "limit", 1);
         let decided = self.inner.outage.decide(&self.inner.shares, each, (cost, now));
         self.unasked(decided, Basis::Outage)
     }
@@ -499,10 +499,10 @@ impl Limiter {
         let Counts { allowed, denied, .. } = &self.inner.counts;
         if decision.is_allowed() {
             allowed.fetch_add(1, Ordering::Relaxed);
-            observe::count("limit.allowed.count", "limit", 1);
+            observe::count("redis.limit.allowed.count", "limit", 1);
         } else {
             denied.fetch_add(1, Ordering::Relaxed);
-            observe::count("limit.exceeded.count", "limit", 1);
+            observe::count("redis.limit.exceeded.count", "limit", 1);
         }
         decision
     }

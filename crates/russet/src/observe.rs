@@ -12,9 +12,18 @@ mod names {
     pub const RESULTS: &str = "redis.atomic.result.count";
 }
 
+#[cfg(feature = "metrics")]
+mod cardinality;
+#[cfg(all(test, feature = "metrics", feature = "embedded"))]
+mod tests;
+
 use crate::error::{Error, Result};
+use crate::key::Key;
 use crate::reply::Envelope;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How long it took to learn whether something is in a set.
+pub(crate) const LOOKUP_LATENCY: &str = "redis.set.membership.lookup.latency";
 
 /// One number of a workflow's stats, counted in this process.
 #[derive(Debug, Default)]
@@ -123,7 +132,7 @@ pub(crate) fn noscript(operation: &'static str) {
     let _ = operation;
 }
 
-/// Something that a workflow counts by itself: `name` is dotted, as `queue.requeue.count`.
+/// Something that a workflow counts by itself: `name` is dotted, as `redis.queue.lost.count`.
 pub(crate) fn count(name: &'static str, workflow: &'static str, by: u64) {
     #[cfg(feature = "metrics")]
     metrics::counter!(name, "workflow" => workflow).increment(by);
@@ -131,10 +140,40 @@ pub(crate) fn count(name: &'static str, workflow: &'static str, by: u64) {
     let _ = (name, workflow, by);
 }
 
-/// How much there is of something at the moment: `name` is dotted, as `leaderboard.cardinality`.
+/// How much there is of something at the moment: `name` is dotted, as `redis.sale.stock`.
 pub(crate) fn gauge(name: &'static str, workflow: &'static str, value: u64) {
     #[cfg(feature = "metrics")]
     metrics::gauge!(name, "workflow" => workflow).set(value as f64);
     #[cfg(not(feature = "metrics"))]
     let _ = (name, workflow, value);
+}
+
+/// A size that is worth a histogram, in bytes.
+pub(crate) fn size(name: &'static str, workflow: &'static str, bytes: usize) {
+    #[cfg(feature = "metrics")]
+    metrics::histogram!(name, "workflow" => workflow).record(bytes as f64);
+    #[cfg(not(feature = "metrics"))]
+    let _ = (name, workflow, bytes);
+}
+
+/// How long something took, in seconds, its retries included.
+pub(crate) fn latency(name: &'static str, workflow: &'static str, watch: Stopwatch) {
+    #[cfg(feature = "metrics")]
+    metrics::histogram!(name, "workflow" => workflow).record(watch.started.elapsed().as_secs_f64());
+    #[cfg(not(feature = "metrics"))]
+    let _ = (name, workflow, watch);
+}
+
+/// A key was found that should have a TTL and has none.
+pub(crate) fn ttl_missing(workflow: &'static str) {
+    tracing::warn!(workflow, "a key without a TTL");
+    count("redis.atomic.marker.ttl_missing.count", workflow, 1);
+}
+
+/// A step is called on this key.
+pub(crate) fn used(key: &Key) {
+    #[cfg(feature = "metrics")]
+    cardinality::used(key);
+    #[cfg(not(feature = "metrics"))]
+    let _ = key;
 }

@@ -285,7 +285,7 @@ fn scored(envelope: &Envelope) -> Result<Scored> {
     match envelope.status() {
         "KEPT" => Ok(Scored::Kept { score: envelope.int("score")? }),
         "BELOW" => {
-            observe::count("leaderboard.trimmed.count", "ranking", 1);
+            observe::count("redis.zset.leaderboard.trimmed.count", "ranking", 1);
             Ok(Scored::Below { score: envelope.int("score")? })
         }
         "CLOSED" => Ok(Scored::Closed),

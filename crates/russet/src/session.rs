@@ -293,7 +293,9 @@ impl Sessions {
     /// What a request needs: four fields in one round trip, and nothing is written.
     pub async fn authorize(&self, id: &SessionId) -> Result<Authorization> {
         let session_keys = self.session_keys(&id.handle(&self.kit))?;
+        let watch = observe::Stopwatch::start();
         let reply = self.kit.step(&AUTHORIZE).key(session_keys.state).run().await?;
+        observe::latency("redis.session.hmget.latency", "session", watch);
         let authorization = record::authorization(reply)?;
         self.counts.count_authorization(&authorization);
         Ok(authorization)

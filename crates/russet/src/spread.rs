@@ -1,7 +1,7 @@
 //! Collections over several slots: each member has its shard, and reads ask all of them.
 
 use crate::error::{Error, Result};
-use crate::key::{Family, Keys, Scope};
+use crate::key::{Family, Keys, Scope, Shards};
 use crate::kit::Kit;
 use crate::member::Member;
 
@@ -38,34 +38,30 @@ pub(crate) fn check_ttl(name: &str, ttl: std::time::Duration) -> Result<()> {
 #[derive(Clone, Debug)]
 pub(crate) struct Spread {
     family: Family,
-    scope: Scope,
-    shards: u32,
+    shards: Shards,
 }
 
 impl Spread {
     pub fn new(family: Family, scope: Scope, shards: u32) -> Self {
-        Spread { family, scope, shards }
+        Spread { family, shards: Shards { scope, count: shards } }
     }
 
     pub fn shards(&self) -> std::ops::Range<u32> {
-        0..self.shards
+        0..self.shards.count
     }
 
     pub fn shard_of(&self, member: &Member) -> u32 {
-        member.shard(self.shards)
+        member.shard(self.shards.count)
     }
 
     /// The share of a bound that each shard has.
     pub fn share(&self, bound: u32) -> u32 {
-        bound.div_ceil(self.shards)
+        self.shards.share(bound)
     }
 
     /// The keys of one shard.
     pub fn keys(&self, kit: &Kit, shard: u32) -> Result<Keys> {
-        match self.shards {
-            1 => kit.keys(self.family, &self.scope),
-            _ => kit.keys(self.family, self.scope.shard(shard)),
-        }
+        kit.keys(self.family, self.shards.at(shard))
     }
 
     /// The keys of the shard of a member.

@@ -10,15 +10,20 @@
 //! kept in the marker, unless it returns true behind it: then nothing was changed. The kit's
 //! markers are bound to the step and to what the request is about; other programs must not use a
 //! marker for two different requests.
+//!
+//! Programs have steps of their own by [`Step::declare`], and run them by
+//! [`Kit::step`](crate::Kit::step) or, with a request id, [`Kit::dedup`](crate::Kit::dedup).
 
 mod call;
 mod memory;
+mod own;
 mod reference;
 mod shared;
 #[cfg(test)]
 mod tests;
 
-pub use call::StepCall;
+pub use call::{NeedsNoRequestId, StepCall};
+pub use own::Takes;
 pub use reference::reference;
 
 use crate::key::Key;
@@ -85,6 +90,8 @@ pub struct StepInfo {
     body: &'static str,
     class: RetryClass,
     is_read_only: bool,
+    /// Of a step of a program's own: what it takes, by name.
+    takes: Option<Takes>,
     /// As it is called, and as it is called under a request id.
     script: OnceLock<Script>,
     remembering_script: OnceLock<Script>,
@@ -104,7 +111,10 @@ impl Script {
         let code = shared::called(PRELUDE, &code) + &code;
         let flags = if allows_oom { "#!lua flags=allow-oom\n" } else { "" };
         let code = code.replace("redis.call(", "call(");
-        let source = format!("{flags}local call = redis.call\n{code}");
+        Script::as_written(format!("{flags}local call = redis.call\n{code}"))
+    }
+
+    fn as_written(source: String) -> Self {
         let digest = Sha1::digest(source.as_bytes());
         let sha1 = digest.iter().fold(String::new(), |mut text, byte| {
             // Writing to a string does not fail.
@@ -123,6 +133,7 @@ impl<C: Class> Step<C> {
             body,
             class: C::CLASS,
             is_read_only: false,
+            takes: None,
             script: OnceLock::new(),
             remembering_script: OnceLock::new(),
         };
@@ -198,14 +209,21 @@ impl StepInfo {
     }
 
     fn script(&self, remembers: bool) -> &Script {
+        let own = || self.takes.map(|takes| takes.script(self, remembers));
         match remembers {
             true => self.remembering_script.get_or_init(|| {
+                if let Some(script) = own() {
+                    return script;
+                }
                 let (shared, body) = shared::placed(self.shared, self.body);
                 let (function, call) = (as_function(&shared, &body), self.call_code());
                 Script::new(&format!("{REQUEST}\n{function}{call}"), self.allows_oom())
             }),
             // Nothing is remembered, so the body need not be a function, which takes time to make.
             false => self.script.get_or_init(|| {
+                if let Some(script) = own() {
+                    return script;
+                }
                 let (shared, body) = shared::placed(self.shared, self.body);
                 let check = self.check_code();
                 let code = format!("{shared}local KEYS, ARGV = KEYS, ARGV\n{check}\n{body}");

@@ -258,7 +258,7 @@ impl Tokens {
     pub async fn check_handle(&self, handle: &TokenHandle) -> Result<Check> {
         let metadata = self.keys(&handle.tag)?.item("metadata", &handle.member);
         let mut reply = self.kit.step(&CHECK).key(metadata).run().await?;
-        observe::count("token.check.count", "token", 1);
+        observe::count("redis.token.check.count", "token", 1);
         let check = match reply.status() {
             "VALID" => {
                 let user = User::new(reply.string("tenant_id")?, reply.string("subject_id")?);
@@ -269,7 +269,7 @@ impl Tokens {
             "EXPIRED" => Check::Expired,
             "UNKNOWN" => Check::Unknown,
             "CORRUPT" => {
-                observe::count("token.check.corrupt.count", "token", 1);
+                observe::count("redis.token.check.corrupt.count", "token", 1);
                 Check::Corrupt(reply.string("field")?)
             }
             _ => return Err(reply.unexpected()),

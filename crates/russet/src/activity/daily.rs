@@ -147,10 +147,10 @@ impl DailyActive {
             let envelope = members.iter().fold(call, |call, it| call.arg(it)).run().await?;
             if guesses.was_right(&envelope)? {
                 let indexes = envelope.count("indexes")?;
-                observe::gauge("bitmap.highest_offset", "activity.daily", indexes.max(1) - 1);
+                observe::gauge("redis.bitmap.highest_offset", "activity.daily", indexes.max(1) - 1);
                 let refused = envelope.count("refused")?;
                 if refused > 0 {
-                    observe::count("bitmap.refused.count", "activity.daily", refused);
+                    observe::count("redis.bitmap.refused.count", "activity.daily", refused);
                 }
                 let (new, again) = (envelope.count("new")?, envelope.count("again")?);
                 return Ok(Marked { new, again, refused });

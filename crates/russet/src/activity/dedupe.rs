@@ -122,6 +122,7 @@ impl Dedupe {
         let id = id.into().checked()?;
         let keys = self.spread.keys_of(&self.kit, &id)?;
         let mut guesses = self.clock.guesses(&self.kit);
+        let watch = observe::Stopwatch::start();
         loop {
             let bucket = self.bucket(guesses.next_ms()?);
             let (present, before) = bucket.keys(&keys);
@@ -136,11 +137,11 @@ impl Dedupe {
                 continue;
             }
             let (metric, seen) = match envelope.status() {
-                "FIRST" => ("dedupe.first_seen.count", Seen::First),
-                "DUPLICATE" => ("dedupe.duplicate.count", Seen::Duplicate),
+                "FIRST" => ("redis.set.dedupe.first_seen.count", Seen::First),
+                "DUPLICATE" => ("redis.set.dedupe.duplicate.count", Seen::Duplicate),
                 "FULL" => {
                     let retry_after = envelope.duration("retry_after_ms")?;
-                    ("dedupe.large_key.detected.count", Seen::Full { retry_after })
+                    ("redis.set.large_key.detected.count", Seen::Full { retry_after })
                 }
                 _ => return Err(envelope.unexpected()),
             };
@@ -151,6 +152,7 @@ impl Dedupe {
             };
             counter.add(1);
             observe::count(metric, "activity.dedupe", 1);
+            observe::latency(observe::LOOKUP_LATENCY, "activity.dedupe", watch);
             return Ok(seen);
         }
     }
@@ -158,7 +160,10 @@ impl Dedupe {
     /// Whether the id was seen, without remembering it.
     pub async fn has_seen(&self, id: impl Into<Member>) -> Result<bool> {
         let id = id.into().checked()?;
-        Ok(self.look(self.spread.shard_of(&id), &id).await?.0)
+        let watch = observe::Stopwatch::start();
+        let (has_seen, _ids) = self.look(self.spread.shard_of(&id), &id).await?;
+        observe::latency(observe::LOOKUP_LATENCY, "activity.dedupe", watch);
+        Ok(has_seen)
     }
 
     /// How many ids the present window has.
@@ -167,7 +172,7 @@ impl Dedupe {
         for shard in self.spread.shards() {
             ids += self.look(shard, &Member::from("-")).await?.1;
         }
-        observe::gauge("dedupe.cardinality", "activity.dedupe", ids);
+        observe::gauge("redis.set.dedupe.cardinality", "activity.dedupe", ids);
         Ok(ids)
     }
 

@@ -155,7 +155,7 @@ impl Presence {
         for shard in spread.shards() {
             count += self.look(&spread, shard, 0, None).await?.count("present")?;
         }
-        observe::gauge("presence.cardinality", "activity.presence", count);
+        observe::gauge("redis.zset.presence.cardinality", "activity.presence", count);
         Ok(count)
     }
 

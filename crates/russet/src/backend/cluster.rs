@@ -2,11 +2,11 @@
 //! elsewhere are believed; a command that may have run is never sent again from here.
 
 use super::link::{Link, OwnConnection};
-use super::{Backend, Connection, Pending};
+use super::{Backend, Connection, Connector, Pending};
 use crate::error::{Error, Result};
 use crate::reply::Reply;
 use crate::request::Request;
-use redis::{Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
+use redis::{Client, ConnectionAddr, ConnectionInfo};
 use russet_base::limits::SLOTS;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -49,12 +49,13 @@ struct State {
 
 impl Cluster {
     /// Fails if none of the nodes can be reached now.
-    pub async fn connect(nodes: impl IntoIterator<Item: AsRef<str>>) -> Result<Self> {
-        let invalid = |error| Error::Invalid(format!("the url of a node: {error}"));
-        let mut infos = Vec::new();
-        for node in nodes {
-            infos.push(node.as_ref().into_connection_info().map_err(invalid)?);
-        }
+    pub async fn connect(
+        connector: &Connector,
+        nodes: impl IntoIterator<Item: AsRef<str>>,
+    ) -> Result<Self> {
+        let infos: Result<Vec<ConnectionInfo>> =
+            nodes.into_iter().map(|node| connector.info(node.as_ref())).collect();
+        let infos = infos?;
         let Some(info) = infos.first().cloned() else {
             return Err(Error::invalid("a cluster needs the url of a node"));
         };

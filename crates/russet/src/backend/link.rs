@@ -385,6 +385,10 @@ fn not_connected(error: &RedisError) -> Error {
             code: error.code().unwrap_or("ERR").to_owned(),
             text: error.to_string(),
         },
+        #[cfg(feature = "tls")]
+        _ if super::tls::is_not_vouched_for(error) => {
+            Error::Refused { code: "TLS".to_owned(), text: error.to_string() }
+        }
         _ => Error::Unavailable(format!("can't connect: {error}")),
     }
 }

@@ -1,7 +1,7 @@
 //! One server.
 
 use super::link::Link;
-use super::{Backend, Connection, Listener, Pending, TracksChanges};
+use super::{Backend, Connection, Connector, Listener, Pending, TracksChanges};
 use crate::error::{Error, Result};
 use crate::reply::Reply;
 use crate::request::Request;
@@ -14,8 +14,8 @@ pub struct Remote {
 
 impl Remote {
     /// Fails if the server can't be reached now.
-    pub async fn connect(url: &str) -> Result<Self> {
-        let client = redis::Client::open(url)
+    pub async fn connect(connector: &Connector, url: &str) -> Result<Self> {
+        let client = redis::Client::open(connector.info(url)?)
             .map_err(|error| Error::Invalid(format!("the url: {error}")))?;
         let link = Link::new(client);
         link.connect().await?;

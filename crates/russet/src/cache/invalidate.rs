@@ -182,7 +182,7 @@ impl Inner {
                 self.kit.call(&Request::new("DEL").key(tag)).await.map(drop)?;
             }
         }
-        count(&self.counts.invalidations, "cache.invalidation.count");
+        count(&self.counts.invalidations, "redis.cache.invalidation.count");
         Ok(())
     }
 
@@ -190,7 +190,7 @@ impl Inner {
     fn retry(self: &Arc<Self>, target: Target) -> Result<()> {
         let key = target.key();
         if !self.backlog.add(target) {
-            count(&self.counts.invalidations_rejected, "cache.invalidation.rejected.count");
+            count(&self.counts.invalidations_rejected, "redis.cache.invalidation.rejected.count");
             let full = "too many invalidations are pending";
             tracing::error!(cache = self.name, full);
             return Err(Error::Unavailable(full.into()));
@@ -201,7 +201,7 @@ impl Inner {
 
     fn give_up(&self, error: &Error) {
         tracing::error!(cache = self.name, %error, "an invalidation can't be done");
-        count(&self.counts.invalidations_failed, "cache.invalidation.failed.count");
+        count(&self.counts.invalidations_failed, "redis.cache.invalidation.failed.count");
     }
 }
 
@@ -294,7 +294,7 @@ impl Runner {
                 Err(error) => {
                     let name = &inner.name;
                     tracing::warn!(cache = name, attempt, %error, "an invalidation is pending");
-                    observe::count("cache.invalidation.retry.count", "cache", 1);
+                    observe::count("redis.cache.invalidation.retry.count", "cache", 1);
                     self.put_back();
                     inner.kit.time().sleep(PAUSES.pause(attempt)).await;
                     attempt = attempt.saturating_add(1);

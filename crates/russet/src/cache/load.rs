@@ -125,9 +125,9 @@ impl<V: Serialize + DeserializeOwned + Send + 'static> Cache<V> {
                         return Ok(value);
                     }
                 }
-                Ok(Read::Corrupt) => count(&inner.counts.corrupt, "cache.corrupt.count"),
+                Ok(Read::Corrupt) => count(&inner.counts.corrupt, "redis.cache.corrupt.count"),
                 Ok(Read::Elected) => {
-                    count(&inner.counts.misses, "cache.miss.count");
+                    count(&inner.counts.misses, "redis.cache.miss.count");
                     let election = Election::new(inner, &slot, &token);
                     return self.elected(&id, election, load).await;
                 }
@@ -161,7 +161,7 @@ impl<V: Serialize + DeserializeOwned + Send + 'static> Cache<V> {
 
     /// What another caller of this process has loaded.
     fn landed(&self, landed: Landed) -> Result<Option<V>, LoadError> {
-        count(&self.inner.counts.shared_loads, "cache.load.shared.count");
+        count(&self.inner.counts.shared_loads, "redis.cache.load.shared.count");
         self.decode(&*landed?).map_err(|Unusable| {
             LoadError::Kit(Error::Corrupt("a value can't be read as it was written".into()))
         })
@@ -170,9 +170,9 @@ impl<V: Serialize + DeserializeOwned + Send + 'static> Cache<V> {
     fn count_hit(&self, is_stale: bool) {
         let counts = &self.inner.counts;
         if is_stale {
-            count(&counts.stale_hits, "cache.hit.stale.count");
+            count(&counts.stale_hits, "redis.cache.hit.stale.count");
         } else {
-            count(&counts.hits, "cache.hit.count");
+            count(&counts.hits, "redis.cache.hit.count");
         }
     }
 
@@ -190,7 +190,7 @@ impl<V: Serialize + DeserializeOwned + Send + 'static> Cache<V> {
         if let Some(filter) = &self.inner.filter {
             // A filter that does not answer keeps nobody from loading.
             if let Ok(Presence::Absent) = filter.presence(id).await {
-                count(&self.inner.counts.filtered, "cache.filtered.count");
+                count(&self.inner.counts.filtered, "redis.cache.filtered.count");
                 let nothing = Payload::encode::<V>(None, &self.inner.policy)?;
                 election.flight.land(Ok(Arc::new(nothing)));
                 election.release().await;
@@ -246,7 +246,7 @@ impl<V: Serialize + DeserializeOwned + Send + 'static> Cache<V> {
             biased;
             loaded = load => loaded?,
             () = time.sleep(policy.load_max) => {
-                count(&inner.counts.load_failures, "cache.load.failure.count");
+                count(&inner.counts.load_failures, "redis.cache.load.failure.count");
                 return Err(LoadError::TimedOut(policy.load_max));
             }
         };
@@ -272,9 +272,9 @@ impl<V: Serialize + DeserializeOwned + Send + 'static> Cache<V> {
         L: Into<Loaded<V>>,
         E: Into<Failed>,
     {
-        count(&self.inner.counts.loads, "cache.load.count");
+        count(&self.inner.counts.loads, "redis.cache.load.count");
         load().await.map(Into::into).map_err(|error| {
-            count(&self.inner.counts.load_failures, "cache.load.failure.count");
+            count(&self.inner.counts.load_failures, "redis.cache.load.failure.count");
             LoadError::Loader(Arc::from(error.into()))
         })
     }
@@ -286,7 +286,7 @@ impl<V: Serialize + DeserializeOwned + Send + 'static> Cache<V> {
         L: Into<Loaded<V>>,
         E: Into<Failed>,
     {
-        count(&self.inner.counts.direct_loads, "cache.load.direct.count");
+        count(&self.inner.counts.direct_loads, "redis.cache.load.direct.count");
         self.run(load).await.map(|loaded| loaded.value)
     }
 

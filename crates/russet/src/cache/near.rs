@@ -201,7 +201,7 @@ impl NearCopies {
 
     fn count_clear(&self) {
         self.clears.add(1);
-        observe::count("cache.near.clear.count", "cache", 1);
+        observe::count("redis.cache.near.clear.count", "cache", 1);
     }
 }
 
@@ -221,7 +221,7 @@ impl Keeper for NearCopies {
         let may_be_kept = key.ends_with(b":entry") || key.ends_with(b":token");
         if may_be_kept && self.copies.invalidate(key) {
             self.invalidations.add(1);
-            observe::count("cache.near.invalidation.count", "cache", 1);
+            observe::count("redis.cache.near.invalidation.count", "cache", 1);
         }
     }
 

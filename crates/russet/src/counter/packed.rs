@@ -167,7 +167,7 @@ impl PackedCounters {
             call = call.arg(field.width.encoding()).arg(field.offset).arg(*by);
         }
         let mut envelope = call.run().await?;
-        observe::count("counter.increment.count", "counter", 1);
+        observe::count("redis.counter.increment.count", "counter", 1);
         match envelope.status() {
             "OK" => {
                 self.counts.added.add(1);

@@ -76,7 +76,7 @@ impl ShardedCounter {
         let call = call.key(keys.item("windows", &self.name)).arg(by);
         call.arg(self.windows.length).arg(self.windows.keep).run().await?;
         self.counts.added.add(1);
-        observe::count("counter.increment.count", "counter", 1);
+        observe::count("redis.counter.increment.count", "counter", 1);
         Ok(())
     }
 

@@ -216,7 +216,7 @@ impl LocalFlags {
 
     fn serve(&self, stale: Kept) -> Arc<Snapshot> {
         self.flags.counts.stale.add(1);
-        observe::count("flag.stale.count", "flag", 1);
+        observe::count("redis.flag.stale.count", "flag", 1);
         stale.snapshot
     }
 

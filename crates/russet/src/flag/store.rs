@@ -6,7 +6,7 @@ use super::{AuditEntry, FAMILY};
 use crate::error::{Error, Result};
 use crate::key::{Keys, Scope};
 use crate::kit::Kit;
-use crate::observe::stats;
+use crate::observe::{self, stats};
 use crate::reply::{Envelope, Reply};
 use crate::request::Request;
 use crate::step::{Safe, Step};
@@ -336,7 +336,9 @@ impl Flags {
     pub async fn is_member(&self, group: &str, subject: &str) -> Result<bool> {
         check_name(group)?;
         let request = Request::new("SISMEMBER").key(&self.keys.key("members"));
+        let watch = observe::Stopwatch::start();
         let reply = self.kit.call_safe(&request.arg(format!("{group}:{subject}"))).await?;
+        observe::latency(observe::LOOKUP_LATENCY, "flag", watch);
         Ok(reply.into_int()? == 1)
     }
 }

@@ -126,7 +126,7 @@ impl Fenced {
             }
             "STALE" => {
                 self.counts.stale.add(1);
-                crate::observe::count("lease.fenced.stale.count", "lease", 1);
+                crate::observe::count("redis.lease.fenced.stale.count", "lease", 1);
                 let fence = Fence(envelope.count("fence")?);
                 let latest = Stamp { fence, turn: envelope.count("turn")? };
                 Ok(FencedWrite::Stale { latest })

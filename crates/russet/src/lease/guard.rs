@@ -263,11 +263,11 @@ impl Hold {
                 .map_or(Renewal::Lost, |remaining| Renewal::Renewed { remaining }));
         }
         if gone > self.claims.len() - self.needed {
-            observe::count("lease.lost.count", "lease", 1);
+            observe::count("redis.lease.lost.count", "lease", 1);
             self.end();
             return Ok(Renewal::Lost);
         }
-        observe::count("lease.renewal.failed.count", "lease", 1);
+        observe::count("redis.lease.renewal.failed.count", "lease", 1);
         let error = results.into_iter().find_map(Result::err);
         Err(error.unwrap_or_else(|| Error::Unavailable("too few servers have answered".into())))
     }

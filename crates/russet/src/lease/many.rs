@@ -273,7 +273,7 @@ async fn hold_all(held: Vec<(Pending, Fence, Duration)>, needed: usize) -> Resul
     if first.resource().kit().time().elapsed() >= deadline {
         return Err(Error::Unavailable("the lease was over before all had answered".into()));
     }
-    observe::count("lease.acquired.count", "lease", 1);
+    observe::count("redis.lease.acquired.count", "lease", 1);
     Ok(Attempt::Held(guard))
 }
 

@@ -141,7 +141,7 @@ impl Resource {
             let retry_after = match pending.attempt(ask).await? {
                 Answer::Held { fence, deadline } => {
                     self.counts.acquired.add(1);
-                    observe::count("lease.acquired.count", "lease", 1);
+                    observe::count("redis.lease.acquired.count", "lease", 1);
                     let claim = pending.into_claim();
                     return Guard::new(vec![claim], 1, fence, deadline).map(Attempt::Held);
                 }
@@ -159,7 +159,7 @@ impl Resource {
             };
             if left.is_zero() {
                 self.counts.busy.add(1);
-                observe::count("lease.busy.count", "lease", 1);
+                observe::count("redis.lease.busy.count", "lease", 1);
                 pending.give_up().await;
                 return Ok(Attempt::Busy { retry_after });
             }

@@ -154,7 +154,7 @@ impl WatchQuota {
                 Ok(Some(spent)) => return Ok(self.counted(spent)),
                 Ok(None) => {
                     self.counts.aborted.add(1);
-                    observe::count("limit.watch.abort.count", "limit", 1);
+                    observe::count("redis.limit.watch.abort.count", "limit", 1);
                 }
                 // Nothing was spent: a connection had broken, or the slot is elsewhere by now.
                 Err(Error::Unavailable(_)) if failures + 1 < failures_max => failures += 1,

@@ -149,7 +149,7 @@ impl Index {
             "UNCHANGED" => Ok(Added::Already),
             "FULL" => {
                 self.counts.rejected.add(1);
-                observe::count("set.large_key.detected.count", "object.index", 1);
+                observe::count("redis.set.large_key.detected.count", "object.index", 1);
                 Ok(Added::Full)
             }
             _ => Err(envelope.unexpected()),
@@ -190,7 +190,9 @@ impl Index {
     /// Whether a member is in a set.
     pub async fn contains(&self, set: &str, member: impl Into<Member>) -> Result<bool> {
         let call = self.kit.step(&LOOK).key(self.key(set)).arg(&member.into().checked()?);
+        let watch = observe::Stopwatch::start();
         let contains = call.run().await?.list("contains")?;
+        observe::latency(observe::LOOKUP_LATENCY, "object.index", watch);
         Ok(contains.first().and_then(Reply::as_int) == Some(1))
     }
 

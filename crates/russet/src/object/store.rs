@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::key::{Family, Keys, Scope};
 use crate::kit::Kit;
 use crate::observe::{self, stats};
-use crate::reply::Envelope;
+use crate::reply::{Envelope, Reply};
 use crate::retry::RequestId;
 use crate::spread::check_ttl;
 use crate::step::{Safe, Step, WithRequestId};
@@ -307,20 +307,20 @@ impl<R: Record> Objects<R> {
     pub async fn load_view<V: View<R>>(&self, id: impl Into<Scope>) -> Result<Loaded<V>> {
         let Some((about, fields)) = self.read(id.into(), V::FIELDS).await? else {
             self.counts.missing.add(1);
-            observe::count("object.find.miss.count", R::PURPOSE, 1);
+            observe::count("redis.object.find.miss.count", R::PURPOSE, 1);
             return Ok(Loaded::Missing);
         };
-        observe::count("object.find.count", R::PURPOSE, 1);
+        observe::count("redis.object.find.count", R::PURPOSE, 1);
         if about.int("schema").is_ok_and(|schema| (0..i64::from(R::SCHEMA)).contains(&schema)) {
             self.counts.old_schema.add(1);
-            observe::count("object.schema.old.count", R::PURPOSE, 1);
+            observe::count("redis.object.schema.old.count", R::PURPOSE, 1);
         }
         let loaded = decode::<R, V>(about, fields);
         if let Loaded::Corrupt(fault) = &loaded {
             let (object, field) = (R::PURPOSE, fault.field);
             tracing::warn!(object, field, "a stored record can't be read");
             self.counts.corrupt.add(1);
-            observe::count("object.find.corrupt.count", R::PURPOSE, 1);
+            observe::count("redis.object.find.corrupt.count", R::PURPOSE, 1);
         } else {
             self.counts.found.add(1);
         }
@@ -409,7 +409,7 @@ impl<R: Record> Objects<R> {
         let envelope = call.arg(self.settings.ttl).run().await?;
         if envelope.is("RENEWED") {
             self.counts.refreshed.add(1);
-            observe::count("object.ttl.refresh.count", R::PURPOSE, 1);
+            observe::count("redis.object.ttl.refresh.count", R::PURPOSE, 1);
         }
         Ok(!envelope.is("MISSING"))
     }
@@ -503,7 +503,10 @@ impl<R: Record> Objects<R> {
                 fields.set(name, value);
             }
         }
-        observe::count("object.payload.bytes", R::PURPOSE, fields.bytes() as u64);
+        observe::size("redis.object.payload.bytes", R::PURPOSE, fields.bytes());
+        if envelope.field("ttl_ms").and_then(Reply::as_int) == Some(-1) {
+            observe::ttl_missing(R::PURPOSE);
+        }
         Ok(Some((envelope, fields)))
     }
 }

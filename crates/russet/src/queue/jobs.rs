@@ -341,6 +341,7 @@ impl JobsBuilder {
 impl WithReceipts for Jobs {
     const NAME: &'static str = WORKFLOW;
     const EXPIRED: &'static str = "redis.zset.scheduler.visibility_expired.count";
+    const CLAIM_LATENCY: &'static str = "redis.zset.scheduler.claim.latency";
 
     fn core(&self) -> &Core {
         &self.inner.core

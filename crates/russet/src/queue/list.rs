@@ -171,7 +171,9 @@ impl List {
             .key(self.keys.key("items"))
             .arg(which)
             .arg(self.bounds.ttl);
+        let watch = observe::Stopwatch::start();
         let mut envelope = call.run().await?;
+        observe::latency("redis.queue.pop.latency", WORKFLOW, watch);
         match envelope.status() {
             "POPPED" => envelope.text("payload").map(Some),
             "EMPTY" => Ok(None),

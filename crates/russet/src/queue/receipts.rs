@@ -75,6 +75,8 @@ pub(super) trait WithReceipts: Send + Sync + 'static {
     const NAME: &'static str;
     /// The metric of claims that nobody ended in time.
     const EXPIRED: &'static str;
+    /// The histogram of how long claims take.
+    const CLAIM_LATENCY: &'static str;
 
     fn core(&self) -> &Core;
 
@@ -107,7 +109,9 @@ pub(super) trait WithReceipts: Send + Sync + 'static {
 
 /// Runs a claim.
 pub(super) async fn claim<Q: WithReceipts + ?Sized>(queue: &Q, call: Call<'_>) -> Result<Claimed> {
+    let watch = observe::Stopwatch::start();
     let mut envelope = call.run().await?;
+    observe::latency(Q::CLAIM_LATENCY, Q::NAME, watch);
     let expired = envelope.count("expired")?;
     if expired > 0 {
         observe::count(Q::EXPIRED, Q::NAME, expired);

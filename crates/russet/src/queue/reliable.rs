@@ -246,6 +246,7 @@ impl ReliableBuilder {
 impl WithReceipts for Reliable {
     const NAME: &'static str = WORKFLOW;
     const EXPIRED: &'static str = "redis.queue.requeue.count";
+    const CLAIM_LATENCY: &'static str = "redis.queue.pop.latency";
 
     fn core(&self) -> &Core {
         &self.core

@@ -224,6 +224,7 @@ impl StreamBuilder {
 impl WithReceipts for Stream {
     const NAME: &'static str = WORKFLOW;
     const EXPIRED: &'static str = "redis.queue.requeue.count";
+    const CLAIM_LATENCY: &'static str = "redis.queue.pop.latency";
 
     fn core(&self) -> &Core {
         &self.inner.core

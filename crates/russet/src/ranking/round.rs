@@ -145,7 +145,7 @@ impl<'b> Round<'b> {
         for shard in self.board.spread.shards() {
             members += self.part(shard, 0, 1).await?.size;
         }
-        observe::gauge("leaderboard.cardinality", "ranking", members);
+        observe::gauge("redis.zset.leaderboard.cardinality", "ranking", members);
         Ok(members)
     }
 

@@ -86,7 +86,7 @@ impl fmt::Debug for OrderEvent {
 /// The database that takes orders in. That each event counts once is up to one thing: `apply`
 /// writes the rows and the position of the last event in one transaction, which fails if the stored
 /// position is not the one that `position` gave any more. The id of an order should be unique there
-/// besides.
+/// besides. [`Sale::drain`] has an example.
 pub trait Ledger: Send + Sync {
     /// Of the database.
     type Error: Send;
@@ -129,7 +129,8 @@ impl<E: fmt::Display> fmt::Display for DrainError<E> {
 impl<E: fmt::Debug + fmt::Display> std::error::Error for DrainError<E> {}
 
 impl Sale {
-    /// What has happened after a position, the oldest first, a thousand events at most.
+    /// What has happened after a position, the oldest first, a thousand events at most. With
+    /// [`Sale::confirm`] it is what [`Sale::drain`] is made of.
     pub async fn outbox(&self, after: Option<&Position>, limit: u32) -> Result<Vec<OrderEvent>> {
         let call = self
             .kit
@@ -155,6 +156,58 @@ impl Sale {
 
     /// Moves events into a database, a thousand at most, and gives how many there were. Whatever
     /// dies in between, the position in the database says where to go on.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use russet::sale::{Ledger, OrderEvent, Position, Sale, Terms, Window};
+    /// use std::convert::Infallible;
+    /// use std::sync::Mutex;
+    /// use std::time::Duration;
+    ///
+    /// /// Rows and position change in one transaction: here, under one lock.
+    /// #[derive(Default)]
+    /// struct Database(Mutex<(Option<Position>, Vec<OrderEvent>)>);
+    ///
+    /// impl Ledger for Database {
+    ///     type Error = Infallible;
+    ///
+    ///     async fn position(&self) -> Result<Option<Position>, Infallible> {
+    ///         Ok(self.0.lock().unwrap().0.clone())
+    ///     }
+    ///
+    ///     async fn apply(
+    ///         &self,
+    ///         after: Option<&Position>,
+    ///         events: &[OrderEvent],
+    ///     ) -> Result<(), Infallible> {
+    ///         let mut tables = self.0.lock().unwrap();
+    ///         if tables.0.as_ref() == after {
+    ///             tables.1.extend_from_slice(events);
+    ///             tables.0 = events.last().map(|event| event.position.clone());
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let kit = russet::Kit::embedded(Default::default())?;
+    /// let sale = Sale::new(&kit, "sneakers")?;
+    /// let terms = Terms {
+    ///     stock: 10,
+    ///     window: Window::ForNext(Duration::from_secs(60)),
+    ///     hold: None,
+    ///     keep: Duration::from_secs(60),
+    ///     outbox_max: 1000,
+    /// };
+    /// let _ = sale.open(&terms).await?;
+    /// let _ = sale.buy("ann", None).await?;
+    /// let database = Database::default();
+    /// assert_eq!(sale.drain(&database).await?, 1);
+    /// assert_eq!(sale.drain(&database).await?, 0);
+    /// assert_eq!(database.0.lock().unwrap().1[0].user, b"ann");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn drain<L: Ledger>(&self, ledger: &L) -> Result<usize, DrainError<L::Error>> {
         let after = ledger.position().await.map_err(DrainError::Ledger)?;
         if let Some(position) = &after {

@@ -35,6 +35,32 @@ pub enum MfaOutcome {
 impl Sessions {
     /// Asks for a second factor. Until it is given nothing is granted. A digest of the challenge is
     /// stored; if it is short, as a code of six digits, the kit needs a secret to keep it hidden.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use russet::session::{
+    ///     Authorization, Created, MfaOutcome, NewSession, Policy, Sessions, Timeouts, User,
+    /// };
+    /// use std::time::Duration;
+    ///
+    /// let kit = russet::Kit::builder().secret("from the vault").embedded(Default::default())?;
+    /// let hour = Duration::from_secs(3600);
+    /// let timeouts = Timeouts { idle: hour, absolute: hour };
+    /// let sessions = Sessions::new(&kit, Policy::new(timeouts, 5))?;
+    /// let user = User::new("acme", "ann");
+    /// let new = NewSession::of(&user);
+    /// let Created::Created(id) = sessions.create(&new).await? else { return Ok(()) };
+    ///
+    /// assert_eq!(sessions.begin_mfa(&id, "493817").await?, MfaOutcome::Challenged);
+    /// assert!(matches!(sessions.authorize(&id).await?, Authorization::MfaRequired(_)));
+    /// let wrong = sessions.verify_mfa(&id, "000000", None).await?;
+    /// assert_eq!(wrong, MfaOutcome::Mismatch { attempts_left: 4 });
+    /// assert_eq!(sessions.verify_mfa(&id, "493817", None).await?, MfaOutcome::Verified);
+    /// assert!(matches!(sessions.authorize(&id).await?, Authorization::Granted(_)));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn begin_mfa(&self, id: &SessionId, challenge: &str) -> Result<MfaOutcome> {
         let session_keys = self.session_keys(&id.handle(&self.kit))?;
         let call =
@@ -42,7 +68,8 @@ impl Sessions {
         self.outcome(call.arg(self.policy.challenge_ttl).arg(self.policy.attempts_max).run().await?)
     }
 
-    /// Meets the challenge. A wrong one counts as a failed attempt, once per request id.
+    /// Meets the challenge. A wrong one counts as a failed attempt, once per request id. See
+    /// [`Sessions::begin_mfa`] for an example.
     pub async fn verify_mfa(
         &self,
         id: &SessionId,
@@ -59,6 +86,31 @@ impl Sessions {
     }
 
     /// Counts a failed attempt at a second factor that was checked elsewhere, as a hardware key.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use russet::session::{
+    ///     Created, MfaOutcome, NewSession, Policy, Sessions, Timeouts, User,
+    /// };
+    /// use russet::RequestId;
+    /// use std::time::Duration;
+    ///
+    /// let kit = russet::Kit::builder().secret("from the vault").embedded(Default::default())?;
+    /// let hour = Duration::from_secs(3600);
+    /// let timeouts = Timeouts { idle: hour, absolute: hour };
+    /// let sessions = Sessions::new(&kit, Policy::new(timeouts, 5))?;
+    /// let user = User::new("acme", "ann");
+    /// let new = NewSession::of(&user).mfa_required();
+    /// let Created::Created(id) = sessions.create(&new).await? else { return Ok(()) };
+    /// let request = RequestId::random();
+    /// for _attempt in 0..2 {
+    ///     let failed = sessions.fail_mfa(&id, Some(&request)).await?;
+    ///     assert_eq!(failed, MfaOutcome::Mismatch { attempts_left: 4 });
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn fail_mfa(
         &self,
         id: &SessionId,

@@ -260,6 +260,8 @@ pub(super) fn lookup(handle: &SessionHandle, mut reply: Envelope) -> Result<Look
     if values.0.len() != FIELDS.len() {
         return Err(Error::Corrupt("a session of another number of fields".into()));
     }
+    let bytes = values.0.iter().filter_map(Reply::as_bytes).map(<[u8]>::len).sum();
+    observe::size("redis.session.hgetall.payload.bytes", "session", bytes);
     let expires_in = reply.duration("ttl_ms")?;
     let is_challenge_live = reply.int("is_challenge_live")? == 1;
     Ok(match session(handle, &values, expires_in) {

@@ -23,6 +23,29 @@ impl Sessions {
     /// Ends a session. It is known as revoked for an hour, or as long as it would have lived. An
     /// id from before a [rotation](Sessions::rotate) ends the session too: whoever logs out while
     /// another tab has got a new id is logged out.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use russet::session::{
+    ///     Authorization, Created, NewSession, Policy, Sessions, Timeouts, User,
+    /// };
+    /// use std::time::Duration;
+    ///
+    /// let kit = russet::Kit::builder().secret("from the vault").embedded(Default::default())?;
+    /// let hour = Duration::from_secs(3600);
+    /// let timeouts = Timeouts { idle: hour, absolute: hour };
+    /// let sessions = Sessions::new(&kit, Policy::new(timeouts, 5))?;
+    /// let user = User::new("acme", "ann");
+    /// let new = NewSession::of(&user);
+    /// let Created::Created(id) = sessions.create(&new).await? else { return Ok(()) };
+    /// assert_eq!(sessions.revoke(&id, "logged out").await?.count, 1);
+    /// assert_eq!(sessions.authorize(&id).await?, Authorization::Revoked);
+    /// // It had ended before.
+    /// assert_eq!(sessions.revoke(&id, "logged out").await?.count, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn revoke(&self, id: &SessionId, reason: &str) -> Result<Revoked> {
         self.revoke_by_handle(&id.handle(&self.kit), reason).await
     }
@@ -62,6 +85,30 @@ impl Sessions {
     }
 
     /// Ends all sessions of the user but one, as after a change of the password.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use russet::session::{Created, NewSession, Policy, Sessions, Timeouts, User};
+    /// use std::time::Duration;
+    ///
+    /// let kit = russet::Kit::builder().secret("from the vault").embedded(Default::default())?;
+    /// let hour = Duration::from_secs(3600);
+    /// let timeouts = Timeouts { idle: hour, absolute: hour };
+    /// let sessions = Sessions::new(&kit, Policy::new(timeouts, 5))?;
+    /// let user = User::new("acme", "ann");
+    /// for _device in 0..2 {
+    ///     let _ = sessions.create(&NewSession::of(&user)).await?;
+    /// }
+    /// let Created::Created(id) = sessions.create(&NewSession::of(&user)).await? else {
+    ///     return Ok(());
+    /// };
+    /// assert_eq!(sessions.revoke_all_but(&user, &id, "new password").await?.count, 2);
+    /// assert_eq!(sessions.revoke_all(&user, "account closed").await?.count, 1);
+    /// assert!(sessions.list(&user).await?.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn revoke_all_but(
         &self,
         user: &User,

@@ -218,7 +218,7 @@ impl Feed {
             if cursor.is_none() {
                 self.counts.published.add(1);
                 self.counts.delivered.add(followers);
-                observe::count("feed.delivered.count", "social.feed", followers);
+                observe::count("redis.feed.delivered.count", "social.feed", followers);
                 return Ok(Published::Done { at_ms, followers });
             }
         }

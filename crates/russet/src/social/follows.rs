@@ -234,7 +234,7 @@ impl Follows {
             repaired += 1;
         }
         self.counts.repaired.add(repaired);
-        observe::count("follows.repaired.count", "social.follows", repaired);
+        observe::count("redis.follows.repaired.count", "social.follows", repaired);
         Ok(repaired)
     }
 

@@ -470,7 +470,7 @@ impl Counts {
         };
         counter.add(1);
         if !matches!(applied, Applied::Moved(_)) {
-            observe::count("state.transition.refused.count", "state", 1);
+            observe::count("redis.state.transition.refused.count", "state", 1);
         }
     }
 }

@@ -224,7 +224,7 @@ impl Optimistic {
                 Ok(Outcome::Conflict) => {
                     unavailable = None;
                     self.counts.conflicts.add(1);
-                    observe::count("state.conflict.count", "state", 1);
+                    observe::count("redis.state.conflict.count", "state", 1);
                 }
                 Ok(Outcome::Unknown(value, _)) if request.is_some() => unknown = Some(value),
                 Ok(Outcome::Unknown(_, error)) => return Err(error),

@@ -1,6 +1,6 @@
 //! A call of a step: its keys and arguments, under which id it is remembered, and how it is run.
 
-use super::{Class, Safe, Step, Unsafe, VERSION, WithRequestId};
+use super::{Class, Safe, Step, Takes, Unsafe, VERSION, WithRequestId};
 use crate::backend::Connection;
 use crate::error::{Error, Result};
 use crate::key::{Key, Keys};
@@ -78,7 +78,7 @@ impl<'k, C: Class> StepCall<'k, C> {
 
     /// An argument that says what the request is about: the same id with another one is another
     /// request.
-    pub(crate) fn about(self, arg: impl AsRef<[u8]>) -> Self {
+    pub fn about(self, arg: impl AsRef<[u8]>) -> Self {
         self.bound_to(arg.as_ref()).arg(arg.as_ref())
     }
 
@@ -117,8 +117,24 @@ impl<'k, C: Class> StepCall<'k, C> {
         self
     }
 
+    /// A call of a program's own step has what it takes, in one slot: a cluster would refuse it
+    /// otherwise, and other backends would not.
+    fn check(&self) -> Result<()> {
+        let Some(takes) = &self.step.info.takes else { return Ok(()) };
+        let marker = usize::from(C::CLASS == RetryClass::WithRequestId);
+        let keys = usize::from(self.first.is_some()) + self.keys.len();
+        takes.check(keys.saturating_sub(marker), self.args.len().saturating_sub(marker))?;
+        let slot = self.first.as_ref().map(Key::slot);
+        let is_elsewhere = |key: &[u8]| Some(russet_base::slot::slot(key)) != slot;
+        if self.keys.args().any(is_elsewhere) {
+            return Err(Error::invalid("the keys of a step must be of one scope"));
+        }
+        Ok(())
+    }
+
     /// Runs it, and again if it fails in a way that allows it.
     pub async fn run(mut self) -> Result<Envelope> {
+        self.check()?;
         self.bind_marker();
         let name = self.step.info.name;
         let span = tracing::debug_span!(
@@ -129,6 +145,9 @@ impl<'k, C: Class> StepCall<'k, C> {
             attempt = tracing::field::Empty,
             result = tracing::field::Empty,
         );
+        // The marker of a request is a new one each time, and says nothing.
+        let own = if self.remembers { None } else { self.first.as_ref() };
+        own.into_iter().for_each(observe::used);
         let watch = observe::Stopwatch::start();
         let result = self.attempts(span.clone()).instrument(span).await;
         observe::ended(name, &result, watch);
@@ -172,13 +191,23 @@ impl<'k, C: Class> StepCall<'k, C> {
         if let Err(Error::Unknown(_)) = &result {
             observe::lost(self.step.info.name);
         }
-        Envelope::new(result?)
+        self.envelope(result?)
     }
 
     /// Runs it once, on a connection of one's own.
     pub async fn run_on(mut self, connection: &mut (dyn Connection + 'static)) -> Result<Envelope> {
+        self.check()?;
         self.bind_marker();
-        Envelope::new(self.send(Some(connection)).await?)
+        let reply = self.send(Some(connection)).await?;
+        self.envelope(reply)
+    }
+
+    fn envelope(&self, reply: Reply) -> Result<Envelope> {
+        let envelope = Envelope::new(reply)?;
+        match self.step.info.takes {
+            Some(_) => Takes::envelope(envelope),
+            None => Ok(envelope),
+        }
     }
 
     /// By its digest, or in full to a server that does not know it.
@@ -257,9 +286,50 @@ const KEYS_ROOM: (usize, usize) = (256, 8);
 const ARGS_ROOM: (usize, usize) = (128, 12);
 
 impl Kit {
-    /// A call of a step that may run twice, or that must not.
-    pub(crate) fn step<C: NeedsNoRequestId>(&self, step: &'static Step<C>) -> StepCall<'_, C> {
+    /// A call of a step that may run twice, or that must not; see [`Step::declare`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use russet::key::Family;
+    /// use russet::step::{Safe, Step, Takes};
+    ///
+    /// static LONGEST: Step<Safe> = Step::declare(
+    ///     "words_longest",
+    ///     Takes { keys: &["word"], args: &["candidate"] },
+    ///     "local kept = redis.call('GET', word)
+    ///      if not kept or #candidate > #kept then
+    ///        redis.call('SET', word, candidate, 'EX', 3600)
+    ///        kept = candidate
+    ///      end
+    ///      return {'OK', 'word', kept}",
+    /// );
+    ///
+    /// let kit = russet::Kit::embedded(Default::default())?;
+    /// let keys = kit.keys(Family { purpose: "words", version: 1 }, "english")?;
+    /// for (candidate, longest) in [("oak", "oak"), ("willow", "willow"), ("ash", "willow")] {
+    ///     let call = kit.step(&LONGEST).key(keys.key("word")).arg(candidate);
+    ///     assert_eq!(call.run().await?.string("word")?, longest);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn step<C: NeedsNoRequestId>(&self, step: &'static Step<C>) -> StepCall<'_, C> {
         StepCall::new(self, step, C::CLASS == RetryClass::Safe)
+    }
+
+    /// A call of a step under the id of a request: run again with it, it changes nothing and gives
+    /// the reply of the first time, for as long as [`Builder::request_ttl`](crate::Builder) says.
+    /// The reply is kept in the slot of these keys, by the step itself. The id is one for this step
+    /// and this scope; if the same one may be sent for several objects of the scope, say which by
+    /// [`StepCall::about`]. See [`Step::declare`] for an example.
+    pub fn dedup(
+        &self,
+        request: &RequestId,
+        step: &'static Step<WithRequestId>,
+        keys: &Keys,
+    ) -> StepCall<'_, WithRequestId> {
+        self.step_of_request(step, keys, Some(request))
     }
 
     /// A call of a step that may run twice if it has a request id: one without is tried once.
@@ -315,7 +385,7 @@ impl Step<WithRequestId> {
     }
 }
 
-/// A class whose steps are called without a marker.
-pub(crate) trait NeedsNoRequestId: Class {}
+/// A class whose steps are called without a request id.
+pub trait NeedsNoRequestId: Class {}
 impl NeedsNoRequestId for Safe {}
 impl NeedsNoRequestId for Unsafe {}

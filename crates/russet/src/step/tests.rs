@@ -74,6 +74,117 @@ async fn a_request_counts_once() {
     assert_eq!(read.int("n"), Ok(3));
 }
 
+#[cfg(feature = "embedded")]
+mod own {
+    use super::*;
+    use crate::key::{Family, Keys};
+    use crate::reply::Reply;
+
+    static MOVE: Step<WithRequestId> = Step::declare(
+        "test_move",
+        Takes { keys: &["from", "to"], args: &["count"] },
+        "-- `call` is a name like any other here, and so is \" refuse(\" in a text.
+         local call = redis.call
+         local count = whole(count, 1, 100)
+         if not count then return refuse('count') end
+         if (tonumber(call('GET', from)) or 0) < count then return {'SHORT'}, true end
+         call('DECRBY', from, count)
+         return {'OK', 'moved', redis.call('INCRBY', to, count), 'word', ' refuse('}",
+    );
+    static WRONG: Step<WithRequestId> = Step::declare(
+        "test_wrong",
+        Takes { keys: &["n"], args: &[] },
+        "return redis.call('INCR', n)",
+    );
+    static READ: Step<Safe> = Step::declare(
+        "test_own_read",
+        Takes { keys: &["n"], args: &[] },
+        "return {'OK', 'n', tonumber(redis.call('GET', n)) or 0, 'now', now_ms()}",
+    );
+
+    fn kit() -> (Kit, Keys) {
+        let kit = Kit::embedded(crate::Options::default()).unwrap();
+        let keys = kit.keys(Family { purpose: "test", version: 1 }, "a").unwrap();
+        (kit, keys)
+    }
+
+    async fn read(kit: &Kit, keys: &Keys, part: &'static str) -> i64 {
+        kit.step(&READ).key(keys.key(part)).run().await.unwrap().int("n").unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_request_runs_once_and_what_changed_nothing_is_not_remembered() {
+        let (kit, keys) = kit();
+        let id = RequestId::random();
+        let shift = async |count: u32| {
+            let call = kit.dedup(&id, &MOVE, &keys).key(keys.key("a")).key(keys.key("b"));
+            call.arg(count).run().await
+        };
+        assert_eq!(shift(0).await, Err(Error::Invalid("count".into())));
+        assert!(shift(3).await.unwrap().is("SHORT"));
+        kit.call(&Request::new("SET").key(&keys.key("a")).arg(10)).await.unwrap();
+        for _ in 0..3 {
+            let mut moved = shift(3).await.unwrap();
+            assert_eq!((moved.int("moved"), moved.string("word")), (Ok(3), Ok(" refuse(".into())));
+        }
+        assert_eq!((read(&kit, &keys, "a").await, read(&kit, &keys, "b").await), (7, 3));
+        // The same id for another object is another request.
+        for part in ["b", "c"] {
+            let call = kit.dedup(&id, &MOVE, &keys).key(keys.key("a")).key(keys.key(part));
+            let moved = call.bound_to(part).arg(1).run().await;
+            assert!(moved.is_ok_and(|reply| reply.is("OK")));
+        }
+        assert_eq!((read(&kit, &keys, "b").await, read(&kit, &keys, "c").await), (4, 1));
+    }
+
+    #[tokio::test]
+    async fn what_is_missing_or_elsewhere_is_refused_before_it_runs() {
+        let (kit, keys) = kit();
+        let id = RequestId::random();
+        let of_other = kit.keys(Family { purpose: "test", version: 1 }, "b").unwrap();
+        let one_key = kit.dedup(&id, &MOVE, &keys).key(keys.key("a")).arg(1).run().await;
+        let no_arg = kit.dedup(&id, &MOVE, &keys).key(keys.key("a")).key(keys.key("b")).run().await;
+        let two_slots = kit.dedup(&id, &MOVE, &keys).key(keys.key("a")).key(of_other.key("b"));
+        for refused in [one_key, no_arg, two_slots.arg(1).run().await] {
+            assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
+        }
+        assert_eq!(kit.call(&Request::new("DBSIZE")).await, Ok(Reply::Int(0)));
+    }
+
+    /// It would have run again with each repetition of the request.
+    #[tokio::test]
+    async fn a_step_that_returns_no_envelope_runs_once_all_the_same() {
+        let (kit, keys) = kit();
+        let id = RequestId::random();
+        for _ in 0..2 {
+            let wrong = kit.dedup(&id, &WRONG, &keys).key(keys.key("n")).run().await;
+            assert!(matches!(wrong, Err(Error::Corrupt(_))), "{wrong:?}");
+        }
+        assert_eq!(read(&kit, &keys, "n").await, 1);
+    }
+
+    #[tokio::test]
+    async fn own_steps_lock_their_keys_only() {
+        let (kit, _keys) = kit();
+        for info in [MOVE.info(), WRONG.info(), READ.info()] {
+            let load = Request::new("SCRIPT").arg("LOAD").arg(info.source());
+            kit.call(&load).await.unwrap();
+        }
+        let stats = kit.call(&Request::new("SCRIPT").arg("STATS")).await.unwrap();
+        let rows = stats.into_list().unwrap();
+        let is_narrow = |row: &Reply| {
+            row.as_list().is_some_and(|row| row.iter().any(|it| it.as_bytes() == Some(b"narrow")))
+        };
+        assert!(rows.len() == 3 && rows.iter().all(is_narrow), "{rows:?}");
+    }
+
+    #[test]
+    #[should_panic(expected = "not one of Lua's")]
+    fn names_must_be_lua_names() {
+        let _: Step<Safe> = Step::declare("x", Takes { keys: &["a-b"], args: &[] }, "");
+    }
+}
+
 /// All forms in which a step is sent.
 fn scripts(step: &'static StepInfo) -> impl Iterator<Item = &'static Script> {
     let forms: &[bool] = match step.class {

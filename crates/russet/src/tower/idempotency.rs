@@ -95,6 +95,51 @@ struct Recorded {
 ///
 /// Keys belong to a subject: those of one user never meet those of another. A request without a
 /// subject is answered with 401. Cookies are not replayed.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use bytes::Bytes;
+/// # use http::{Request, Response};
+/// # use http_body_util::Full;
+/// # use std::convert::Infallible;
+/// # use std::task::{Context, Poll};
+/// # #[derive(Clone)]
+/// # struct Hello;
+/// # impl tower_service::Service<Request<Full<Bytes>>> for Hello {
+/// #     type Response = Response<Full<Bytes>>;
+/// #     type Error = Infallible;
+/// #     type Future = std::future::Ready<Result<Self::Response, Infallible>>;
+/// #     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+/// #         Poll::Ready(Ok(()))
+/// #     }
+/// #     fn call(&mut self, _: Request<Full<Bytes>>) -> Self::Future {
+/// #         std::future::ready(Ok(Response::new(Full::from("hello"))))
+/// #     }
+/// # }
+/// use russet::idempotency::{Idempotency, Ttls};
+/// use russet::key::Scope;
+/// use russet::tower::IdempotencyLayer;
+/// use std::time::Duration;
+/// use tower_layer::Layer;
+/// use tower_service::Service;
+///
+/// let kit = russet::Kit::embedded(Default::default())?;
+/// let ttls = Ttls { claim: Duration::from_secs(30), result: Duration::from_secs(86_400) };
+/// let store = Idempotency::new(&kit, "orders", ttls)?;
+/// let layer = IdempotencyLayer::new(store, |head: &http::request::Parts| {
+///     head.headers.get("x-user").map(|user| Scope::from(user.as_bytes()))
+/// });
+/// // `Hello` answers every request.
+/// let mut service = layer.layer(Hello);
+/// for is_replayed in [false, true] {
+///     let order = Request::post("/orders").header("x-user", "ann").header("idempotency-key", "7");
+///     let response = service.call(order.body(Full::from("3 apples"))?).await?;
+///     assert_eq!(response.headers().contains_key("idempotency-replayed"), is_replayed);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct IdempotencyLayer<T, F> {
     store: Arc<T>,
     subject: Arc<F>,

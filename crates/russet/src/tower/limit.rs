@@ -21,18 +21,44 @@ const RENEWALS_PER_HOLD: u32 = 3;
 /// the request; without one the request is not limited.
 ///
 /// ```
-/// # fn main() -> Result<(), russet::Error> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use bytes::Bytes;
+/// # use http::{Request, Response};
+/// # use http_body_util::Full;
+/// # use std::convert::Infallible;
+/// # use std::task::{Context, Poll};
+/// # #[derive(Clone)]
+/// # struct Hello;
+/// # impl tower_service::Service<Request<Full<Bytes>>> for Hello {
+/// #     type Response = Response<Full<Bytes>>;
+/// #     type Error = Infallible;
+/// #     type Future = std::future::Ready<Result<Self::Response, Infallible>>;
+/// #     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+/// #         Poll::Ready(Ok(()))
+/// #     }
+/// #     fn call(&mut self, _: Request<Full<Bytes>>) -> Self::Future {
+/// #         std::future::ready(Ok(Response::new(Full::from("hello"))))
+/// #     }
+/// # }
 /// use russet::limit::{Limit, Limiter, Outage, Subject};
 /// use russet::tower::LimitLayer;
 /// use std::time::Duration;
+/// use tower_layer::Layer;
+/// use tower_service::Service;
 ///
 /// let kit = russet::Kit::embedded(russet::Options::default())?;
-/// let limits = [Limit::bucket("api", 100, Duration::from_secs(1))?];
+/// let limits = [Limit::window("api", 1, Duration::from_secs(3600))?];
 /// let limiter = Limiter::new(&kit, "api", limits, Outage::Allow)?;
 /// let layer = LimitLayer::new(limiter, |head: &http::request::Parts| {
 ///     head.headers.get("x-api-key").map(|key| Subject::from(key.as_bytes()))
 /// });
-/// # let _ = layer;
+/// // `Hello` answers every request.
+/// let mut service = layer.layer(Hello);
+/// for status in [200, 429] {
+///     let request = Request::builder().header("x-api-key", "k1").body(Full::default())?;
+///     assert_eq!(service.call(request).await?.status(), status);
+/// }
 /// # Ok(())
 /// # }
 /// ```

@@ -12,6 +12,31 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 /// Where sessions come from.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use http::request::Parts;
+/// use russet::backend::Pending;
+/// use russet::tower::SessionSource;
+///
+/// /// Who is asking, as a gateway says that is trusted.
+/// struct ByGateway;
+///
+/// impl SessionSource for ByGateway {
+///     type Session = String;
+///
+///     fn load<'a>(&'a self, head: &'a Parts) -> Pending<'a, Option<String>> {
+///         let user = head.headers.get("x-user").and_then(|user| user.to_str().ok());
+///         Box::pin(std::future::ready(Ok(user.map(str::to_owned))))
+///     }
+/// }
+///
+/// let (head, ()) = http::Request::builder().header("x-user", "ann").body(())?.into_parts();
+/// assert_eq!(ByGateway.load(&head).await?.as_deref(), Some("ann"));
+/// # Ok(())
+/// # }
+/// ```
 pub trait SessionSource: Send + Sync + 'static {
     /// What handlers get to see, as an extension of the request.
     type Session: Clone + Send + Sync + 'static;
@@ -25,6 +50,52 @@ pub trait SessionSource: Send + Sync + 'static {
 /// find in the request's extensions. Requests without one go on.
 ///
 /// If sessions can't be loaded the answer is 503: who is logged in is not shown a login page.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use bytes::Bytes;
+/// # use http::{Request, Response};
+/// # use http_body_util::Full;
+/// # use std::convert::Infallible;
+/// # use std::task::{Context, Poll};
+/// # #[derive(Clone)]
+/// # struct Hello;
+/// # impl tower_service::Service<Request<Full<Bytes>>> for Hello {
+/// #     type Response = Response<Full<Bytes>>;
+/// #     type Error = Infallible;
+/// #     type Future = std::future::Ready<Result<Self::Response, Infallible>>;
+/// #     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+/// #         Poll::Ready(Ok(()))
+/// #     }
+/// #     fn call(&mut self, _: Request<Full<Bytes>>) -> Self::Future {
+/// #         std::future::ready(Ok(Response::new(Full::from("hello"))))
+/// #     }
+/// # }
+/// use russet::session::{Created, NewSession, Policy, Sessions, Timeouts, User};
+/// use russet::tower::{SessionLayer, SessionRequiredLayer, SessionsByCookie};
+/// use std::time::Duration;
+/// use tower_layer::Layer;
+/// use tower_service::Service;
+///
+/// let kit = russet::Kit::embedded(Default::default())?;
+/// let hour = Duration::from_secs(3600);
+/// let sessions = Sessions::new(&kit, Policy::new(Timeouts { idle: hour, absolute: hour }, 5))?;
+/// let load = SessionLayer::new(SessionsByCookie::new(sessions.clone(), "id"));
+/// let require = SessionRequiredLayer::<SessionsByCookie>::new();
+/// // `Hello` answers every request.
+/// let mut service = load.layer(require.layer(Hello));
+///
+/// let stranger = Request::new(Full::default());
+/// assert_eq!(service.call(stranger).await?.status(), 401);
+/// let user = User::new("acme", "ann");
+/// let new = NewSession::of(&user);
+/// let Created::Created(id) = sessions.create(&new).await? else { return Ok(()) };
+/// let known = Request::builder().header("cookie", format!("id={}", id.as_str()));
+/// assert_eq!(service.call(known.body(Full::default())?).await?.status(), 200);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct SessionLayer<T> {
     source: Arc<T>,
@@ -105,7 +176,7 @@ where
 }
 
 /// Lets only requests with a session through, others get 401. It loads nothing: [`SessionLayer`]
-/// must come before it.
+/// must come before it: see there for an example.
 pub struct SessionRequiredLayer<T> {
     session: PhantomData<fn() -> T>,
 }

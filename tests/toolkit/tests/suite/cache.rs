@@ -90,7 +90,8 @@ async fn many_callers_load_once(kit: Kit) {
     assert!(cache.stats().hits > 0);
 }
 
-/// Each cache of its own has no loads in common with the others, as in processes of their own.
+/// Each cache is one process. S3: who got the lock after another did not look whether the value was
+/// there by now, and loaded it again.
 async fn many_processes_load_once(kit: Kit) {
     let loads = Arc::new(AtomicU32::new(0));
     let tasks: Vec<_> = (0..16)
@@ -154,8 +155,8 @@ async fn an_entry_expires_in_real_time(kit: Kit) {
     }
 }
 
-/// S3: a key that is missing under logical expiry returned null for ever; a rebuild needs a second
-/// look under the lock, and one that fails must not leave the lock for good.
+/// S3: a key that is missing under logical expiry returned null for ever; a rebuild that fails must
+/// not leave the lock for good.
 async fn a_stale_value_is_served_while_one_loads_it_anew(kit: Kit) {
     let policy = Policy::new(Duration::from_millis(20)).stale_for(MINUTE);
     let cache = profiles(&kit, policy.lock_for(Duration::from_millis(100)));

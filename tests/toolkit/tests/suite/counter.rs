@@ -261,7 +261,7 @@ async fn windows_follow_each_other() {
     assert_eq!(exists.as_int(), Some(0));
 }
 
-/// S3: the time was the client's, and local; more than 2^32 of a day ran into it.
+/// S3 ids: the time was the client's, and local; more than 2^32 of a day ran into it.
 /// redis-id-generator 2: ids repeated when the counter expired. The clock goes back, stands still,
 /// and ids go on.
 #[tokio::test]
@@ -301,7 +301,8 @@ async fn ids_do_not_show_how_many_there_are() {
     }
 }
 
-/// More blocks than a millisecond has positions for.
+/// S3 ids: more than 2^32 of a day ran into the bits of the time. Here are more blocks than a
+/// millisecond has positions for, and the next one is taken.
 #[tokio::test]
 async fn ids_survive_overflow() {
     let (_time, kit) = at_new_year();
@@ -313,6 +314,30 @@ async fn ids_survive_overflow() {
     }
     let last = Ids::new(&kit, "orders", 4096).unwrap().next().await.unwrap();
     assert!(last.made_at() > first.made_at(), "the next millisecond is taken");
+}
+
+/// S3 ids: every day left a key for ever. Here one key has all it takes, with a TTL, and ids do not
+/// repeat once it is gone.
+#[tokio::test]
+async fn a_generator_that_is_not_used_is_gone() {
+    let (time, kit) = at_new_year();
+    let day = Duration::from_secs(24 * 60 * 60);
+    let keys = async || {
+        let ttl = Request::new("PTTL").key(&kit.keys(FAMILY, "orders").unwrap().key("ids"));
+        // First, since an expired key is counted until somebody looks for it.
+        let has_ttl = kit.call(&ttl).await.unwrap().into_int().unwrap() > 0;
+        (kit.call(&Request::new("DBSIZE")).await.unwrap().as_int(), has_ttl)
+    };
+    let mut made = HashSet::new();
+    for _ in 0..3 {
+        let ids = Ids::new(&kit, "orders", 1).unwrap();
+        for _ in 0..10 {
+            assert!(made.insert(ids.next().await.unwrap()));
+        }
+        assert_eq!(keys().await, (Some(1), true));
+        time.advance(2 * day);
+        assert_eq!(keys().await, (Some(0), false));
+    }
 }
 
 /// A replica takes over that knows nothing of the last blocks, by a clock that is behind.

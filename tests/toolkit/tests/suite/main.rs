@@ -22,6 +22,7 @@ mod mistakes;
 mod near;
 mod numbers;
 mod object;
+mod own_steps;
 mod pages;
 mod queue;
 mod ranking;
@@ -31,6 +32,7 @@ mod session;
 mod social;
 mod state;
 mod stats;
+mod tls;
 mod token;
 mod tower;
 

@@ -62,7 +62,12 @@ const MISTAKES: &[Row] = &[
         "the index keeps ids of sessions that have expired",
         &["session::an_index_never_leaks"],
     ),
-    ("S3", "ids: more than 2^32 of a day run into the time", &["counter::ids_survive_clock_steps"]),
+    (
+        "S3 ids",
+        "more than 2^32 of a day run into the time",
+        &["counter::ids_survive_overflow", "counter::ids_survive_clock_steps"],
+    ),
+    ("S3 ids", "keys of days have no TTL", &["counter::a_generator_that_is_not_used_is_gone"]),
     (
         "S3 feed",
         "a cursor of the moment alone skips or repeats ties",
@@ -184,6 +189,7 @@ const MISTAKES: &[Row] = &[
         &[
             "cache::a_stale_value_is_served_while_one_loads_it_anew",
             "cache::an_entry_expires_in_real_time",
+            "cache::many_processes_load_once",
             "cache::what_does_not_exist_is_remembered",
         ],
     ),

@@ -53,6 +53,19 @@ fn has_keys(page: &str) -> bool {
     lines.windows(2).any(|pair| is_heading(pair[0]) && pair[1].starts_with("|---"))
 }
 
+/// What stands behind `**Cost.**`, up to the next empty line.
+fn cost(page: &str) -> &str {
+    let paragraph = page.split_once("**Cost.**").map_or("", |(_before, rest)| rest);
+    paragraph.split("\n\n").next().unwrap_or_default()
+}
+
+/// Round trips, and the CPU of a row that was measured, with the commit.
+fn has_cost(page: &str) -> bool {
+    ["round trip", "CPU", "(../benchmarks.md#toolkit)", "commit "]
+        .iter()
+        .all(|part| cost(page).contains(part))
+}
+
 /// Modules with steps are workflows.
 fn workflows() -> Vec<String> {
     let files = fs::read_dir(root().join("crates/russet/src")).unwrap();
@@ -68,6 +81,7 @@ fn a_word_is_no_table_and_code_is_no_picture() {
     assert!(!has_keys("Its keys are in one slot.\n| type | size |\n|---|---|"));
     assert!(has_keys("| type | keys (`{id}`) |\n|---|---|"));
     assert!(!has_picture("```rust\nlet a = 1;\n```"));
+    assert!(!has_cost("**Cost.** One round trip.\n\nCPU (../benchmarks.md#toolkit), commit 1."));
     assert!(has_picture("```\nopen ──▶ closed\n```"));
 }
 
@@ -84,6 +98,7 @@ fn every_workflow_has_a_page_an_example_and_stats() {
             let is_answered = forms.iter().any(|form| page.contains(form));
             assert!(is_answered, "docs/workflows/{name}.md does not say {what}");
         }
+        assert!(has_cost(&page), "docs/workflows/{name}.md does not say what CPU it costs");
         assert!(has_picture(&page), "docs/workflows/{name}.md has no picture of the states");
         assert!(has_keys(&page), "docs/workflows/{name}.md has no table of its keys");
         assert!(index.contains(&format!("({name}.md)")), "the index has no {name}");

@@ -114,6 +114,28 @@ impl Discarded {
 
 impl Jobs {
     /// Some dead letters, the oldest first, at most [`CLAIM_MAX`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use russet::queue::{Bounds, Claimed, Discarded, Jobs, NewJob, Requeued};
+    /// use std::time::Duration;
+    ///
+    /// let kit = russet::Kit::embedded(Default::default())?;
+    /// let bounds = Bounds { capacity: 100, ttl: Duration::from_secs(3600) };
+    /// let mails = Jobs::builder(&kit, "mails", bounds).attempts_max(1).build()?;
+    /// let _ = mails.schedule(&NewJob::new("to nowhere").id("mail-1"), None).await?;
+    /// let Claimed::Jobs(jobs) = mails.claim_due(1, None).await? else { return Ok(()) };
+    /// let _ = mails.retry(&jobs[0], "no such address", None).await?;
+    ///
+    /// let letters = mails.dead_letters(0, 10).await?;
+    /// assert_eq!((letters[0].attempts, letters[0].reason.as_str()), (1, "no such address"));
+    /// assert_eq!(mails.requeue(&letters[0].id, None).await?, Requeued::Requeued);
+    /// // It is a job again.
+    /// assert_eq!(mails.discard(&letters[0].id).await?, Discarded::Missing);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn dead_letters(&self, offset: u32, limit: u32) -> Result<Vec<DeadLetter>> {
         let Inner { core: Core { kit, .. }, parts, .. } = &*self.inner;
         let call = kit
@@ -126,7 +148,7 @@ impl Jobs {
         letters.into_iter().map(DeadLetter::read).collect()
     }
 
-    /// Makes a job of a dead letter.
+    /// Makes a job of a dead letter; [`Jobs::dead_letters`] has an example.
     pub async fn requeue(&self, id: &JobId, request: Option<&RequestId>) -> Result<Requeued> {
         let Inner { core: Core { kit, keys, bounds, .. }, parts, aging, .. } = &*self.inner;
         let call = self
@@ -139,7 +161,7 @@ impl Jobs {
         Requeued::read(&call.run().await?)
     }
 
-    /// Forgets a dead letter.
+    /// Forgets a dead letter; [`Jobs::dead_letters`] has an example.
     pub async fn discard(&self, id: &JobId) -> Result<Discarded> {
         let Inner { core: Core { kit, .. }, parts, .. } = &*self.inner;
         let call =
