@@ -1,6 +1,9 @@
 //! Users: random rules and calls against a peer, the file of users, and what a change does to open
 //! connections of a real server.
 
+#[path = "acl/verdicts.rs"]
+mod verdicts;
+
 use std::time::{Duration, Instant};
 
 use russet_base::random::Random;

@@ -1,5 +1,6 @@
-//! The checks that hold a command back before it is planned: authentication, transactions, rights,
-//! memory, subscribed clients, a load, the log, CLIENT PAUSE. Skipped whole when none applies.
+//! The checks that hold a command back before it is planned: authentication, commands that are
+//! switched off, transactions, rights, memory, subscribed clients, a load, the log, CLIENT PAUSE.
+//! Skipped whole when none applies.
 //!
 //! COMPAT: which of several refusals a client sees is decided by their order, which is Valkey's
 //! (tests/wire/transactions/order.wire).
@@ -9,6 +10,7 @@ use crate::call::mail::ResumeByMail;
 use crate::call::session::{Gate, Session};
 use crate::error::Refusal;
 use crate::groups::scripting::{code, once, shows_functions};
+use crate::groups::server::protected_refusal;
 use crate::groups::transactions;
 use crate::node::Node;
 use crate::node::config::Directive;
@@ -39,6 +41,9 @@ pub(crate) fn check(
     sink: &mut dyn Sink,
 ) -> Verdict {
     if let Some(refusal) = login_refusal(session, command) {
+        return Verdict::Refuse(refusal);
+    }
+    if let Some(refusal) = protected_refusal(node, session, command) {
         return Verdict::Refuse(refusal);
     }
     let is_queued = session.gate.has(Gate::IN_MULTI)

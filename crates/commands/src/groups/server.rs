@@ -36,8 +36,11 @@ pub(crate) use save::{bgrewriteaof, bgsave, lastsave, save, shards_of_shutdown, 
 use crate::call::ctx::{Ctx, DONE, Outcome};
 use crate::call::session::Session;
 use crate::error::Refusal;
+use crate::node::Node;
 use crate::node::clients::ClientFlags;
+use crate::node::config::Directive;
 use russet_base::Args;
+use russet_catalog::Command;
 
 /// Whether the client is on this machine: over loopback or a Unix socket.
 fn is_local(session: &Session) -> bool {
@@ -46,6 +49,39 @@ fn is_local(session: &Session) -> bool {
         || address.starts_with("127.")
         || address.starts_with("[::1]")
         || address.starts_with("::1")
+}
+
+/// Why a command that a directive keeps from clients is not for this one. The gate asks it before
+/// the rights of the user: such a refusal is no entry of ACL LOG.
+pub(crate) fn protected_refusal(
+    node: &Node,
+    session: &Session,
+    command: Command,
+) -> Option<Refusal> {
+    let directive = match command {
+        Command::Debug => Directive::EnableDebugCommand,
+        Command::ModuleLoad | Command::ModuleLoadex | Command::ModuleUnload => {
+            Directive::EnableModuleCommand
+        }
+        _ => return None,
+    };
+    let is_allowed = match node.config.choice(directive) {
+        "yes" => true,
+        "local" => is_local(session),
+        _ => false,
+    };
+    (!is_allowed).then(|| not_allowed(command, directive))
+}
+
+fn not_allowed(command: Command, directive: Directive) -> Refusal {
+    let name = command.full_name();
+    let name = name.split_once('|').map_or(name, |(container, _)| container).to_uppercase();
+    Refusal::text(format!(
+        "ERR {name} command not allowed. If the {} option is set to \"local\", you can run it \
+         from a local connection, otherwise you need to set this option in the configuration \
+         file, and then restart the server.",
+        directive.name()
+    ))
 }
 
 pub(crate) fn time(ctx: &mut Ctx, _args: Args) -> Outcome {

@@ -3,10 +3,11 @@
 use super::client::check_name;
 use super::close_after_reply;
 use crate::call::ctx::{Ctx, DONE, Outcome};
+use crate::call::invoke::Origin;
 use crate::call::session::Session;
 use crate::error::Refusal;
 use crate::node::Node;
-use crate::node::acl::{DEFAULT_USER, Login as UserLogin, User};
+use crate::node::acl::{Context, DEFAULT_USER, Login as UserLogin, User};
 use crate::node::config::Directive;
 use russet_base::Args;
 use russet_base::escape::escape;
@@ -132,7 +133,10 @@ pub fn auth(ctx: &mut Ctx, args: Args) -> Outcome {
 fn log_in(ctx: &mut Ctx, login: &Login, args: Args) -> Result<(), Refusal> {
     let acl = &ctx.node.acl;
     let Some(user) = acl.authenticate(login.user, login.password) else {
-        ctx.node.note_failed_login(ctx.session, login.user, args);
+        // Where it was sent is no longer told by the session: EXEC has ended the transaction.
+        let is_in_multi = ctx.origin == Origin::Transaction;
+        let context = if is_in_multi { Context::Multi } else { Context::TopLevel };
+        ctx.node.note_failed_login(ctx.session, (login.user, context), args);
         return Err(Refusal::WrongPass);
     };
     ctx.session.log_in(UserLogin::of_user(acl, user.clone()));

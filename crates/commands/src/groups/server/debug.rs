@@ -8,11 +8,10 @@ mod replay;
 
 pub(crate) use replay::Gathered;
 
-use super::is_local;
+use super::protected_refusal;
 use crate::call::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use crate::node::Crash;
-use crate::node::config::Directive;
 use crate::node::snapshot::Meeting;
 use russet_base::escape::escape;
 use russet_base::glob::Glob;
@@ -80,7 +79,9 @@ const HELP: &[&str] = &[
 ];
 
 pub(crate) fn debug(ctx: &mut Ctx, args: Args) -> Outcome {
-    check_allowed(ctx)?;
+    if let Some(refusal) = protected_refusal(ctx.node, ctx.session, ctx.command) {
+        return Err(refusal);
+    }
     let name = args.at(1).to_ascii_lowercase();
     match (name.as_slice(), args.len()) {
         (b"help", 2) => {
@@ -152,22 +153,6 @@ fn is_accepted(name: &[u8], args_len: usize) -> bool {
         | b"close-cluster-link-on-packet-drop" => args_len == 3,
         _ => false,
     }
-}
-
-fn check_allowed(ctx: &Ctx) -> Result<(), Refusal> {
-    let is_allowed = match ctx.node.config.choice(Directive::EnableDebugCommand) {
-        "yes" => true,
-        "local" => is_local(ctx.session),
-        _ => false,
-    };
-    if is_allowed {
-        return Ok(());
-    }
-    Err(Refusal::text(
-        "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", \
-         you can run it from a local connection, otherwise you need to set this option in the \
-         configuration file, and then restart the server.",
-    ))
 }
 
 fn ok(ctx: &mut Ctx) -> Outcome {

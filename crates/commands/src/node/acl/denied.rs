@@ -108,11 +108,13 @@ impl Denial {
         [b"User ", user, b" has no permissions to access ", &about.concat()].concat()
     }
 
-    /// What the log calls the object of the refusal.
-    fn object(&self, command: Command, args: Args) -> Vec<u8> {
+    /// What the log calls the object of the refusal. COMPAT: a command that needs all databases is
+    /// named as a script has called it, and by its own name elsewhere (tests/wire/acl/log.wire).
+    fn object(&self, (command, args): (Command, Args), context: Context) -> Vec<u8> {
         match (self.reason, self.db) {
             (Reason::Key | Reason::Channel, _) => args.at(self.index).to_vec(),
             (Reason::Database, Some(db)) => db.to_string().into_bytes(),
+            (Reason::Database, None) if context == Context::Script => args.at(0).to_vec(),
             (Reason::Database, None) | (Reason::Command, _) => {
                 command.full_name().as_bytes().to_vec()
             }
@@ -173,16 +175,21 @@ impl Node {
         if context == context_of(session) {
             session.card.last_command.store(command as u16 + 1, Ordering::Relaxed);
         }
-        let object = denial.object(command, args);
+        let object = denial.object((command, args), context);
         let user = session.login.name().to_vec();
         self.log_denial(session, (denial.reason.name(), context), (object, user), args);
     }
 
     /// Somebody has given a wrong name or password.
-    pub fn note_failed_login(&self, session: &Session, user: &[u8], args: Args) {
+    pub fn note_failed_login(
+        &self,
+        session: &Session,
+        (user, context): (&[u8], Context),
+        args: Args,
+    ) {
         self.acl.denied.logins.fetch_add(1, Ordering::Relaxed);
         let names = (args.at(0).to_vec(), user.to_vec());
-        self.log_denial(session, ("auth", context_of(session)), names, args);
+        self.log_denial(session, ("auth", context), names, args);
     }
 
     /// A certificate names a user that there is not, or that is switched off.

@@ -340,6 +340,8 @@ impl Selector {
 fn check_keys(patterns: &[KeyPattern], call: &Call) -> Result<(), Denial> {
     let mut denied = None;
     // Keys that can't be found are none: the handler refuses the call before it touches any.
+    // DIFFERS: those that were found are looked at all the same. `PFMERGE k` alone is such a call,
+    // and it writes.
     let _refused_by_the_handler = keys(call.command, call.args, &mut |key| {
         let needed = needed_access(key.access);
         let may_use = |pattern: &KeyPattern| pattern.allows(needed, call.args.at(key.index));
