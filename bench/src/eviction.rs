@@ -10,7 +10,7 @@ use crate::figures::{median, milliseconds, paired_ratios, spread};
 use crate::find::Field;
 use crate::load::{Loader, Plan, Until};
 use crate::options::Options;
-use crate::probe::{Probe, ProbePlan};
+use crate::probe::{PROBE_CONNECTIONS, Probe, ProbePlan};
 use crate::report::{Table, cost, goal, percent};
 use crate::servers::{Kind, Server};
 use crate::template::{Source, Template};
@@ -256,6 +256,7 @@ fn probe(server: &Server, options: &Options) -> Result<f64> {
         template: Template::parse(PROBE)?,
         source: Source::seeded(options.seed).among(PROBED_KEYS),
         probes_per_s: (options.probes_per_s / RATE_SHARE).max(1),
+        connections: PROBE_CONNECTIONS,
     })?;
     std::thread::sleep(options.time_per_round);
     Ok(milliseconds(probe.finish()?.latencies.within(0.99)))

@@ -6,7 +6,7 @@ use crate::figures::milliseconds;
 use crate::find::Field;
 use crate::load::{Loader, Plan, Until};
 use crate::options::Options;
-use crate::probe::{Probe, ProbePlan, Readings};
+use crate::probe::{PROBE_CONNECTIONS, Probe, ProbePlan, Readings};
 use crate::report::{Table, cost, goal};
 use crate::servers::{Kind, Launch, Server};
 use crate::template::{Source, Template};
@@ -101,6 +101,7 @@ fn measure(launch: &Launch, options: &Options) -> Result<Found> {
         template: Template::parse("GET key:{r}")?,
         source: Source::seeded(options.seed).among(options.keys),
         probes_per_s: options.probes_per_s,
+        connections: PROBE_CONNECTIONS,
     };
     sleep_until(deadline - PROBE_LEAD);
     let probe = Probe::start(&plan)?;

@@ -7,7 +7,7 @@ use crate::figures::milliseconds;
 use crate::find::Field;
 use crate::load::{Loader, Plan, Until};
 use crate::options::Options;
-use crate::probe::{Probe, ProbePlan, Readings};
+use crate::probe::{PROBE_CONNECTIONS, Probe, ProbePlan, Readings};
 use crate::report::{Table, cost, goal};
 use crate::servers::{Kind, Launch};
 use crate::template::{Source, Template};
@@ -92,6 +92,7 @@ fn measure(launch: &Launch, options: &Options) -> Result<Found> {
         template: Template::parse("GET new:{r}")?,
         source: source.clone(),
         probes_per_s: (options.probes_per_s / RATE_SHARE).max(1),
+        connections: PROBE_CONNECTIONS,
     };
     let mut loader = Loader::connect(server.port, INSERTING_CONNECTIONS)?;
     let mut phase = |request: &str, keys: u64| {

@@ -7,7 +7,7 @@ use crate::figures::{median, milliseconds, paired_ratios, spread};
 use crate::find::Field;
 use crate::load::{Loader, Plan, Until};
 use crate::options::Options;
-use crate::probe::{Probe, ProbePlan};
+use crate::probe::{PROBE_CONNECTIONS, Probe, ProbePlan};
 use crate::report::{Table, cost, figure, goal, percent};
 use crate::servers::{Kind, Launch, Server};
 use crate::template::{Source, Template};
@@ -266,6 +266,7 @@ fn small_p99(server: &Server, options: &Options) -> Result<f64> {
         template: Template::parse(SET)?,
         source: Source::seeded(options.seed).among(options.keys),
         probes_per_s: rate(options),
+        connections: PROBE_CONNECTIONS,
     })?;
     thread::sleep(options.time_per_round * BESIDE_ROUND);
     Ok(milliseconds(probe.finish()?.latencies.within(0.99)))

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// As many as the promise of isolation is about.
+/// As many as the promise of isolation is about. Each has one request under way at a time.
 pub const PROBE_CONNECTIONS: u32 = 20;
 
 /// What is asked, and how often.
@@ -23,6 +23,7 @@ pub struct ProbePlan {
     pub template: Template,
     pub source: Source,
     pub probes_per_s: u64,
+    pub connections: u32,
 }
 
 /// A probe under way.
@@ -52,15 +53,16 @@ pub struct Readings {
 impl Probe {
     pub fn start(plan: &ProbePlan) -> Result<Probe> {
         let stop = Arc::new(AtomicBool::new(false));
-        let interval = Duration::from_secs(1) * PROBE_CONNECTIONS
+        let count = plan.connections;
+        let interval = Duration::from_secs(1) * count
             / u32::try_from(plan.probes_per_s.max(1)).unwrap_or(u32::MAX);
-        let clients = (0..PROBE_CONNECTIONS).map(|_| BareClient::connect(plan.port));
+        let clients = (0..count).map(|_| BareClient::connect(plan.port));
         let clients = clients.collect::<Result<Vec<_>>>()?;
         let start = Instant::now() + Duration::from_millis(10);
         let mut source = plan.source.clone();
         let mut threads = Vec::new();
-        for (index, client) in (0..PROBE_CONNECTIONS).zip(clients) {
-            let schedule = Schedule { due: start + interval / PROBE_CONNECTIONS * index, interval };
+        for (index, client) in (0..count).zip(clients) {
+            let schedule = Schedule { due: start + interval / count * index, interval };
             let plan = ProbePlan { source: source.fork(), ..plan.clone() };
             let stop = Arc::clone(&stop);
             threads.push(thread::spawn(move || probe(client, plan, schedule, &stop)));

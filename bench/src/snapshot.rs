@@ -6,7 +6,7 @@ use crate::figures::milliseconds;
 use crate::find::Field;
 use crate::load::{Loader, Plan, Until};
 use crate::options::Options;
-use crate::probe::{Probe, ProbePlan, Readings};
+use crate::probe::{PROBE_CONNECTIONS, Probe, ProbePlan, Readings};
 use crate::report::{Table, cost, goal, percent};
 use crate::servers::{Kind, Launch, Server};
 use crate::template::{Source, Template};
@@ -141,6 +141,7 @@ fn start_probes(server: &Server, options: &Options) -> Result<[Probe; 2]> {
             template: Template::parse(template)?,
             source: Source::seeded(options.seed).among(options.snapshot_keys),
             probes_per_s: rate(options),
+            connections: PROBE_CONNECTIONS,
         })
     };
     Ok([probe(PROBES[0])?, probe(PROBES[1])?])

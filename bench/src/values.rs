@@ -5,7 +5,7 @@ use crate::figures::milliseconds;
 use crate::find::Field;
 use crate::load::{Loader, Plan, Until};
 use crate::options::Options;
-use crate::probe::{Probe, ProbePlan, Readings};
+use crate::probe::{PROBE_CONNECTIONS, Probe, ProbePlan, Readings};
 use crate::report::{Table, cost, goal};
 use crate::servers::{Kind, Launch, Server};
 use crate::snapshot::save;
@@ -95,5 +95,6 @@ fn start_probe(
         template: Template::parse(change)?,
         source: Source::seeded(options.seed).among(elements),
         probes_per_s: rate(options),
+        connections: PROBE_CONNECTIONS,
     })
 }
