@@ -207,24 +207,19 @@ impl Scripts {
         let found = machines.iter().rposition(|idle| idle.is_for_functions == is_for_functions);
         let idle = found.map(|at| machines.swap_remove(at));
         drop(machines);
-        idle.unwrap_or_else(|| self.new_machine(is_for_functions))
+        idle.unwrap_or_else(|| {
+            let machine = Box::new(Machine::new(is_for_functions));
+            self.count_memory_of(&machine.lua, is_for_functions);
+            machine
+        })
     }
 
-    fn new_machine(&self, is_for_functions: bool) -> Box<Machine> {
-        let machine = Box::new(Machine::new(is_for_functions));
-        self.count_memory_of(&machine.lua, is_for_functions);
-        machine
-    }
-
-    /// A machine to load a library on, with its bound of memory: its own, if it keeps state.
-    fn machine_to_load(&self, keeps_state: bool, memory_bytes_max: usize) -> Box<Machine> {
-        let mut machine = match keeps_state {
-            true => self.new_machine(true),
-            false => self.spare_machine(true),
-        };
-        machine.catch_up(self.epoch(true));
-        machine.lua.state.set_memory_max(memory_bytes_max);
-        machine
+    /// An interpreter for a library that is being loaded, with its bound of memory.
+    fn new_lua(&self, memory_bytes_max: usize) -> Lua {
+        let mut lua = Lua::new();
+        lua.state.set_memory_max(memory_bytes_max);
+        self.count_memory_of(&lua, true);
+        lua
     }
 
     /// From now on INFO reports what this machine holds.
@@ -261,10 +256,6 @@ impl Scripts {
             return;
         }
         drop(slot);
-        self.keep_machine(machine);
-    }
-
-    fn keep_machine(&self, machine: Box<Machine>) {
         let mut machines = self.machines();
         if machines.len() < MACHINES_KEPT_MAX {
             machines.push(machine);

@@ -34,53 +34,36 @@ pub fn parse(source: &[u8], compiling: &Compiling) -> Result<Library, Refusal> {
     let failed = "Error compiling function";
     let chunk = compiling.compile(Purpose::Library, (code, CHUNK_NAME), failed)?;
     let node = compiling.node();
-    let keeps_state = chunk.keys_use().keeps_state();
-    let mut machine = node.scripts.machine_to_load(keeps_state, memory_max(node));
-    let registered = register(&mut machine.lua, &chunk).map_err(|fault| {
-        let refusal = failure(&machine.lua, fault);
-        machine.lua.end_run();
-        refusal
-    });
-    let (registered, number) = (registered?, Library::next_number());
+    let mut lua = node.scripts.new_lua(memory_max(node));
+    let registered = register(&mut lua, &chunk).map_err(|fault| {
+        let text = match fault {
+            Fault::Error(value) => text_of(lua.state.heap(), value),
+            _ => "ERR FUNCTION LOAD timeout".to_owned(),
+        };
+        match text.strip_prefix(PLAIN) {
+            Some(plain) => Refusal::text(format!("ERR {plain}")),
+            None => Refusal::text(format!("ERR Error registering functions: {text}")),
+        }
+    })?;
+    if registered.is_empty() {
+        return Err(Refusal::text("ERR No functions registered"));
+    }
     let narrow = chunk.keys_use().narrow_functions(&|call| is_narrow_on(node, call));
     let with_key_use = |Registered { function, number, .. }: Registered| {
         let is_wide = !narrow.get(number as usize).copied().unwrap_or(false);
         Function { is_wide, ..function }
     };
-    let roots = registered.iter().map(|function| function.root);
-    let own = match keeps_state {
-        true => {
-            machine.lua.add_library(number, roots.collect());
-            let shard = node.keyspace.locate(&name).shard as usize;
-            Some(OwnInterpreter::new(shard, machine.lua))
-        }
-        // It may still be refused: a machine that runs it loads it by itself.
-        false => {
-            roots.for_each(|root| machine.lua.state.release(root));
-            node.scripts.keep_machine(machine);
-            None
-        }
-    };
-    if registered.is_empty() {
-        return Err(Refusal::text("ERR No functions registered"));
-    }
+    let number = Library::next_number();
+    let own = chunk.keys_use().keeps_state().then(|| {
+        lua.add_library(number, registered.iter().map(|function| function.root).collect());
+        let shard = node.keyspace.locate(&name).shard as usize;
+        OwnInterpreter::new(shard, lua)
+    });
     let functions: Vec<Function> = registered.into_iter().map(with_key_use).collect();
     let chunk = chunk.without_keys_use();
     let memory_bytes =
         allocated_bytes(source.len()) + chunk_bytes(&chunk) + functions_bytes(&name, &functions);
     Ok(Library { name, source: source.to_vec(), chunk, functions, memory_bytes, number, own })
-}
-
-/// What is said of a library whose code failed.
-fn failure(lua: &Lua, fault: Fault) -> Refusal {
-    let text = match fault {
-        Fault::Error(value) => text_of(lua.state.heap(), value),
-        _ => "ERR FUNCTION LOAD timeout".to_owned(),
-    };
-    match text.strip_prefix(PLAIN) {
-        Some(plain) => Refusal::text(format!("ERR {plain}")),
-        None => Refusal::text(format!("ERR Error registering functions: {text}")),
-    }
 }
 
 /// What a library and its functions take up besides source and code. Each name is there twice.
