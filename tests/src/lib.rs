@@ -11,4 +11,5 @@ pub mod replay;
 pub mod server;
 pub mod tidy;
 pub mod tls;
+pub mod wait;
 pub mod wire;

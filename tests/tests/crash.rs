@@ -1,25 +1,12 @@
 //! What the log says when the server ends because of a fault of its own.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use russet_tests::client::{Client, Reply};
 use russet_tests::server::Server;
+use russet_tests::wait::eventually;
 
-/// How long something that happens soon may take.
-const SOON: Duration = Duration::from_secs(20);
 const END: &str = "=== RUSSET CRASH REPORT END ===\n";
-
-fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let started = Instant::now();
-    loop {
-        if let Some(seen) = look() {
-            return seen;
-        }
-        assert!(started.elapsed() < SOON, "no {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
 
 /// A server whose log is a file in its directory, and that has data which is nobody's affair.
 fn start(extra: &[&str]) -> (Server, Client) {

@@ -4,9 +4,7 @@ use std::time::{Duration, Instant};
 
 use russet_tests::client::{Client, Reply};
 use russet_tests::server::{Kind, Server, run_russet};
-
-/// How long something that happens soon may take.
-const SOON: Duration = Duration::from_secs(20);
+use russet_tests::wait::{SOON, eventually};
 
 /// A figure of INFO.
 fn info(client: &mut Client, section: &str, name: &str) -> String {
@@ -135,18 +133,6 @@ impl Drop for Background {
     fn drop(&mut self) {
         // It may have ended already.
         let _ = std::process::Command::new("kill").args(["-KILL", &self.0]).output();
-    }
-}
-
-/// Waits for what a look at the system shows.
-fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let started = Instant::now();
-    loop {
-        if let Some(seen) = look() {
-            return seen;
-        }
-        assert!(started.elapsed() < SOON, "no {what}");
-        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
