@@ -142,6 +142,26 @@ fn a_blocked_move_that_times_out_holds_nothing() {
 /// A client that was blocked on two keys, one of which a slow script held, was answered BUSY when
 /// the other was fed; when the script was killed the element was popped into nothing.
 #[test]
+fn what_is_stored_over_another_type_feeds_those_who_wait_for_it() {
+    let server = server(&[]);
+    let (mut a, mut b) = (connect(&server), connect(&server));
+    call(&mut a, "ZADD sorted 1 m");
+    call(&mut a, "RPUSH listed 1");
+    let cases = [
+        ("BZPOPMIN k 0", "LPUSH k x", "ZUNIONSTORE k 1 sorted", "k m 1"),
+        ("BZPOPMIN k 0", "SET k x", "ZRANGESTORE k sorted 0 -1", "k m 1"),
+        ("BLPOP k 0", "ZADD k 1 x", "SORT listed STORE k", "k 1"),
+    ];
+    for (waits, other, stores, fed) in cases {
+        send(&mut b, waits);
+        await_blocked(&mut a, 1);
+        call(&mut a, other);
+        assert_eq!(call(&mut a, stores), "1");
+        assert_eq!(read(&mut b), fed, "{stores}");
+    }
+}
+
+#[test]
 fn a_blocked_pop_waits_on_through_a_slow_script() {
     let server = server(&["--busy-reply-threshold", "50"]);
     let [a, b, c] = &mut [(); 3].map(|()| connect(&server));

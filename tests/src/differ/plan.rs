@@ -51,6 +51,20 @@ impl Step {
                 && self.args.windows(2).any(is_soon))
     }
 
+    /// The key that this call puts a whole sorted set or list at, whatever was there before.
+    pub fn stored_key(&self) -> Option<&[u8]> {
+        let name = self.args.first()?.to_ascii_uppercase();
+        let is_word = |arg: &Vec<u8>| {
+            arg.eq_ignore_ascii_case(b"STORE") || arg.eq_ignore_ascii_case(b"STOREDIST")
+        };
+        let at = match name.as_slice() {
+            b"SORT" | b"GEORADIUS" | b"GEORADIUSBYMEMBER" => self.args.iter().rposition(is_word)?,
+            name if name.ends_with(b"STORE") => 0,
+            _ => return None,
+        };
+        self.args.get(at + 1).map(Vec::as_slice)
+    }
+
     /// Whether this call, or one that was queued for it, may count keys whose time is over.
     pub fn counts_keys(&self) -> bool {
         self.is_named("DBSIZE") || self.is_named("EXEC")

@@ -232,6 +232,10 @@ fn crossed(sides: &mut Sides, steps: &[Step]) -> Result<Option<Difference>, Stri
         if pending[step.connection].is_some() || (is_queueing && step.needs_care()) {
             continue;
         }
+        let may_feed = is_queueing || pending.iter().any(Option::is_some);
+        if may_feed && stores_over(&mut sides.peer, step, is_queueing)? {
+            continue;
+        }
         if step.counts_keys() {
             reconcile::purge(&mut sides.russet)?;
             reconcile::purge(&mut sides.peer)?;
@@ -265,6 +269,17 @@ fn crossed(sides: &mut Sides, steps: &[Step]) -> Result<Option<Difference>, Stri
         }
     }
     Ok(None)
+}
+
+/// DIFFERS: clients that wait for a sorted set or list are served when one is stored over a value
+/// of another type. Peers leave them waiting, beside what they wait for.
+fn stores_over(peer: &mut Side, step: &Step, is_queueing: bool) -> Result<bool, String> {
+    let Some(key) = step.stored_key() else { return Ok(false) };
+    if is_queueing {
+        return Ok(true);
+    }
+    let exists = call(&mut peer.connections[step.connection], &[b"EXISTS", key])?;
+    Ok(exists == Reply::Int(1))
 }
 
 /// Reads until exactly those connections are without a reply that the server counts as blocked.
