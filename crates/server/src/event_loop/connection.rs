@@ -76,7 +76,7 @@ impl<S: Service> Connection<S> {
         Buffers {
             input_bytes: self.input_bytes(),
             input_capacity_bytes: self.input.capacity()
-                + self.long_input.as_ref().map_or(0, |long| long.capacity_bytes())
+                + self.long_input.as_ref().map_or(0, |long| long.taken_bytes())
                 + self.batch.supplied_bytes(),
             output_bytes: output_bytes + encrypted_bytes,
             output_capacity_bytes: output_capacity_bytes + encrypted_bytes,

@@ -5,14 +5,13 @@ use super::stream::Stream;
 use std::io::{self, IoSliceMut};
 use std::sync::Arc;
 
-/// How far a long argument's buffer is cleared ahead of what was read into it.
-const WINDOW_BYTES: usize = 1024 * 1024;
-/// Its buffer grows by this factor. Memory that nothing was read into is only promised, not taken
-/// from the system; but each step copies what was read so far, which is then held twice. So few
-/// steps, the last of which comes early.
-const GROWTH: usize = 16;
-/// A client that announces much and sends nothing is given this much.
-const FIRST_BYTES_MAX: usize = WINDOW_BYTES;
+/// How much of a long argument is read at once. Room for it is cleared just before, and taken from
+/// the system by that: others should not have to wait for more.
+const WINDOW_BYTES: usize = 256 * 1024;
+/// A client that announces much and sends nothing is given this much. Once it is full there is room
+/// for all: memory that nothing was read into is only promised, not taken from the system, and each
+/// further step would copy what was read so far, which takes the loop as long as reading it.
+const FIRST_BYTES_MAX: usize = 1024 * 1024;
 
 /// The bytes of one argument, as far as they have come.
 pub struct LongInput {
@@ -25,7 +24,7 @@ pub struct LongInput {
 impl LongInput {
     /// `begin` is what is there already of `len` bytes.
     pub fn new(begin: &[u8], len: usize) -> Self {
-        let mut bytes = Vec::with_capacity(room_for(begin.len(), len));
+        let mut bytes = Vec::with_capacity(len.min(FIRST_BYTES_MAX.max(begin.len())));
         bytes.extend_from_slice(begin);
         LongInput { bytes, filled: begin.len(), len }
     }
@@ -34,8 +33,9 @@ impl LongInput {
         self.filled
     }
 
-    pub fn capacity_bytes(&self) -> usize {
-        self.bytes.capacity()
+    /// What was taken from the system.
+    pub fn taken_bytes(&self) -> usize {
+        self.bytes.len()
     }
 
     pub fn is_complete(&self) -> bool {
@@ -45,7 +45,7 @@ impl LongInput {
     /// Reads as much as there is room for, and what comes behind the argument into `behind`; how
     /// much came in all, and how much there was room for.
     pub fn read(&mut self, stream: &mut Stream, behind: &mut [u8]) -> io::Result<(usize, usize)> {
-        self.clear_ahead();
+        self.clear_ahead()?;
         let own = &mut self.bytes[self.filled..];
         let own_bytes = own.len();
         let behind_bytes = if self.filled + own_bytes == self.len { behind.len() } else { 0 };
@@ -55,15 +55,16 @@ impl LongInput {
         Ok((count, own_bytes + behind_bytes))
     }
 
-    fn clear_ahead(&mut self) {
+    fn clear_ahead(&mut self) -> io::Result<()> {
         if self.filled < self.bytes.len() {
-            return;
+            return Ok(());
         }
         if self.filled == self.bytes.capacity() {
-            self.bytes.reserve_exact(room_for(self.filled, self.len) - self.filled);
+            self.bytes.try_reserve_exact(self.len - self.filled)?;
         }
         let window_end = self.len.min(self.filled + WINDOW_BYTES);
         self.bytes.resize(window_end.min(self.bytes.capacity()), 0);
+        Ok(())
     }
 
     /// The argument, in a buffer of exactly its size.
@@ -73,52 +74,44 @@ impl LongInput {
     }
 }
 
-/// How large the buffer of an argument of `len` bytes is made when it holds `filled` of them and
-/// more come: `len` divided by as many growths as leave room for some of those.
-fn room_for(filled: usize, len: usize) -> usize {
-    let mut room = len;
-    while room > FIRST_BYTES_MAX && room / GROWTH > filled {
-        room = room.div_ceil(GROWTH);
-    }
-    room.clamp(len.min(FIRST_BYTES_MAX), len)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const MIB: usize = 1024 * 1024;
-
-    /// The rooms that an argument's buffer has had until it is complete.
-    fn rooms(len: usize) -> Vec<usize> {
-        let mut rooms = vec![room_for(0, len)];
-        while rooms[rooms.len() - 1] < len {
-            rooms.push(room_for(rooms[rooms.len() - 1], len));
-            assert!(rooms.is_sorted_by(|before, after| before < after), "{rooms:?}");
+    /// Sizes of the buffer until an argument is complete, if it comes window by window.
+    fn capacities(len: usize) -> Vec<usize> {
+        let mut input = LongInput::new(b"begin", len);
+        let mut capacities = vec![input.bytes.capacity()];
+        while !input.is_complete() {
+            input.clear_ahead().unwrap();
+            assert!(input.taken_bytes() <= input.filled + WINDOW_BYTES);
+            input.filled = input.bytes.len();
+            capacities.push(input.bytes.capacity());
         }
-        rooms
+        assert_eq!(input.finish().len(), len);
+        capacities.dedup();
+        capacities
     }
 
     #[test]
     fn what_is_announced_and_not_sent_costs_little() {
-        assert_eq!(room_for(0, 512 * MIB), FIRST_BYTES_MAX);
-        for len in [64 * 1024, 100_000, MIB, MIB + 1, 8 * MIB, 9 * MIB, 77_777_777, 512 * MIB] {
-            assert!(room_for(0, len) <= FIRST_BYTES_MAX.max(64 * 1024));
-            for filled in [1, 1000, len / 100, len / 9, len / 2, len - 1] {
-                let room = room_for(filled, len);
-                assert!(room > filled && room <= len, "{filled} of {len}: {room}");
-                assert!(room <= FIRST_BYTES_MAX + GROWTH * (filled + 1), "{filled} of {len}");
-            }
+        for len in [100_000, FIRST_BYTES_MAX, FIRST_BYTES_MAX + 1, 77_777_777] {
+            let first = LongInput::new(b"begin", len);
+            assert!(first.bytes.capacity() <= FIRST_BYTES_MAX && first.taken_bytes() == 5, "{len}");
         }
     }
 
     #[test]
-    fn what_is_held_twice_while_growing_is_little() {
-        for len in [9 * MIB, 100 * MIB, 128 * MIB, 512 * MIB, 77_777_777] {
-            let rooms = rooms(len);
-            let [.., before, last] = rooms[..] else { panic!("{len}: {rooms:?}") };
-            assert_eq!(last, len);
-            assert!(2 * before <= len, "{len}: {rooms:?}");
-        }
+    fn the_buffer_has_the_size_of_its_argument_and_is_copied_once_at_most() {
+        assert_eq!(capacities(100_000), [100_000]);
+        assert_eq!(capacities(FIRST_BYTES_MAX), [FIRST_BYTES_MAX]);
+        assert_eq!(capacities(9_999_999), [FIRST_BYTES_MAX, 9_999_999]);
+    }
+
+    #[test]
+    fn what_there_is_no_memory_for_is_an_error() {
+        let mut input = LongInput::new(b"begin", usize::MAX / 2 + 1);
+        (input.bytes, input.filled) = (vec![0], 1);
+        assert!(input.clear_ahead().is_err());
     }
 }

@@ -20,7 +20,8 @@ use std::sync::Arc;
 const READ_BYTES: usize = 64 * 1024;
 /// Commands that are parsed before the first of them is run.
 const BATCH_COMMANDS_MAX: usize = BATCH_MAX;
-/// Reads of one turn: then the other connections get theirs.
+/// What one turn reads, in how many reads: then the other connections get theirs.
+const TURN_READ_BYTES_MAX: usize = 4 * READ_BYTES;
 const READS_MAX: usize = 16;
 /// A connection whose input breaks off within a command keeps this much room for it, or twice what
 /// it has.
@@ -128,6 +129,7 @@ impl<S: Service> Thread<S> {
                 return verdict;
             }
         }
+        let mut bytes = 0;
         for _ in 0..READS_MAX {
             if !connection.is_readable
                 || connection.is_at_end
@@ -137,10 +139,14 @@ impl<S: Service> Thread<S> {
             {
                 return Verdict::Keep;
             }
+            if bytes >= TURN_READ_BYTES_MAX {
+                break;
+            }
             let verdict = self.read_and_run(connection, ownership);
             if verdict != Verdict::Keep {
                 return verdict;
             }
+            bytes += connection.last_read_bytes;
         }
         Verdict::Again
     }

@@ -27,7 +27,7 @@ use std::thread::JoinHandle;
 
 /// Bytes after which the file is synced, so that a sync of another file, which some file systems do
 /// not let pass, is not behind many of them.
-const SYNC_AFTER_BYTES: u64 = 1 << 20;
+const SYNC_AFTER_BYTES: u64 = 1 << 18;
 /// Files of a log beyond which it gets no more in this way before it is rewritten.
 pub(super) const FILES_MAX: usize = 1024;
 
