@@ -49,6 +49,12 @@ impl Barriers {
         self.0.load(Ordering::Relaxed) & barrier as u8 != 0
     }
 
+    /// The same for who has just changed what it depends on, and would look at that if it is.
+    #[inline]
+    pub fn is_up_now(&self, barrier: Barrier) -> bool {
+        self.0.load(Ordering::SeqCst) & barrier as u8 != 0
+    }
+
     #[inline]
     pub fn may_expire(&self) -> bool {
         self.0.load(Ordering::Relaxed) & KEEPS_EXPIRED == 0

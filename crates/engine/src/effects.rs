@@ -66,6 +66,8 @@ pub struct Effects {
     pub(crate) touched: ShardSet,
     /// The same for databases that the call has left.
     pub(crate) left: Vec<(usize, ShardSet)>,
+    /// Databases that were emptied.
+    pub(crate) emptied: Vec<usize>,
 }
 
 impl Effects {
@@ -114,6 +116,14 @@ impl Effects {
     /// Notes that the gauges of a shard are out of date.
     pub(crate) fn mark_touched(&mut self, shard: usize) {
         self.touched.insert(shard);
+    }
+
+    /// The same for shards in a database that the call has left, or works on as a whole.
+    pub(crate) fn leave(&mut self, db: usize, touched: &ShardSet) {
+        match self.left.iter_mut().find(|(left, _)| *left == db) {
+            Some((_, shards)) => *shards = std::mem::take(shards).union(touched),
+            None => self.left.push((db, touched.clone())),
+        }
     }
 
     /// A key is gone because its time was over: its event, and its record.

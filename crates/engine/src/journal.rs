@@ -33,6 +33,8 @@ const FRAMES_MAX: usize = 8192;
 const FRAMES_WAITING_MAX: u64 = FRAMES_MAX as u64 - 1024;
 /// Frames that are waiting when the reader is woken, though it would look by itself soon.
 const FRAMES_URGENT: u64 = FRAMES_MAX as u64 / 4;
+/// How many times the bytes that hold writers back may wait before nothing at all is added.
+const FLOOD: u64 = 2;
 
 /// Buffers of frames that are kept for calls to come: what some milliseconds take. They are used
 /// again last in, first out. If each went round with the ring, no call would find its buffer in the
@@ -259,9 +261,42 @@ impl Journal {
     /// Holds writers back if too much is waiting, and no longer if it is not.
     #[cold]
     fn look_at_backlog(&self) {
-        let waiting = self.offset().saturating_sub(self.taken.load(Ordering::SeqCst));
-        let is_over = waiting >= FRAMES_WAITING_MAX || self.is_backlog_over(self.backlog_bytes());
-        self.raise(Barrier::Backlog, is_over);
+        self.look_at_backlog_and(|| ());
+    }
+
+    /// The same, and in a test what another thread does between look and barrier.
+    fn look_at_backlog_and(&self, mut meanwhile: impl FnMut()) {
+        let is_over = || {
+            let waiting = self.offset().saturating_sub(self.taken.load(Ordering::SeqCst));
+            waiting >= FRAMES_WAITING_MAX
+                || self.is_backlog_over(self.backlog_bytes.load(Ordering::SeqCst))
+        };
+        loop {
+            let was_over = is_over();
+            meanwhile();
+            self.raise(Barrier::Backlog, was_over);
+            // What was taken away before the barrier was up was looked at by nobody else: see
+            // `backlog_fell`.
+            if is_over() == was_over {
+                break;
+            }
+        }
+    }
+
+    /// Less is waiting than before.
+    #[inline]
+    fn backlog_fell(&self, bytes: u64) {
+        self.backlog_bytes.fetch_sub(bytes, Ordering::SeqCst);
+        if self.barriers.is_up_now(Barrier::Backlog) {
+            self.look_at_backlog();
+        }
+    }
+
+    /// Whether far more is waiting than what writers are held back for: those who go on, since they
+    /// only read, are not to add to it.
+    #[inline]
+    pub fn is_flooded(&self) -> bool {
+        !self.barriers.are_down() && self.is_backlog_over(self.backlog_bytes() / FLOOD)
     }
 
     /// Puts a barrier up or takes it down. Those who wait are woken when none is left.
@@ -384,9 +419,8 @@ impl Journal {
             drop(deferred);
             let bytes: u64 = due.iter().map(|waiting| waiting.bytes).sum();
             run_all(due);
-            self.backlog_bytes.fetch_sub(bytes, Ordering::Relaxed);
-            if bytes > 0 && self.barriers.is_up(Barrier::Backlog) {
-                self.look_at_backlog();
+            if bytes > 0 {
+                self.backlog_fell(bytes);
             }
             deferred = lock(&self.deferred);
         }
@@ -416,9 +450,7 @@ impl Journal {
             kept.append(&mut spares);
             drop(kept);
             self.taken.store(next, Ordering::SeqCst);
-            if self.barriers.is_up(Barrier::Backlog) {
-                self.look_at_backlog();
-            }
+            self.backlog_fell(0);
         }
         next
     }
@@ -426,10 +458,7 @@ impl Journal {
     /// For the reader: everything before `offset` is durable, and `bytes` less are waiting.
     pub fn set_durable(&self, offset: u64, bytes: u64) {
         self.durable.fetch_max(offset, Ordering::AcqRel);
-        self.backlog_bytes.fetch_sub(bytes, Ordering::Relaxed);
-        if self.barriers.is_up(Barrier::Backlog) {
-            self.look_at_backlog();
-        }
+        self.backlog_fell(bytes);
         self.release();
         let mut awaiting = lock(&self.awaiting);
         let (due, waiting) = awaiting.drain(..).partition(|(at, _)| *at <= self.durable());

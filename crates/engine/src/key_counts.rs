@@ -59,9 +59,9 @@ impl KeyCounts {
         self.used[db].load(Ordering::Relaxed)
     }
 
-    /// A database was emptied by one who holds all shards.
-    pub(crate) fn set_unused(&self, db: usize) {
-        self.used[db].store(false, Ordering::Relaxed);
+    /// A database was emptied by one who holds all shards, and may have keys again.
+    pub(crate) fn emptied(&self, db: usize) {
+        self.used[db].store(self.total(db) > 0, Ordering::Relaxed);
     }
 
     /// The keys of a database, as of the last call that ended in each shard.
@@ -112,7 +112,8 @@ mod tests {
         assert_eq!(counts.total(1), 2);
         counts.set(1, 3, 0);
         assert!(counts.is_used(1) && counts.total(1) == 0);
-        counts.set_unused(1);
+        counts.emptied(0);
+        counts.emptied(1);
         counts.set(1, 0, 0);
         assert!(!counts.is_used(1) && counts.is_used(0));
         counts.set(1, 0, 4);

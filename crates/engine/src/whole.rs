@@ -180,10 +180,10 @@ impl<'a> Keys<'a> {
                 };
                 emptied.push((full, fields[db].take()));
                 keyspace.gauges()[index].mean_expiry[db].forget();
-                keyspace.publish_shard(index, self.locked.shard(index), db);
             }
         }
-        used.iter().for_each(|db| keyspace.key_counts().set_unused(*db));
+        used.iter().for_each(|db| self.all_outdated(*db));
+        self.effects.emptied.extend(used);
         if !emptied.is_empty() {
             keyspace.reclaimer().reclaim_tables(emptied);
         }
@@ -224,7 +224,14 @@ impl<'a> Keys<'a> {
             for index in self.held().iter() {
                 self.swap_in_shard(index, (one, other));
             }
+            [one, other].into_iter().for_each(|db| self.all_outdated(db));
         }
+    }
+
+    /// The gauges of all shards are out of date for a database.
+    fn all_outdated(&mut self, db: usize) {
+        let held = self.held().clone();
+        self.effects.leave(db, &held);
     }
 
     fn swap_in_shard(&mut self, index: usize, (one, other): (usize, usize)) {
@@ -252,7 +259,7 @@ impl<'a> Keys<'a> {
             }
         }
         for db in [one, other] {
-            keyspace.publish_shard(index, self.locked.shard(index), db);
+            self.locked.shard(index).tables[db].mark_changed();
             keyspace.gauges()[index].mean_expiry[db].forget();
         }
     }

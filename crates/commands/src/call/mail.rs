@@ -6,6 +6,7 @@ use russet_engine::journal::Action;
 use russet_engine::keys::{Caller, Effects, Keys};
 use russet_engine::store::raw::lock::Wake;
 use russet_engine::waiting::Waiter;
+use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -117,7 +118,10 @@ impl Wake for DurableByMail {
 }
 
 /// About what a letter takes that waits to be sent, besides its message.
-const LETTER_BYTES: usize = 128;
+const LETTER_BYTES: u64 = 128;
+/// Messages of one call that are told apart when they are counted: one in each protocol, of a few
+/// channels.
+const COUNTED_MAX: usize = 8;
 
 /// How what a call shows to others leaves: at once, or with `appendfsync always` when all that it
 /// shows is durable.
@@ -126,14 +130,20 @@ pub struct Posting<'e> {
     /// Messages for the caller itself, to be sent behind its reply.
     own: &'e mut Vec<SharedBytes>,
     caller: Caller,
+    /// So much waits already that nothing is added to it: see `Journal::is_flooded`.
+    is_flooded: bool,
+    /// Where the messages lie that are counted: one goes to many.
+    counted: SmallVec<[usize; 2]>,
 }
 
 impl<'e> Posting<'e> {
     pub fn of(keys: &'e mut Keys) -> Self {
-        let is_strict = keys.keyspace().journal().is_strict();
+        let journal = keys.keyspace().journal();
+        let (is_strict, is_flooded) = (journal.is_strict(), journal.is_flooded());
         let Effects { outbox, own_messages, caller, .. } = &mut *keys.effects;
         let outbox = is_strict.then_some(outbox);
-        Posting { outbox, own: own_messages, caller: *caller }
+        let counted = SmallVec::new();
+        Posting { outbox, own: own_messages, caller: *caller, is_flooded, counted }
     }
 
     /// A message for a client.
@@ -158,29 +168,46 @@ impl<'e> Posting<'e> {
     }
 
     pub fn post(&mut self, mailbox: &Arc<dyn Mailbox>, letter: Letter) {
+        let bytes = self.bytes_of(&letter);
         match &mut self.outbox {
             None => mailbox.post(letter),
+            // Calls that only read have messages, too: a line of MONITOR, an event. They go on
+            // while the log can't be written, and nobody would bound what waits because of them.
+            Some(_) if self.is_flooded && matches!(letter, Letter::Push(_)) => {
+                mailbox.post(Letter::Kill(None));
+            }
             Some(outbox) => {
                 let mailbox = mailbox.clone();
-                let bytes = match &letter {
-                    Letter::Push(bytes) => bytes.len() + LETTER_BYTES,
-                    _ => LETTER_BYTES,
-                };
-                outbox.push((bytes as u64, Box::new(move || mailbox.post_asleep(letter))));
+                outbox.push((bytes, Box::new(move || mailbox.post_asleep(letter))));
             }
         }
+    }
+
+    /// What a letter takes while it waits.
+    fn bytes_of(&mut self, letter: &Letter) -> u64 {
+        let Letter::Push(bytes) = letter else { return LETTER_BYTES };
+        // All of them are kept, so none takes the place of another.
+        let at = bytes.as_ptr().addr();
+        if self.counted.contains(&at) {
+            return LETTER_BYTES;
+        }
+        if self.counted.len() < COUNTED_MAX {
+            self.counted.push(at);
+        }
+        LETTER_BYTES + bytes.len() as u64
     }
 
     /// Does something that others can see.
     pub fn act(&mut self, action: impl FnOnce() + Send + 'static) {
         match &mut self.outbox {
             None => action(),
+            Some(_) if self.is_flooded => {}
             Some(outbox) => {
                 let action = move || {
                     action();
                     None
                 };
-                outbox.push((LETTER_BYTES as u64, Box::new(action)));
+                outbox.push((LETTER_BYTES, Box::new(action)));
             }
         }
     }

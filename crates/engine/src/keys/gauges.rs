@@ -8,11 +8,7 @@ impl Keys<'_> {
     pub fn select(&mut self, db: usize) {
         if db != self.db && !self.effects.touched.is_empty() {
             let touched = std::mem::take(&mut self.effects.touched);
-            let left = &mut self.effects.left;
-            match left.iter_mut().find(|(left, _)| *left == self.db) {
-                Some((_, shards)) => *shards = std::mem::take(shards).union(&touched),
-                None => left.push((self.db, touched)),
-            }
+            self.effects.leave(self.db, &touched);
         }
         self.db = db;
     }
@@ -44,6 +40,9 @@ impl Keys<'_> {
             self.publish_selected();
         }
         (self.db, self.effects.touched) = (selected, current);
+        for db in self.effects.emptied.drain(..) {
+            self.keyspace.key_counts().emptied(db);
+        }
     }
 
     #[inline(always)]
@@ -96,5 +95,32 @@ mod tests {
         keys.publish();
         assert_eq!(counts(), [2, 1, 1]);
         assert!(keys.effects.left.is_empty() && keyspace.used_memory().bytes() > used);
+    }
+
+    /// FLUSHALL and SWAPDB showed their counts before their records were in the journal.
+    #[test]
+    fn what_is_flushed_or_swapped_is_counted_at_the_end() {
+        let keyspace = Keyspace::new(2, 3, KeyHasher::with_seed(1));
+        let mut effects = Effects::default();
+        let locked = keyspace.try_lock(&keyspace.all_shards()).ok().unwrap();
+        let mut keys = keyspace.keys(locked, &mut effects, (0, UnixMillis(1)));
+        let put = |keys: &mut Keys, key: &str| {
+            keys.put(key.as_bytes(), NewValue::Int(1), None);
+            keys.wrote(key.as_bytes(), Event::string("set"));
+        };
+        ["a", "b", "c"].iter().for_each(|key| put(&mut keys, key));
+        keys.publish();
+        let counts = || [0, 1, 2].map(|db| keyspace.key_counts().total(db));
+        let used = keyspace.used_memory().bytes();
+        keys.swap((0, 1));
+        assert_eq!(counts(), [3, 0, 0]);
+        keys.publish();
+        assert_eq!(counts(), [0, 3, 0]);
+        keys.flush(0..3);
+        put(&mut keys, "d");
+        assert_eq!((counts(), keyspace.used_memory().bytes()), ([0, 3, 0], used));
+        keys.publish();
+        assert_eq!(counts(), [1, 0, 0]);
+        assert!(keyspace.used_memory().bytes() < used && !keyspace.key_counts().is_used(1));
     }
 }

@@ -199,6 +199,42 @@ fn messages_that_wait_are_part_of_the_backlog() {
     assert!(clients.may_run(1), "it goes on");
 }
 
+/// One message of 5 MB to 60 subscribers was counted 60 times, and held all writers back.
+#[test]
+fn a_message_to_many_is_part_of_the_backlog_once() {
+    let mut clients = strict(4);
+    let journal = clients.node().keyspace.journal().clone();
+    (1..4).for_each(|reader| drop(clients.say(reader, "SUBSCRIBE c")));
+    clients.say(0, "SET k v");
+    let before = journal.backlog_bytes();
+    assert_eq!(clients.say(0, &format!("PUBLISH c {}", "m".repeat(10_000))), "3");
+    let kept = journal.backlog_bytes() - before;
+    assert!((10_000..20_000).contains(&kept), "{kept}");
+}
+
+/// Calls that only read go on while the log fails, and have messages as well: nobody bounded them.
+#[test]
+fn who_is_due_too_much_behind_a_failed_log_is_closed() {
+    let mut clients = strict(4);
+    let journal = clients.node().keyspace.journal().clone();
+    clients.say(0, "CONFIG SET notify-keyspace-events Em");
+    clients.say(2, "MONITOR");
+    clients.say(3, "SUBSCRIBE __keyevent@0__:keymiss");
+    clients.say(0, "SET k v");
+    journal.set_failure(Some("No space left on device".to_owned()));
+    journal.set_backlog_bytes_max(10_000);
+    let mut counts = Vec::new();
+    for _ in 0..100 {
+        clients.say(1, &format!("GET absent{}", "x".repeat(1_000)));
+        counts.push(journal.backlog_bytes());
+    }
+    assert!(counts[50] > 20_000 && counts[50] == counts[99], "{counts:?}");
+    for receiver in [2, 3] {
+        let read = (0..10).map(|_| clients.read(receiver)).find(|shown| shown == "(closed)");
+        assert!(read.is_some(), "{receiver}");
+    }
+}
+
 #[test]
 fn while_the_log_fails_functions_that_are_not_durable_are_refused() {
     let mut clients = strict(2);

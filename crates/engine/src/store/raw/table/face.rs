@@ -126,6 +126,11 @@ impl<O: Measured> Table<O> {
         std::mem::take(&mut self.core.is_changed)
     }
 
+    /// Counts and bytes are those of another table now.
+    pub fn mark_changed(&mut self) {
+        self.core.is_changed = true;
+    }
+
     #[cfg(test)]
     pub(super) fn check(&self) {
         let objects: usize = self.core.check(self.hasher, |entry| {
@@ -206,6 +211,7 @@ impl<O> Table<O> {
     pub fn take(&mut self) -> Table<O> {
         let mut empty = self.empty_twin();
         empty.core.account = self.core.account.of_successor();
+        empty.core.is_changed = true;
         std::mem::replace(self, empty)
     }
 }
