@@ -230,6 +230,14 @@ fn the_kernel_is_told_how_soon_to_end_the_server() {
         assert_eq!(set(name, value), ok(), "{name} {value}");
         assert_eq!(score_of(&pid), score, "{name} {value}");
     }
+    // What somebody else has set meanwhile is what it counts from.
+    assert_eq!(set("oom-score-adj", "no"), ok());
+    let own = limited(base + 2);
+    std::fs::write(format!("/proc/{pid}/oom_score_adj"), own.to_string()).unwrap();
+    assert_eq!(set("oom-score-adj-values", "1 1 1"), ok());
+    assert_eq!(score_of(&pid), own);
+    assert_eq!(set("oom-score-adj", "yes"), ok());
+    assert_eq!(score_of(&pid), limited(own + 1));
     // Whether it may be lowered is the machine's affair.
     let reply = set("oom-score-adj-values", "-2000 0 0");
     if reply == ok() {
@@ -238,7 +246,7 @@ fn the_kernel_is_told_how_soon_to_end_the_server() {
         let text = "ERR CONFIG SET failed (possibly related to argument 'oom-score-adj-values') - \
                     Failed to set current oom_score_adj. Check server logs.";
         assert_eq!(reply, Reply::Error(text.into()));
-        assert_eq!(score_of(&pid), limited(base + 50));
+        assert_eq!(score_of(&pid), limited(own + 1));
         let line = server.next_line(SOON).unwrap();
         assert!(line.contains("Unable to write oom_score_adj: Permission denied"), "{line}");
     }

@@ -72,6 +72,11 @@ impl KeyCounts {
         self.of(db).iter().map(|count| count.load(Ordering::Relaxed)).sum()
     }
 
+    /// The keys of a shard in one database.
+    pub(crate) fn of_shard(&self, db: usize, shard: usize) -> u64 {
+        self.of(db)[shard].load(Ordering::Relaxed)
+    }
+
     /// The shard that holds the key of number `at`, were they all in one row.
     pub fn shard_of_nth(&self, db: usize, mut at: u64) -> Option<usize> {
         self.of(db).iter().position(|count| {

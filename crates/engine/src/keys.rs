@@ -11,6 +11,7 @@ mod saved;
 mod time;
 
 pub use crate::effects::{Caller, Effects, ReadyKey};
+pub use gauges::DbCounts;
 pub use known::KnownKey;
 
 use known::LastKey;

@@ -84,6 +84,14 @@ impl<W: Write> DataWriter<W> {
         })
     }
 
+    /// The time of what follows, as a log notes it; RDB has it in a field.
+    pub fn timestamp(&mut self, seconds: i64) -> io::Result<()> {
+        match self {
+            DataWriter::Rdb(_) => Ok(()),
+            DataWriter::Commands(commands) => commands.writer.timestamp(seconds),
+        }
+    }
+
     /// The source of a library of functions.
     pub fn function(&mut self, source: &[u8]) -> io::Result<()> {
         match self {

@@ -9,7 +9,7 @@ const FILE: &str = "/proc/self/oom_score_adj";
 /// What the kernel takes, on either side of zero.
 const SCORE_MAX: i64 = 1000;
 
-/// What the score was before it was changed, if it ever was.
+/// What the score was before it was changed, if it is.
 #[derive(Default)]
 pub struct OomScore(Mutex<Option<i64>>);
 
@@ -26,10 +26,12 @@ impl OomScore {
                 text.trim().parse().map_err(io::Error::other)?
             }
         };
-        *before = Some(base);
         let scores = config.string(Directive::OomScoreAdjValues);
         let own = scores.split(' ').next().and_then(|score| score.parse().ok()).unwrap_or(0);
-        std::fs::write(FILE, wanted(mode, base, own).to_string())
+        std::fs::write(FILE, wanted(mode, base, own).to_string())?;
+        // From then on it is whoever's: what it is when it is changed again counts.
+        *before = (mode != "no").then_some(base);
+        Ok(())
     }
 }
 

@@ -136,10 +136,10 @@ impl Scripts {
         self.cache.read().unwrap_or_else(|poison| poison.into_inner())
     }
 
-    /// Adds a script, which may make an older one be forgotten.
-    fn add_script(&self, script: Arc<Script>, is_evictable: bool) -> Arc<Script> {
+    /// Adds a script, which may make an older one be forgotten: see [`Cache::add`].
+    fn add_script(&self, script: Arc<Script>, evictable_at: Option<u64>) -> Arc<Script> {
         let mut cache = self.cache.write().unwrap_or_else(|poison| poison.into_inner());
-        let script = cache.add(script, is_evictable);
+        let script = cache.add(script, evictable_at);
         self.script_bytes.store(cache.memory_bytes(), Ordering::Relaxed);
         self.cache_epoch.store(cache.epoch, Ordering::Release);
         script

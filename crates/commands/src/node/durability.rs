@@ -222,7 +222,7 @@ impl Node {
             std::thread::sleep(WRITTEN_NAP);
         }
         let names = self.log_names();
-        let view = LogView::of_directory(&*disk, &names.root.join(&names.dir));
+        let view = LogView::of_log(&*disk, &names.root.join(&names.dir), &names.file);
         let view = view.map_err(|error| error.to_string())?;
         self.check_log(&view)?;
         keys.flush(0..self.keyspace.databases());

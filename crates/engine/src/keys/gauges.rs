@@ -2,8 +2,56 @@
 //! published behind the records of what they count, so that who is shown them can wait for these.
 
 use super::Keys;
+use crate::keyspace::Keyspace;
+use std::sync::atomic::Ordering;
+
+/// What INFO says of one database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DbCounts {
+    pub keys: u64,
+    /// Keys that expire.
+    pub expires: u64,
+    /// Hashes with fields that expire.
+    pub volatile: u64,
+}
+
+impl Keyspace {
+    /// As of the last call that ended in each shard.
+    pub fn counts(&self, db: usize) -> DbCounts {
+        let mut counts = DbCounts { keys: self.key_counts().total(db), ..DbCounts::default() };
+        if counts.keys > 0 {
+            for gauges in self.gauges() {
+                counts.expires += gauges.expires[db].load(Ordering::Relaxed);
+                counts.volatile += gauges.volatile[db].load(Ordering::Relaxed);
+            }
+        }
+        counts
+    }
+}
 
 impl Keys<'_> {
+    /// The same with what this call has changed, which nobody else is shown yet.
+    pub fn counts(&mut self, db: usize) -> DbCounts {
+        let keyspace = self.keyspace;
+        let mut counts = keyspace.counts(db);
+        if self.effects.touched.is_empty() && self.effects.left.is_empty() {
+            return counts;
+        }
+        let put = |sum: &mut u64, (now, before): (usize, u64)| {
+            *sum = sum.saturating_sub(before) + now as u64;
+        };
+        for index in self.held().clone().iter() {
+            let gauges = &keyspace.gauges()[index];
+            let shard = self.locked.shard(index);
+            let table = &shard.tables[db];
+            let (expires, volatile) = (&gauges.expires[db], &gauges.volatile[db]);
+            put(&mut counts.keys, (table.len(), keyspace.key_counts().of_shard(db, index)));
+            put(&mut counts.expires, (table.expires_len(), expires.load(Ordering::Relaxed)));
+            put(&mut counts.volatile, (shard.fields[db].len(), volatile.load(Ordering::Relaxed)));
+        }
+        counts
+    }
+
     /// Goes on in another database. What has changed in this one is published with the rest.
     pub fn select(&mut self, db: usize) {
         if db != self.db && !self.effects.touched.is_empty() {
@@ -118,6 +166,7 @@ mod tests {
         assert_eq!(counts(), [0, 3, 0]);
         keys.flush(0..3);
         put(&mut keys, "d");
+        assert_eq!([0, 1].map(|db| keys.counts(db).keys), [1, 0]);
         assert_eq!((counts(), keyspace.used_memory().bytes()), ([0, 3, 0], used));
         keys.publish();
         assert_eq!(counts(), [1, 0, 0]);

@@ -46,7 +46,7 @@ fn log_of(name: &str) -> Option<&str> {
 }
 
 impl<'v> LogView<'v> {
-    /// The log in a directory.
+    /// The one log in a directory.
     pub fn of_directory(disk: &'v dyn Disk, dir: &Path) -> Result<Self, LogError> {
         let listed = disk.list(dir).map_err(LogError::io("list the log's files"))?;
         let is_manifest =
@@ -56,6 +56,15 @@ impl<'v> LogView<'v> {
             let why = "it is no directory of a log: there is not one manifest in it".to_owned();
             return Err(LogError::Unexplained { why });
         };
+        Self::of_manifest(disk, dir, name)
+    }
+
+    /// The log of this `appendfilename` in a directory, where there may be others.
+    pub fn of_log(disk: &'v dyn Disk, dir: &Path, base_name: &str) -> Result<Self, LogError> {
+        Self::of_manifest(disk, dir, &format!("{base_name}{MANIFEST_SUFFIX}"))
+    }
+
+    fn of_manifest(disk: &'v dyn Disk, dir: &Path, name: &str) -> Result<Self, LogError> {
         let mut bytes = Vec::new();
         let opened = disk.read(&dir.join(name));
         opened

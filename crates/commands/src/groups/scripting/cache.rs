@@ -8,7 +8,7 @@ use russet_base::hash::KeyHasher;
 use russet_engine::types::capacity::{allocated_bytes, allocated_for, table_bytes};
 use russet_scripting::{Chunk, Purpose};
 use sha1::{Digest, Sha1};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -42,6 +42,8 @@ pub struct RunTotals {
     pub micros_max: u64,
     /// Commands that it called.
     pub operations: u64,
+    /// When the last of them ended, in microseconds of Unix time.
+    pub last_at: u64,
 }
 
 /// A part of the counts, on a line of memory of its own.
@@ -53,6 +55,8 @@ struct Stripe {
     micros: AtomicU64,
     micros_max: AtomicU64,
     operations: AtomicU64,
+    /// When the last run ended, in microseconds of Unix time.
+    last_at: AtomicU64,
 }
 
 /// Threads that run one script at the same time count in different stripes, as a rule.
@@ -84,6 +88,7 @@ impl RunStats {
                 sum.fetch_add(more, Ordering::Relaxed);
             }
         }
+        stripe.last_at.fetch_max(run.last_at, Ordering::Relaxed);
         if stripe.micros_max.load(Ordering::Relaxed) < run.micros_max {
             stripe.micros_max.fetch_max(run.micros_max, Ordering::Relaxed);
         }
@@ -97,6 +102,7 @@ impl RunStats {
             totals.micros += stripe.micros.load(Ordering::Relaxed);
             totals.micros_max = totals.micros_max.max(stripe.micros_max.load(Ordering::Relaxed));
             totals.operations += stripe.operations.load(Ordering::Relaxed);
+            totals.last_at = totals.last_at.max(stripe.last_at.load(Ordering::Relaxed));
         }
         totals
     }
@@ -157,14 +163,20 @@ pub(crate) fn chunk_bytes(chunk: &Chunk) -> usize {
     total
 }
 
+/// When a script has run last, as far as it was looked at; among equal times, what was looked at
+/// first.
+type LastUse = (u64, u64);
+
 #[derive(Debug)]
 pub struct Cache {
     by_sha: HashMap<Sha, Arc<Script>>,
     /// A quick hash of the source: EVAL need not make a digest of a script that is known.
     by_source: HashMap<u64, Arc<Script>>,
     hasher: KeyHasher,
-    /// Those that came by EVAL, and how often each had run when it was put to the end.
-    evictable: VecDeque<(Sha, u64)>,
+    /// Those that came by EVAL, by when each had run last when that was looked at.
+    evictable: BTreeSet<(LastUse, Sha)>,
+    /// How often a script was put among them.
+    uses: u64,
     /// What the scripts take up.
     script_bytes: usize,
     pub evicted: u64,
@@ -178,7 +190,8 @@ impl Default for Cache {
             by_sha: HashMap::new(),
             by_source: HashMap::new(),
             hasher: KeyHasher::with_seed(russet_base::Random::from_entropy().next_u64()),
-            evictable: VecDeque::new(),
+            evictable: BTreeSet::new(),
+            uses: 0,
             script_bytes: 0,
             evicted: 0,
             epoch: 0,
@@ -196,7 +209,7 @@ impl Cache {
         self.script_bytes
             + table_bytes::<Sha, Arc<Script>>(self.by_sha.capacity())
             + table_bytes::<u64, Arc<Script>>(self.by_source.capacity())
-            + allocated_for::<(Sha, u64)>(self.evictable.capacity())
+            + allocated_for::<(LastUse, Sha)>(self.evictable.len())
     }
 
     pub fn scripts(&self) -> impl Iterator<Item = &Arc<Script>> {
@@ -215,21 +228,21 @@ impl Cache {
         (*found.source == *source).then(|| found.clone())
     }
 
-    /// Adds a script; one of the same digest that is there already stays.
-    pub fn add(&mut self, script: Arc<Script>, is_evictable: bool) -> Arc<Script> {
+    /// Adds a script; one of the same digest that is there already stays. With a time, in
+    /// microseconds of Unix time, it may be forgotten.
+    pub fn add(&mut self, script: Arc<Script>, evictable_at: Option<u64>) -> Arc<Script> {
         if let Some(known) = self.by_sha.get(&script.sha) {
             let known = known.clone();
-            if !is_evictable {
-                self.evictable.retain(|(sha, _)| *sha != known.sha);
+            if evictable_at.is_none() {
+                self.evictable.retain(|(_, sha)| *sha != known.sha);
             }
             return known;
         }
-        if is_evictable {
+        if let Some(now) = evictable_at {
             if self.evictable.len() >= EVAL_SCRIPTS_MAX {
                 self.evict_one();
             }
-            // The run that it comes for is no second use.
-            self.evictable.push_back((script.sha, 1));
+            self.put_in_order(script.sha, now);
         }
         self.script_bytes += script.memory_bytes();
         self.by_sha.insert(script.sha, script.clone());
@@ -237,20 +250,22 @@ impl Cache {
         script
     }
 
-    /// Forgets the first that has not run since it was put to the end; those that have are put
-    /// there again. So a run need not change any order.
+    fn put_in_order(&mut self, sha: Sha, last_at: u64) {
+        self.uses += 1;
+        self.evictable.insert(((last_at, self.uses), sha));
+    }
+
+    /// Forgets the one that was not run for longest. A run need not change any order: who has run
+    /// since it was put in order is put there again when its turn comes.
     fn evict_one(&mut self) {
-        for _ in 0..self.evictable.len() {
-            let Some((sha, seen)) = self.evictable.pop_front() else { break };
-            let script = self.by_sha.get(&sha);
-            let calls = script.map_or(seen, |script| script.stats.totals().calls);
-            if calls <= seen {
-                self.evictable.push_front((sha, seen));
-                break;
+        let oldest = loop {
+            let Some(((seen_at, _), sha)) = self.evictable.pop_first() else { return };
+            let last_at = self.by_sha.get(&sha).map_or(0, |script| script.stats.totals().last_at);
+            if last_at <= seen_at {
+                break sha;
             }
-            self.evictable.push_back((sha, calls));
-        }
-        let Some((oldest, _)) = self.evictable.pop_front() else { return };
+            self.put_in_order(sha, last_at);
+        };
         if let Some(script) = self.by_sha.remove(&oldest) {
             self.by_source.remove(&self.hasher.hash(&script.source));
             self.script_bytes -= script.memory_bytes();
@@ -283,6 +298,7 @@ mod tests {
         for source in &sources[..EVAL_SCRIPTS_MAX] {
             server.run(&["EVAL", source, "0"]);
         }
+        server.clock.advance_ms(1);
         assert_eq!(server.run(&["EVAL", &sources[0], "0"]).to_string(), "0");
         assert_eq!(server.run(&["EVALSHA", &sha_of(1), "0"]).to_string(), "1");
         server.run(&["EVAL", &sources[EVAL_SCRIPTS_MAX], "0"]);
@@ -296,6 +312,29 @@ mod tests {
         assert!(reply.starts_with("-NOSCRIPT"), "{reply}");
         server.say("CONFIG RESETSTAT");
         assert_eq!(node.scripts.evicted(), 0);
+    }
+
+    /// One that had run again was kept longer than others that ran after it.
+    #[test]
+    fn the_one_that_has_not_run_for_longest_is_forgotten() {
+        let mut server = TestServer::new();
+        let mut eval = |range: std::ops::Range<usize>| {
+            for n in range {
+                server.run(&["EVAL", &format!("return {n}"), "0"]);
+                server.clock.advance_ms(1);
+            }
+        };
+        eval(0..EVAL_SCRIPTS_MAX);
+        let again = EVAL_SCRIPTS_MAX - 1;
+        eval(again..again + 1);
+        eval(EVAL_SCRIPTS_MAX..2 * EVAL_SCRIPTS_MAX);
+        let mut is_known = |n: usize| {
+            let source = format!("return {n}");
+            let sha = String::from_utf8_lossy(&sha1_hex(source.as_bytes())).into_owned();
+            server.run(&["SCRIPT", "EXISTS", &sha]).to_string() == "[1]"
+        };
+        assert!(!is_known(again));
+        assert!((EVAL_SCRIPTS_MAX..2 * EVAL_SCRIPTS_MAX).all(is_known));
     }
 
     #[test]

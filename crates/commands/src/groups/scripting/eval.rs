@@ -21,7 +21,10 @@ pub fn plan_script(node: &Node, args: Args) -> Option<Arc<Script>> {
         return None;
     }
     match Script::compile(source, &Compiling::planned(node, args)) {
-        Ok(script) => Some(node.scripts.add_script(Arc::new(script), true)),
+        Ok(script) => {
+            let now = node.clock.now_micros().cast_unsigned();
+            Some(node.scripts.add_script(Arc::new(script), Some(now)))
+        }
         Err(refusal) => {
             node.scripts.refused.add(source, refusal);
             None

@@ -104,7 +104,8 @@ pub fn run(ctx: &mut Ctx, lua: &mut Lua, request: &Request) -> Outcome {
     restore_db(ctx, db);
     let micros = ctx.tally.end_script(node, timing, started);
     let errors = u64::from(result.is_err());
-    let totals = RunTotals { calls: 1, errors, micros, micros_max: micros, operations };
+    let last_at = started + micros;
+    let totals = RunTotals { calls: 1, errors, micros, micros_max: micros, operations, last_at };
     request.stats.count(stats.number, totals);
     let outcome = match result {
         Ok(value) => {

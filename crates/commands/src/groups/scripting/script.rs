@@ -17,7 +17,7 @@ pub fn load(ctx: &mut Ctx, args: Args) -> Outcome {
         Some(script) => script,
         None => Arc::new(Script::compile(args.at(2), &Compiling::of_call(ctx, args))?),
     };
-    let script = ctx.node.scripts.add_script(script, false);
+    let script = ctx.node.scripts.add_script(script, None);
     ctx.reply.bulk(&script.sha);
     DONE
 }

@@ -13,6 +13,7 @@ use crate::error::Refusal;
 use crate::node::{AllocatorReport, Node, ProcessReport};
 use russet_base::Args;
 use russet_engine::barrier::Barrier;
+use russet_engine::keys::DbCounts;
 use std::fmt::{Display, Write};
 
 /// About as much as all sections that are shown by default.
@@ -76,6 +77,8 @@ struct Report<'n> {
     allocator: AllocatorReport,
     /// How large keys are, if that was asked.
     sizes: Option<SizesWalk>,
+    /// By database.
+    counts: Vec<DbCounts>,
     text: String,
 }
 
@@ -105,12 +108,17 @@ fn is_asked(section: &Section, args: Args) -> bool {
 }
 
 /// The text of the sections that are asked for.
-fn text(node: &Node, sizes: Option<SizesWalk>, is_asked: impl Fn(&Section) -> bool) -> String {
+fn text(
+    node: &Node,
+    (sizes, counts): (Option<SizesWalk>, Vec<DbCounts>),
+    is_asked: impl Fn(&Section) -> bool,
+) -> String {
     let mut report = Report {
         node,
         process: node.host.process(),
         allocator: node.host.allocator(),
         sizes,
+        counts,
         text: String::with_capacity(TEXT_BYTES),
     };
     for section in SECTIONS.iter().filter(|section| is_asked(section)) {
@@ -126,7 +134,8 @@ fn text(node: &Node, sizes: Option<SizesWalk>, is_asked: impl Fn(&Section) -> bo
 impl Node {
     /// What INFO says without sections being named: for who shows the figures otherwise.
     pub fn info_text(&self) -> String {
-        text(self, None, |section| section.shown == Shown::ByDefault)
+        let counts = (0..self.keyspace.databases()).map(|db| self.keyspace.counts(db)).collect();
+        text(self, (None, counts), |section| section.shown == Shown::ByDefault)
     }
 }
 
@@ -147,7 +156,10 @@ pub(crate) fn info(ctx: &mut Ctx, args: Args) -> Outcome {
     let is_shown = |section: &Section| {
         is_asked(section, args.from(1)) && (shows_keys || !ABOUT_DATA.contains(&section.name))
     };
-    let text = text(ctx.node, sizes, is_shown);
+    let is_counted = SECTIONS.iter().any(|section| section.name == "keyspace" && is_shown(section));
+    let databases = if is_counted { ctx.node.keyspace.databases() } else { 0 };
+    let counts = (0..databases).map(|db| ctx.keys.counts(db)).collect();
+    let text = text(ctx.node, (sizes, counts), is_shown);
     if SECTIONS.iter().any(|section| ABOUT_DATA.contains(&section.name) && is_shown(section)) {
         ctx.keys.shows_all();
     }
@@ -174,6 +186,22 @@ fn may_show_keys(ctx: &Ctx, asked: Args) -> Result<bool, Refusal> {
 #[cfg(test)]
 mod tests {
     use crate::testing::TestServer;
+
+    /// Inside a transaction it told what had been there before.
+    #[test]
+    fn a_transaction_is_shown_what_it_has_changed() {
+        let mut server = TestServer::new();
+        ["SET a 1", "SET b 1"].iter().for_each(|line| drop(server.say(line)));
+        let info = "INFO keyspace";
+        for line in ["MULTI", "FLUSHALL", info, "SET c 1 EX 9", info, "SWAPDB 0 1", info] {
+            server.say(line);
+        }
+        let shown = server.say("EXEC");
+        assert!(!shown.contains("keys=2"), "{shown}");
+        let counts = ["db0:keys=1,expires=1", "db1:keys=1,expires=1"];
+        assert!(counts.iter().all(|count| shown.matches(count).count() == 1), "{shown}");
+        assert!(server.say(info).contains("db1:keys=1,expires=1"));
+    }
 
     fn titles(server: &mut TestServer, line: &str) -> Vec<String> {
         let args: Vec<&str> = line.split(' ').collect();

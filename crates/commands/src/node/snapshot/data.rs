@@ -89,7 +89,8 @@ impl Node {
         libraries: &Libraries,
     ) -> io::Result<DataWriter<W>> {
         let version = self.config.string(Directive::RedisVersion);
-        let seconds = self.clock.now().seconds().to_string();
+        let now = self.clock.now().seconds();
+        let seconds = now.to_string();
         let memory = self.used_memory_bytes().to_string();
         let fields = [
             ("redis-ver", version.as_str()),
@@ -100,6 +101,9 @@ impl Node {
             ("russet-ver", env!("CARGO_PKG_VERSION")),
         ];
         let mut writer = DataWriter::begin(file, (purpose.form(), options), &fields)?;
+        if self.config.flag(Directive::AofTimestampEnabled) {
+            writer.timestamp(now)?;
+        }
         for library in libraries.iter() {
             writer.function(&library.source)?;
         }

@@ -5,6 +5,7 @@ use crate::groups::server::memory::MemoryReport;
 use crate::node::config::Directive;
 use russet_base::num::human_bytes;
 use russet_engine::barrier::Barrier;
+use russet_engine::keys::DbCounts;
 use russet_persistence::log::LogStatus;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -194,15 +195,10 @@ pub(super) fn key_sizes(report: &mut Report) {
 
 pub(super) fn keyspace(report: &mut Report) {
     let keyspace = &report.node.keyspace;
-    for db in 0..keyspace.databases() {
-        let keys = keyspace.key_counts().total(db);
+    for (db, counts) in std::mem::take(&mut report.counts).into_iter().enumerate() {
+        let DbCounts { keys, expires, volatile } = counts;
         if keys == 0 {
             continue;
-        }
-        let (mut expires, mut volatile) = (0, 0);
-        for gauges in keyspace.gauges() {
-            expires += gauges.expires[db].load(Ordering::Relaxed);
-            volatile += gauges.volatile[db].load(Ordering::Relaxed);
         }
         let ttl_ms = keyspace.mean_ttl_ms(db, report.node.clock.now());
         // No field more: there are exporters which read a line of five as one of no keys.

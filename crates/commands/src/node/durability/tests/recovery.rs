@@ -141,6 +141,10 @@ fn a_base_may_be_commands() {
         let disk = SimulatedDisk::new();
         let mut server = server_with_log(&disk);
         assert_eq!(server.say("CONFIG SET aof-use-rdb-preamble no"), "+OK");
+        let is_stamped = call == "BGREWRITEAOF";
+        if is_stamped {
+            assert_eq!(server.say("CONFIG SET aof-timestamp-enabled yes"), "+OK");
+        }
         fill(&mut server);
         if call.starts_with("CONFIG") {
             assert_eq!(server.say("CONFIG SET appendonly no"), "+OK");
@@ -155,7 +159,8 @@ fn a_base_may_be_commands() {
         assert!(bases.len() == 1 && bases[0].ends_with(".base.aof"), "{bases:?}");
         let mut text = Vec::new();
         disk.read(&dir.join(&bases[0])).unwrap().read_to_end(&mut text).unwrap();
-        assert_eq!(text[0], b'*', "{}", String::from_utf8_lossy(&text));
+        let begin: &[u8] = if is_stamped { b"#TS:" } else { b"*" };
+        assert!(text.starts_with(begin), "{}", String::from_utf8_lossy(&text));
         let digest = server.say("DEBUG DIGEST FULL");
         let mut after = after_crash(&disk);
         assert_eq!(after.say("DEBUG DIGEST FULL"), digest, "{call}");
@@ -193,6 +198,8 @@ fn the_log_can_be_loaded_again() {
         server.say("INCR s");
         let digest = server.say("DEBUG DIGEST FULL");
         let offset = node.keyspace.journal().offset();
+        // Of a server with another `appendfilename`.
+        disk.create(&log_dir(&server).join("other.aof.manifest")).unwrap();
         for _ in 0..2 {
             assert_eq!(server.say("DEBUG LOADAOF"), "+OK", "{policy}");
             assert_eq!(server.say("DEBUG DIGEST FULL"), digest, "{policy}");
