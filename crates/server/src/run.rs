@@ -297,12 +297,10 @@ fn wait_for_end(stopped: &mpsc::Receiver<Event>, node: &Node, process: &Process)
         };
         node.host.note(&format!("Received {name}: about to stop"));
         let options = EndOptions::parse(&String::from_utf8_lossy(&node.config.shown(directive)));
-        match node.save_at_end(options) {
-            Ok(()) => return,
-            Err(why) => node.host.log(&format!("Not stopping: {why}")),
-        }
-        // From now on a signal begins another end.
+        let Err(why) = node.save_at_end(options) else { return };
+        // From now on a signal begins another end. First: who reads the line may send one at once.
         process.is_ending.store(false, Ordering::Release);
+        node.host.log(&format!("Not stopping: {why}"));
     }
 }
 
