@@ -367,6 +367,9 @@ fn migrate_speaks_tls_with_a_certificate_of_its_own() {
     assert_eq!(there.call(&["GET", "k"]).unwrap(), Reply::Bulk(b"v".to_vec()));
     let refused = migrate(&mut client, &stranger);
     assert!(is_error(&refused, "IOERR"), "{refused:?}");
+    // Nobody was told why.
+    let why = format!("Cannot connect to {} over TLS: ", stranger.address());
+    await_line(&source, &format!("{why}invalid peer certificate"));
 
     // What can't be used changes nothing.
     let wrong = ["CONFIG", "SET", "tls-client-key-file-pass", "x"];

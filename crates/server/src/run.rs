@@ -190,6 +190,7 @@ fn prepare(
     let socket_file = SocketFile(config.string(Directive::UnixSocket));
     let tls = tls::client_config(config).map_err(|why| format!("cannot use TLS: {why}"))?;
     process.connector.set_tls(tls);
+    let _is_first = process.connector.log.set(log.clone());
     command_line.show_title(config);
     let _is_first = process.command_line.set(command_line);
     let _is_first = process.log.set(log.clone());
