@@ -53,6 +53,10 @@ impl TcpConnector {
         *self.tls.write().unwrap_or_else(|poison| poison.into_inner()) = tls;
     }
 
+    pub fn is_encrypting(&self) -> bool {
+        self.tls().is_some()
+    }
+
     fn tls(&self) -> Option<Arc<ClientConfig>> {
         self.tls.read().unwrap_or_else(|poison| poison.into_inner()).clone()
     }
