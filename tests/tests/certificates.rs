@@ -2,7 +2,7 @@
 //! server runs.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -367,6 +367,9 @@ fn migrate_speaks_tls_with_a_certificate_of_its_own() {
     assert_eq!(there.call(&["GET", "k"]).unwrap(), Reply::Bulk(b"v".to_vec()));
     let refused = migrate(&mut client, &stranger);
     assert!(is_error(&refused, "IOERR"), "{refused:?}");
+    // Nobody was told why.
+    let why = format!("Cannot connect to {} over TLS: ", stranger.address());
+    await_line(&source, &format!("{why}invalid peer certificate"));
 
     // What can't be used changes nothing.
     let wrong = ["CONFIG", "SET", "tls-client-key-file-pass", "x"];
@@ -384,6 +387,42 @@ fn migrate_speaks_tls_with_a_certificate_of_its_own() {
     assert_eq!(client.call(&["CONFIG", "SET", "tls-ca-cert-file", ""]).unwrap(), ok());
     let refused = client.call(&["CONFIG", "SET", "tls-cluster", "yes"]).unwrap();
     assert!(is_error(&refused, "Unable to update TLS configuration"), "{refused:?}");
+}
+
+/// A reload of certificates that had begun before CONFIG SET put what it had read in place behind
+/// it: MIGRATE sent its password in plain text, with `tls-cluster yes`.
+#[test]
+fn a_reload_does_not_undo_tls_cluster() {
+    const ROUNDS: usize = 8;
+    let certificates = Certificates::make().unwrap();
+    // It takes a while to open, and so there is a while between the two.
+    let slow = "pkcs8 -topk8 -in server.key -out slow.key -iter 100000 -passout pass:secret";
+    certificates.openssl(slow).unwrap();
+    let (key, own) = (certificates.path("slow.key"), certificates.path("client.crt"));
+    let own_key = certificates.path("client.key");
+    let of_server = ["--tls-key-file", &key, "--tls-key-file-pass", "secret"];
+    let of_client = ["--tls-client-cert-file", &own, "--tls-client-key-file", &own_key];
+    let args = [of_server, of_client].concat();
+    let server = Server::start_with_certificates(&certificates, &args).unwrap();
+    let target = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = target.local_addr().unwrap().port().to_string();
+    let mut client = client_as(&server, &certificates, None);
+    assert_eq!(client.call(&["SET", "k", "v"]).unwrap(), ok());
+    for _ in 0..ROUNDS {
+        server.signal("HUP").unwrap();
+        assert_eq!(client.call(&["CONFIG", "SET", "tls-cluster", "yes"]).unwrap(), ok());
+        await_line(&server, "The certificates of TLS were read again");
+        let call = ["MIGRATE", "127.0.0.1", &port, "k", "0", "20000", "AUTH", "hunter2"];
+        client.send(&call.map(|arg| arg.as_bytes().to_vec())).unwrap();
+        let (mut stream, _) = target.accept().unwrap();
+        let mut first = [0];
+        stream.read_exact(&mut first).unwrap();
+        drop(stream);
+        const HANDSHAKE: u8 = 0x16;
+        assert_eq!(first, [HANDSHAKE], "a record of TLS");
+        assert!(client.read(REPLY_WAIT).unwrap().is_error());
+        assert_eq!(client.call(&["CONFIG", "SET", "tls-cluster", "no"]).unwrap(), ok());
+    }
 }
 
 /// A session that was resumed is as good as a new one, and knows its certificate.

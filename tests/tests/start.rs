@@ -248,3 +248,33 @@ fn a_file_that_this_machine_can_not_obey_is_refused() {
     assert!(shown.contains("4 effective, 1 without effect, 0 refused\n"), "{shown}");
     assert!(!std::path::Path::new("here.log").exists());
 }
+
+/// `--check-config` took a group that does not exist, a start that failed left its socket behind,
+/// and the number that means "leave it" to the system was a group.
+#[test]
+fn a_group_that_does_not_exist_is_refused_and_nothing_is_left() {
+    // For its directory.
+    let server = Server::start(Kind::Russet, &["--save", ""]).unwrap();
+    let (file, socket) = (server.dir().join("check.conf"), server.dir().join("s.sock"));
+    let path = file.to_str().unwrap();
+    let start = format!("port 0\nunixsocket {}\n", socket.display());
+    for group in ["nobody has this", "4294967295", "4294967296", "-1"] {
+        std::fs::write(&file, format!("{start}unixsocketgroup \"{group}\"\n")).unwrap();
+        let output = run_russet(&["--check-config", path]).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+        let line = format!("{path}:3: refused: unixsocketgroup ");
+        assert!(text(&output).contains(&line), "{}", text(&output));
+        refused(&[path], &["s.sock", &format!("there is no group '{group}'")]);
+        assert!(!socket.exists(), "{group}");
+    }
+    // What fails later leaves none either.
+    let port = server.address().port();
+    for line in [format!("metrics-port {port}"), "tls-cluster yes".to_owned()] {
+        std::fs::write(&file, format!("{start}{line}\n")).unwrap();
+        assert_eq!(run_russet(&[path]).unwrap().status.code(), Some(1), "{line}");
+        assert!(!socket.exists(), "{line}");
+    }
+    // Without a socket nobody asks for its group.
+    std::fs::write(&file, "port 0\nunixsocketgroup nobody\n").unwrap();
+    assert_eq!(run_russet(&["--check-config", path]).unwrap().status.code(), Some(0));
+}

@@ -12,10 +12,11 @@ use std::path::{Path, PathBuf};
 pub fn check_machine(report: &mut CheckReport) {
     let Some(config) = report.config() else { return };
     let moved = std::env::set_current_dir(config.string(Directive::Dir));
-    let checks: [(Directive, Option<String>); 8] = [
+    let checks: [(Directive, Option<String>); 9] = [
         (Directive::Dir, moved.err().map(|error| error.to_string())),
         (Directive::LogFile, log_obstacle(&config)),
         (Directive::UnixSocket, socket_obstacle(&config)),
+        (Directive::UnixSocketGroup, group_obstacle(&config)),
         (Directive::Bind, listen::address_obstacle(&config)),
         (Directive::MetricsPort, port_obstacle(&config, Directive::MetricsPort)),
         (Directive::TlsPort, port_obstacle(&config, Directive::TlsPort).or(tls_obstacle(&config))),
@@ -61,6 +62,13 @@ fn socket_obstacle(config: &Config) -> Option<String> {
         return Some(error.to_string());
     }
     directory_obstacle(Path::new(&path))
+}
+
+/// Without a socket nobody asks for its group.
+fn group_obstacle(config: &Config) -> Option<String> {
+    let has_socket = !config.string(Directive::UnixSocket).is_empty();
+    let group = has_socket.then(|| listen::socket_group(config))?;
+    group.err().map(|error| error.to_string())
 }
 
 /// Why no file can be made under this path.

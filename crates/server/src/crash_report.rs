@@ -1,6 +1,6 @@
 //! `crash-log-enabled`: what the log says when the process ends because of a fault of ours. It
-//! names the place and the state of the server, and no keys, values or arguments. How signals are
-//! caught is in `sys/crash.rs`.
+//! names the place and the state of the server, and of keys, values and arguments at most what the
+//! text of a panic quotes. How signals are caught is in `sys/crash.rs`.
 
 use crate::log::Log;
 use crate::sys::crash;

@@ -20,7 +20,7 @@ use russet_commands::node::outbound::Connector;
 use russet_commands::node::{AllocatorReport, CertificateReport, Crash, Host, Node, ProcessReport};
 use russet_persistence::disk::{Disk, FileSystem};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Duration;
 use tikv_jemalloc_ctl::{Access, AsName, arenas, epoch, stats, stats_print, version};
 
@@ -75,6 +75,9 @@ pub struct Process {
     /// How far the load was when the supervisor was last notified, in percent.
     percent_reported: AtomicU64,
     pub certificate_watch: Mutex<CertificateWatch>,
+    /// Held by who reads what outgoing connections are encrypted with, until it is in use: who is
+    /// slow would put an older state in place of a newer one.
+    outgoing: Mutex<()>,
 }
 
 impl Process {
@@ -87,6 +90,7 @@ impl Process {
         if !uses_tls(&node.config) {
             return;
         }
+        let _outgoing = self.lock_outgoing();
         let reloaded = tls::client_config(&node.config).and_then(|tls| {
             let reloaded = listen::reload(&self.listeners, fleet, &node.config);
             reloaded.map_err(|obstacle| obstacle.to_string())?;
@@ -100,6 +104,29 @@ impl Process {
                 log.say(Level::Warning, &text);
             }
         }
+    }
+
+    fn lock_outgoing(&self) -> MutexGuard<'_, ()> {
+        self.outgoing.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+
+    /// Whether outgoing connections are encrypted if `tls-cluster` says so. They may not be if a
+    /// reload has read the directives of a CONFIG SET that was refused then; so what they say now
+    /// is read again.
+    fn obeys_tls_cluster(&self, config: &Config) -> bool {
+        if self.connector.is_encrypting() == config.flag(Directive::TlsCluster) {
+            return true;
+        }
+        let _outgoing = self.lock_outgoing();
+        match tls::client_config(config) {
+            Ok(tls) => self.connector.set_tls(tls),
+            Err(why) => {
+                if let Some(log) = self.log.get() {
+                    log.say(Level::Warning, &format!("cannot use TLS: {why}"));
+                }
+            }
+        }
+        self.connector.is_encrypting() == config.flag(Directive::TlsCluster)
     }
 
     /// `oom-score-adj`; false if the system does not let it be, and then the log says why.
@@ -195,6 +222,7 @@ impl Host for ProcessHost {
     fn directive_changed(&self, directive: Directive) -> Result<(), String> {
         let node = self.0.node.get().and_then(Weak::upgrade);
         let outgoing = node.as_ref().filter(|_| tls::is_outgoing(directive));
+        let _outgoing = outgoing.map(|_| self.0.lock_outgoing());
         // Nothing is changed before both sides of TLS are known to work.
         let tls = outgoing.map(|node| tls::client_config(&node.config)).transpose();
         let tls = tls.map_err(|why| {
@@ -297,7 +325,9 @@ impl Host for ProcessHost {
     }
 
     fn connector(&self) -> Option<Arc<dyn Connector>> {
-        Some(self.0.connector.clone())
+        let node = self.0.node.get().and_then(Weak::upgrade);
+        let is_right = node.is_none_or(|node| self.0.obeys_tls_cluster(&node.config));
+        is_right.then(|| self.0.connector.clone() as Arc<dyn Connector>)
     }
 
     fn log_script(&self, level: u8, line: &str) {
@@ -367,4 +397,22 @@ fn resident_set_bytes() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
     Some(pages * PAGE_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With `tls-cluster yes` MIGRATE sent its password in plain text, since a reload of
+    /// certificates had put an older state in place.
+    #[test]
+    fn no_connection_is_plain_if_the_directive_says_otherwise() {
+        let (process, config) = (Process::default(), Config::default());
+        assert!(process.obeys_tls_cluster(&config));
+        // It names no certificates, so nothing can be encrypted either.
+        config.replace_int(Directive::TlsCluster, 1);
+        assert!(!process.obeys_tls_cluster(&config));
+        config.replace_int(Directive::TlsCluster, 0);
+        assert!(process.obeys_tls_cluster(&config));
+    }
 }

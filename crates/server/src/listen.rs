@@ -245,28 +245,46 @@ fn open_unix(path: &str, config: &Config) -> io::Result<OwnedFd> {
     if std::os::unix::net::UnixStream::connect(path).is_err() && is_socket(path) {
         std::fs::remove_file(path)?;
     }
+    let group = socket_group(config)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     socket.bind(&SockAddr::unix(path)?)?;
     let permissions = config.int(Directive::UnixSocketPerm) as u32;
+    let opened = set_access(path, permissions, group)
+        // Nobody gets in before this, so nobody does whom mode and group keep out.
+        .and_then(|()| socket.listen(config.int(Directive::TcpBacklog) as i32));
+    if let Err(error) = opened {
+        let _removed = std::fs::remove_file(path);
+        return Err(error);
+    }
+    Ok(socket.into())
+}
+
+fn set_access(path: &str, permissions: u32, group: Option<u32>) -> io::Result<()> {
     if permissions != 0 {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(permissions))?;
     }
-    let group = config.text(Directive::UnixSocketGroup);
-    if !group.is_empty() {
-        std::os::unix::fs::chown(path, None, Some(group_id(&String::from_utf8_lossy(&group))?))?;
+    match group {
+        Some(group) => std::os::unix::fs::chown(path, None, Some(group)),
+        None => Ok(()),
     }
-    // Nobody gets in before this, so nobody does whom mode and group keep out.
-    socket.listen(config.int(Directive::TcpBacklog) as i32)?;
-    Ok(socket.into())
+}
+
+/// The group that `unixsocketgroup` means, if it names one.
+pub fn socket_group(config: &Config) -> io::Result<Option<u32>> {
+    let group = config.string(Directive::UnixSocketGroup);
+    if group.is_empty() { Ok(None) } else { group_id(&group).map(Some) }
 }
 
 /// The number of a group, by its name in /etc/group.
 ///
 /// DIFFERS: other sources of groups, a directory service say, are not asked; a number will do.
 fn group_id(group: &str) -> io::Result<u32> {
+    /// To the system it says: leave the group as it is.
+    const NO_GROUP: u32 = u32::MAX;
+    let no_group = || io::Error::other(format!("there is no group '{group}'"));
     if let Ok(number) = group.parse() {
-        return Ok(number);
+        return if number == NO_GROUP { Err(no_group()) } else { Ok(number) };
     }
     let groups = std::fs::read_to_string("/etc/group")?;
     let number_of = |line: &str| {
@@ -275,7 +293,7 @@ fn group_id(group: &str) -> io::Result<u32> {
         fields.nth(1).filter(|_| is_it)?.parse().ok()
     };
     let found = groups.lines().find_map(number_of);
-    found.ok_or_else(|| io::Error::other(format!("there is no group '{group}'")))
+    found.filter(|number| *number != NO_GROUP).ok_or_else(no_group)
 }
 
 fn is_socket(path: &str) -> bool {

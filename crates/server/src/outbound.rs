@@ -1,12 +1,13 @@
 //! Connections to other servers, over TCP, and TLS if `tls-cluster` says so.
 
+use crate::log::{Level, Log};
 use russet_commands::node::outbound::{Connection, Connector};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 use std::time::{Duration, Instant};
 
 /// Names that may be looked up at once. The system sets no bound to how long that takes, and nobody
@@ -21,11 +22,18 @@ pub struct TcpConnector {
     /// As many others hold it as lookups are under way.
     lookups: Arc<()>,
     tls: RwLock<Option<Arc<ClientConfig>>>,
+    /// Gets what clients are not told: why a handshake has failed.
+    pub log: OnceLock<Arc<Log>>,
 }
 
 impl Default for TcpConnector {
     fn default() -> Self {
-        TcpConnector { resolve: ask_system, lookups: Arc::default(), tls: RwLock::default() }
+        TcpConnector {
+            resolve: ask_system,
+            lookups: Arc::default(),
+            tls: RwLock::default(),
+            log: OnceLock::new(),
+        }
     }
 }
 
@@ -43,6 +51,31 @@ impl TcpConnector {
     /// What connections from now on are encrypted with, if they are.
     pub fn set_tls(&self, tls: Option<Arc<ClientConfig>>) {
         *self.tls.write().unwrap_or_else(|poison| poison.into_inner()) = tls;
+    }
+
+    pub fn is_encrypting(&self) -> bool {
+        self.tls().is_some()
+    }
+
+    fn tls(&self) -> Option<Arc<ClientConfig>> {
+        self.tls.read().unwrap_or_else(|poison| poison.into_inner()).clone()
+    }
+
+    /// A connection that is there, encrypted if it is to be.
+    fn open(&self, stream: TcpStream, until: Instant) -> io::Result<Box<dyn Connection>> {
+        stream.set_nodelay(true)?;
+        let Some(tls) = self.tls() else { return Ok(Box::new(TcpConnection(stream))) };
+        let address = stream.peer_addr()?;
+        match encrypt(stream, tls, until) {
+            Ok(encrypted) => Ok(Box::new(TlsConnection(encrypted))),
+            Err(error) => {
+                if let Some(log) = self.log.get() {
+                    let text = format!("Cannot connect to {address} over TLS: {error}");
+                    log.say(Level::Warning, &text);
+                }
+                Err(error)
+            }
+        }
     }
 
     /// The addresses of a host, if they are found in time.
@@ -74,12 +107,7 @@ impl Connector for TcpConnector {
         for address in self.addresses(host, port, until)? {
             match TcpStream::connect_timeout(&address, left(until)?) {
                 Ok(stream) => {
-                    stream.set_nodelay(true)?;
-                    let tls = self.tls.read().unwrap_or_else(|poison| poison.into_inner()).clone();
-                    let mut connection: Box<dyn Connection> = match tls {
-                        Some(tls) => Box::new(TlsConnection(encrypt(stream, tls, until)?)),
-                        None => Box::new(TcpConnection(stream)),
-                    };
+                    let mut connection = self.open(stream, until)?;
                     connection.set_timeout(timeout)?;
                     return Ok(connection);
                 }

@@ -117,7 +117,7 @@ fn serve(
     std::env::set_current_dir(&dir).map_err(|error| format!("cannot use dir {dir}: {error}"))?;
     let threads = threads_max(&config);
     fit_clients(&config, threads, log)?;
-    let (process, listeners) = prepare(&config, command_line, log, &supervisor)?;
+    let (process, listeners, socket_file) = prepare(&config, command_line, log, &supervisor)?;
     let metrics_listeners = listen::open_metrics(&config)?;
 
     let host = Box::new(ProcessHost(process.clone()));
@@ -148,7 +148,8 @@ fn serve(
     let pid_file = PidFile::write(&node.config, log);
     node.note_startup_memory();
     fleet.listen(listeners);
-    let loaded = load_unless_stopped((&node, log), (&stop_of_load, &stopped), &pid_file);
+    let files = (&socket_file, &pid_file);
+    let loaded = load_unless_stopped((&node, log), (&stop_of_load, &stopped), files);
     process.load_display.end();
     loaded?;
     // First: who has read that it is ready may ask at once.
@@ -163,7 +164,7 @@ fn serve(
     supervisor.stopping();
     let is_saved = end_calls(&fleet, &node, log);
     drop(engine);
-    remove_socket(&node.config);
+    drop(socket_file);
     drop(pid_file);
     match () {
         () if node.durability.is_cut() => {
@@ -183,18 +184,20 @@ fn prepare(
     command_line: CommandLine,
     log: &Arc<Log>,
     supervisor: &Arc<Supervisor>,
-) -> Result<(Arc<Process>, Vec<Listener>), String> {
+) -> Result<(Arc<Process>, Vec<Listener>, SocketFile), String> {
     let process = Arc::new(Process::default());
     let listeners = process.listeners.open(config).map_err(|obstacle| obstacle.to_string())?;
+    let socket_file = SocketFile(config.string(Directive::UnixSocket));
     let tls = tls::client_config(config).map_err(|why| format!("cannot use TLS: {why}"))?;
     process.connector.set_tls(tls);
+    let _is_first = process.connector.log.set(log.clone());
     command_line.show_title(config);
     let _is_first = process.command_line.set(command_line);
     let _is_first = process.log.set(log.clone());
     let _is_first = process.supervisor.set(supervisor.clone());
     // The log says why if it could not be set: the server can do without.
     let _is_set = process.set_oom_score(config);
-    Ok((process, listeners))
+    Ok((process, listeners, socket_file))
 }
 
 /// Ends all calls and connections; false if some of what they wrote could not be saved.
@@ -228,10 +231,21 @@ fn say_ready(log: &Log, config: &Config) {
     }
 }
 
-fn remove_socket(config: &Config) {
-    let path = config.string(Directive::UnixSocket);
-    if !path.is_empty() {
-        let _removed = std::fs::remove_file(path);
+/// The file of `unixsocket`, or an empty path. It is removed with this, so that a start that fails
+/// leaves none either.
+struct SocketFile(String);
+
+impl SocketFile {
+    fn remove(&self) {
+        if !self.0.is_empty() {
+            let _removed = std::fs::remove_file(&self.0);
+        }
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        self.remove();
     }
 }
 
@@ -240,7 +254,7 @@ fn remove_socket(config: &Config) {
 fn load_unless_stopped(
     (node, log): (&Arc<Node>, &Log),
     (sender, events): (&mpsc::Sender<Event>, &mpsc::Receiver<Event>),
-    pid_file: &PidFile,
+    (socket_file, pid_file): (&SocketFile, &PidFile),
 ) -> Result<(), String> {
     std::thread::scope(|scope| {
         let loading = scope.spawn(|| {
@@ -255,7 +269,7 @@ fn load_unless_stopped(
             }
             Ok(_) => {
                 log.say(Level::Notice, "Asked to stop while loading: the files stay as they are");
-                remove_socket(&node.config);
+                socket_file.remove();
                 pid_file.remove();
                 std::process::exit(0);
             }
@@ -297,12 +311,10 @@ fn wait_for_end(stopped: &mpsc::Receiver<Event>, node: &Node, process: &Process)
         };
         node.host.note(&format!("Received {name}: about to stop"));
         let options = EndOptions::parse(&String::from_utf8_lossy(&node.config.shown(directive)));
-        match node.save_at_end(options) {
-            Ok(()) => return,
-            Err(why) => node.host.log(&format!("Not stopping: {why}")),
-        }
-        // From now on a signal begins another end.
+        let Err(why) = node.save_at_end(options) else { return };
+        // From now on a signal begins another end. First: who reads the line may send one at once.
         process.is_ending.store(false, Ordering::Release);
+        node.host.log(&format!("Not stopping: {why}"));
     }
 }
 

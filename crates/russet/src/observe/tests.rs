@@ -3,9 +3,12 @@
 use crate::activity::{Dedupe, DedupeSettings};
 use crate::flag::{FlagTerms, Flags};
 use crate::idempotency::{Idempotency, IdempotencyKey, Ttls};
+use crate::key::Family;
 use crate::kit::Kit;
 use crate::queue::{Bounds, Jobs, List};
+use crate::retry::RequestId;
 use crate::session::{Created, NewSession, Policy, Sessions, Timeouts, User};
+use crate::step::{Step, Takes, WithRequestId};
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -36,6 +39,9 @@ impl Recorder for Names {
 
     fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
         self.add(key);
+        for label in key.labels().filter(|label| label.key() == "pattern") {
+            self.0.lock().unwrap().insert(format!("{} {}", key.name(), label.value()));
+        }
         Gauge::noop()
     }
 
@@ -91,6 +97,31 @@ fn what_was_missing_is_emitted() {
     }
     let others: Vec<_> = names.iter().filter(|name| !name.starts_with("redis.")).collect();
     assert!(others.is_empty(), "{others:?}");
+}
+
+/// Steps that are called with a request id, as most that write are, had no part in the figure.
+#[test]
+fn keys_of_requests_are_counted() {
+    static COUNT: Step<WithRequestId> = Step::declare(
+        "test_counted",
+        Takes { keys: &["n"], args: &[] },
+        "return {'OK', 'n', redis.call('INCR', n)}",
+    );
+    let count = async || {
+        let kit = Kit::embedded(crate::Options::default())?;
+        let keys = kit.keys(Family { purpose: "counted", version: 1 }, "a")?;
+        kit.dedup(&RequestId::random(), &COUNT, &keys).key(keys.key("n")).run().await
+    };
+    let (names, runtime) = (Names::default(), tokio::runtime::Builder::new_current_thread());
+    let runtime = { runtime }.enable_all().build().unwrap();
+    metrics::with_local_recorder(&names, || runtime.block_on(count())).unwrap();
+    let names = names.0.into_inner().unwrap();
+    let is_counted = |part: &str| {
+        let of_family = |name: &&String| name.starts_with("redis.key.cardinality ");
+        names.iter().filter(of_family).any(|name| name.contains(part))
+    };
+    assert!(is_counted("counted"), "{names:?}");
+    assert!(!is_counted("request"), "{names:?}");
 }
 
 fn sources(directory: &Path, found: &mut Vec<PathBuf>) {

@@ -52,6 +52,10 @@ impl<'k, C: Class> StepCall<'k, C> {
         }
         if self.keys.is_empty() {
             self.keys = Request::with_room(KEYS_ROOM.0, KEYS_ROOM.1);
+            // Its pattern is not known any more when the call is run.
+            if C::CLASS == RetryClass::WithRequestId {
+                observe::used(key);
+            }
         }
         self.keys.push_key(key);
     }
@@ -145,9 +149,10 @@ impl<'k, C: Class> StepCall<'k, C> {
             attempt = tracing::field::Empty,
             result = tracing::field::Empty,
         );
-        // The marker of a request is a new one each time, and says nothing.
-        let own = if self.remembers { None } else { self.first.as_ref() };
-        own.into_iter().for_each(observe::used);
+        // The marker of a request is a new one each time, and says nothing: the key behind it does.
+        if C::CLASS != RetryClass::WithRequestId {
+            self.first.iter().for_each(observe::used);
+        }
         let watch = observe::Stopwatch::start();
         let result = self.attempts(span.clone()).instrument(span).await;
         observe::ended(name, &result, watch);

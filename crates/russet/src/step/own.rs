@@ -9,7 +9,16 @@ use std::fmt::Write;
 /// The status of a reply that is no status with fields.
 const NO_ENVELOPE: &str = "NO_ENVELOPE";
 
-/// What a step of a program's own takes, in order: the names by which its body knows them.
+/// Names that Lua, or the script around a body, needs for itself.
+const RESERVED: [&str; 24] = [
+    "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in", "local",
+    "nil", "not", "or", "repeat", "return", "then", "true", "until", "while", "KEYS", "ARGV",
+    "redis",
+];
+
+/// What a step of a program's own takes, in order: the names by which its body knows them. Each is
+/// a name of Lua's that is no keyword, nor `KEYS`, `ARGV` or `redis`, and stands in the two lists
+/// once.
 #[derive(Clone, Copy, Debug)]
 pub struct Takes {
     /// Its keys. It uses no others.
@@ -64,22 +73,51 @@ impl<C: Class> Step<C> {
     ///
     /// # Panics
     ///
-    /// If a name is not one of Lua's; a static step then does not compile.
+    /// If a name is not one of Lua's, is reserved, or is taken twice (see [`Takes`]); a static step
+    /// then does not compile.
     pub const fn declare(name: &'static str, takes: Takes, body: &'static str) -> Self {
-        assert_names(takes.keys);
-        assert_names(takes.args);
+        assert_names(takes.keys, &[]);
+        assert_names(takes.args, takes.keys);
         let mut step = Step::new(name, body);
         step.info.takes = Some(takes);
         step
     }
 }
 
-const fn assert_names(names: &[&str]) {
+/// `others` are the names of the other list.
+const fn assert_names(names: &[&str], others: &[&str]) {
     let mut at = 0;
     while at < names.len() {
-        assert!(is_name(names[at].as_bytes()), "the name of a key or argument is not one of Lua's");
+        let name = names[at];
+        assert!(is_name(name.as_bytes()), "the name of a key or argument is not one of Lua's");
+        assert!(
+            !has(&RESERVED, name),
+            "the name of a key or argument is a keyword of Lua, KEYS, ARGV or redis"
+        );
+        let is_taken = has(names.split_at(at).0, name) || has(others, name);
+        assert!(!is_taken, "two keys or arguments have the same name");
         at += 1;
     }
+}
+
+const fn has(names: &[&str], name: &str) -> bool {
+    let mut at = 0;
+    while at < names.len() {
+        if is_same(names[at].as_bytes(), name.as_bytes()) {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
+/// `==` is not for constants yet.
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
 }
 
 const fn is_name(name: &[u8]) -> bool {
@@ -119,7 +157,7 @@ impl Takes {
             ),
             false => format!("{function}{check}return reply\n"),
         };
-        Script::as_written(shared::called(super::PRELUDE, &code) + &code)
+        Script::as_written(shared::named(super::PRELUDE, &code) + &code)
     }
 
     /// Whether a call has what the step takes.

@@ -5,12 +5,22 @@
 /// begin with `local function` and end with `end` at the beginning of a line; whatever else stands
 /// there is kept.
 pub(super) fn called(shared: &str, body: &str) -> String {
+    used(shared, body, calls)
+}
+
+/// The same for a body that is not the kit's: a function is kept if its name occurs at all. Lua
+/// lets a space stand before the parenthesis, or a function go by another name.
+pub(super) fn named(shared: &str, body: &str) -> String {
+    used(shared, body, names)
+}
+
+fn used(shared: &str, body: &str, uses: fn(&str, &str) -> bool) -> String {
     let blocks = blocks(shared);
     let mut is_kept: Vec<bool> = blocks.iter().map(|block| block.name.is_none()).collect();
     let mut texts = vec![body];
     while let Some(text) = texts.pop() {
         for (block, kept) in blocks.iter().zip(&mut is_kept) {
-            if !*kept && block.name.is_some_and(|name| calls(text, name)) {
+            if !*kept && block.name.is_some_and(|name| uses(text, name)) {
                 *kept = true;
                 texts.push(block.text);
             }
@@ -109,6 +119,15 @@ fn calls(text: &str, name: &str) -> bool {
     })
 }
 
+/// Whether a name occurs in a text, and not as part of a longer one.
+fn names(text: &str, name: &str) -> bool {
+    let is_part_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    text.match_indices(name).any(|(at, _)| {
+        let (before, after) = (&text.as_bytes()[..at], &text.as_bytes()[at + name.len()..]);
+        !before.last().is_some_and(is_part_of_name) && !after.first().is_some_and(is_part_of_name)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,6 +143,20 @@ mod tests {
         assert!(kept.contains("function unpark") && kept.contains("function ring"));
         assert!(kept.starts_with("local MOST"));
         assert_eq!(called(shared, "x.park(unpark)\n"), "local MOST = 1\n");
+    }
+
+    /// Lawful Lua failed where it called what was left out, behind writes already made.
+    #[test]
+    fn a_name_is_enough_in_what_others_have_written() {
+        let shared = "local function now_ms()\nend\n";
+        for body in
+            ["now_ms ()", "local f = now_ms", "x = 'a'..now_ms()", "f(now_ms)", "now_ms\n()"]
+        {
+            assert_eq!(named(shared, body), shared, "{body}");
+        }
+        for body in ["know_ms()", "now_ms2()", "now_m()", ""] {
+            assert_eq!(named(shared, body), "", "{body}");
+        }
     }
 
     /// A claim made more than a dozen functions each time, and called two or three of them.

@@ -178,10 +178,55 @@ mod own {
         assert!(rows.len() == 3 && rows.iter().all(is_narrow), "{rows:?}");
     }
 
+    /// A space before the parenthesis is lawful Lua. The step counted, failed behind that, and
+    /// counted again with each repetition of the request.
+    #[tokio::test]
+    async fn what_the_body_names_is_there_however_it_is_called() {
+        static SPACED: Step<WithRequestId> = Step::declare(
+            "test_spaced",
+            Takes { keys: &["n"], args: &[] },
+            "local total = redis.call('INCR', n)
+             local clock = now_ms
+             return {'OK', 'total', total, 'is_later', 'at '..whole (clock (), 1, 1e15)}",
+        );
+        let (kit, keys) = kit();
+        let id = RequestId::random();
+        for _ in 0..2 {
+            let reply = kit.dedup(&id, &SPACED, &keys).key(keys.key("n")).run().await.unwrap();
+            assert_eq!(reply.int("total"), Ok(1));
+        }
+    }
+
+    fn declare(keys: &'static [&'static str], args: &'static [&'static str]) {
+        let _: Step<Safe> = Step::declare("x", Takes { keys, args }, "");
+    }
+
     #[test]
     #[should_panic(expected = "not one of Lua's")]
     fn names_must_be_lua_names() {
-        let _: Step<Safe> = Step::declare("x", Takes { keys: &["a-b"], args: &[] }, "");
+        declare(&["a-b"], &[]);
+    }
+
+    /// `end` was no Lua, `KEYS` left the keys behind it without a value, and an argument hid the
+    /// key of its name.
+    #[test]
+    fn names_that_would_hide_something_are_refused() {
+        type Names = &'static [&'static str];
+        let refused: [(Names, Names); 8] = [
+            (&["end"], &[]),
+            (&["a"], &["while"]),
+            (&["KEYS", "b"], &[]),
+            (&["a"], &["ARGV"]),
+            (&["redis"], &[]),
+            (&["a", "a"], &[]),
+            (&[], &["a", "b", "a"]),
+            (&["a"], &["b", "a"]),
+        ];
+        for (keys, args) in refused {
+            let declared = std::panic::catch_unwind(|| declare(keys, args));
+            assert!(declared.is_err(), "{keys:?} {args:?}");
+        }
+        declare(&["ends", "keys"], &["KEY", "Redis", "an"]);
     }
 }
 

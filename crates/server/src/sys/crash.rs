@@ -20,6 +20,9 @@ const SIGNALS: [(libc::c_int, &str); 5] = [
 
 /// Room for a report. The stack of a handler may have no more than 8 KiB.
 const REPORT_BYTES_MAX: usize = 2048;
+/// How often, and with which pause, a thread looks whether another's report is written.
+const LOOKS_MAX: u32 = 100;
+const PAUSE: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 /// The longest name of a thread, with its zero.
 const THREAD_NAME_BYTES: usize = 16;
 
@@ -34,6 +37,9 @@ const FACTS: [&str; 3] = ["used_memory", "connected_clients", "total_commands_pr
 static IS_ENABLED: AtomicBool = AtomicBool::new(true);
 /// A report was begun: what follows from its fault needs no other.
 static IS_REPORTED: AtomicBool = AtomicBool::new(false);
+/// The thread that writes the report, and whether it has.
+static REPORTER: AtomicI32 = AtomicI32::new(0);
+static IS_WRITTEN: AtomicBool = AtomicBool::new(false);
 static FILE: AtomicI32 = AtomicI32::new(-1);
 static SETUP: OnceLock<Setup> = OnceLock::new();
 
@@ -100,18 +106,48 @@ pub fn note(figures: [u64; FACTS.len()]) {
 /// from it is not reported.
 pub fn report(why: &str) {
     let Some(setup) = SETUP.get() else { return };
-    IS_REPORTED.store(true, Ordering::Release);
+    let is_first = begin_report();
     let mut facts = Text::default();
     push_facts(&mut facts, setup);
     let facts = String::from_utf8_lossy(facts.bytes()).into_owned();
     write(format!("{START}{}{why}{facts}{END}", setup.head).as_bytes());
+    if is_first {
+        IS_WRITTEN.store(true, Ordering::Release);
+    }
+}
+
+/// Whether this is the first fault. Whoever begins a report says when it is written.
+fn begin_report() -> bool {
+    let is_first = !IS_REPORTED.swap(true, Ordering::AcqRel);
+    if is_first {
+        REPORTER.store(thread_id(), Ordering::Release);
+    }
+    is_first
+}
+
+/// What a second thread does before it ends the process: the report of the first is the one that
+/// says what has happened. A fault in the report itself has nobody to wait for.
+fn await_report() {
+    for _ in 0..LOOKS_MAX {
+        let is_own = REPORTER.load(Ordering::Acquire) == thread_id();
+        if is_own || IS_WRITTEN.load(Ordering::Acquire) {
+            return;
+        }
+        // SAFETY: it reads a time and is allowed in a handler; what is left of it is not asked for.
+        unsafe { libc::nanosleep(&PAUSE, null_mut()) };
+    }
+}
+
+fn thread_id() -> i32 {
+    // SAFETY: it only asks, and is allowed in a handler.
+    unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }
 
 extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the system calls it with both, as SA_SIGINFO asked for.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
     let is_fault = code > 0 && signal != libc::SIGABRT;
-    let is_first = !IS_REPORTED.swap(true, Ordering::AcqRel);
+    let is_first = begin_report();
     if let Some(setup) = SETUP.get().filter(|_| is_first && is_enabled()) {
         let mut text = Text::default();
         text.push(START);
@@ -132,6 +168,10 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
         push_facts(&mut text, setup);
         text.push(END);
         write(text.bytes());
+    }
+    match is_first {
+        true => IS_WRITTEN.store(true, Ordering::Release),
+        false => await_report(),
     }
     end_as_before(signal, is_fault);
 }
@@ -178,13 +218,10 @@ fn instruction(context: *mut libc::c_void) -> usize {
 /// Thread, time and figures.
 fn push_facts(text: &mut Text, setup: &Setup) {
     let mut name = [0_u8; THREAD_NAME_BYTES];
-    // SAFETY: it writes at most 16 bytes, a zero among them. The other call only asks.
-    let id = unsafe {
-        libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr());
-        libc::syscall(libc::SYS_gettid)
-    };
+    // SAFETY: it writes at most 16 bytes, a zero among them.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
     text.push("thread: ");
-    text.push_number(id as usize, 10);
+    text.push_number(thread_id() as usize, 10);
     text.push(" ");
     text.push_bytes(name.split(|byte| *byte == 0).next().unwrap_or_default());
     text.push("\nuptime_in_seconds: ");
@@ -214,6 +251,8 @@ fn write(bytes: &[u8]) {
         let written = unsafe { libc::write(file, rest.as_ptr().cast(), rest.len()) };
         match usize::try_from(written) {
             Ok(written) if written > 0 => rest = &rest[written..],
+            // A signal came before a byte was written.
+            _ if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
             // Nobody is left to tell.
             _ => return,
         }

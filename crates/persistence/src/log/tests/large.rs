@@ -212,3 +212,17 @@ fn what_could_not_be_written_ahead_says_why() {
     assert_eq!(log_files(&disk).len(), 1);
     assert_eq!(load(&disk).unwrap().0, run.units);
 }
+
+/// In a program that survives a panic its client waited for ever, and so did all that came later.
+#[test]
+fn a_panic_while_a_call_is_written_ahead_holds_nobody_up() {
+    let disk = disk();
+    let mut run = Run::start(&disk, Policy::Always).unwrap();
+    disk.fail_at(disk.operations(), Fault::Panic);
+    assert!(run.write_ahead(&large_call(0)));
+    let last = run.append_large(1);
+    assert!(run.is_durable(last));
+    run.stop();
+    assert_eq!(log_files(&disk).len(), 3, "the second has a file of its own");
+    assert_eq!(load(&disk).unwrap().0, run.units);
+}

@@ -20,6 +20,7 @@ use russet_engine::journal::Journal;
 use russet_engine::record::{Encoded, Records};
 use std::collections::VecDeque;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -97,7 +98,11 @@ impl LargeCalls {
 
     fn run(&self) {
         while let Some((Job { frame, over }, number)) = self.next_job() {
-            match self.write(frame, number) {
+            // In a program that survives a panic nobody else would tell the client, and none of
+            // those behind it, which would wait for a thread that is gone.
+            let written = catch_unwind(AssertUnwindSafe(|| self.write(frame, number)))
+                .unwrap_or_else(|_| Err(io::Error::other("the thread that writes it panicked")));
+            match written {
                 Ok(file) => {
                     lock(&self.files).push(file);
                     over(None);
