@@ -90,13 +90,15 @@ impl Process {
         if !uses_tls(&node.config) {
             return;
         }
-        let _outgoing = self.lock_outgoing();
-        let reloaded = tls::client_config(&node.config).and_then(|tls| {
+        let reload = || {
+            let _outgoing = self.lock_outgoing();
+            let tls = tls::client_config(&node.config)?;
             let reloaded = listen::reload(&self.listeners, fleet, &node.config);
             reloaded.map_err(|obstacle| obstacle.to_string())?;
             self.connector.set_tls(tls);
             Ok(())
-        });
+        };
+        let reloaded: Result<(), String> = node.config.while_unchanged(reload);
         match reloaded {
             Ok(()) => log.say(Level::Notice, "The certificates of TLS were read again"),
             Err(why) => {

@@ -58,6 +58,12 @@ impl Config {
         Ok(())
     }
 
+    /// Does something while no CONFIG SET is under way, so that none is seen half-made.
+    pub fn while_unchanged<T>(&self, run: impl FnOnce() -> T) -> T {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        run()
+    }
+
     fn check<'a>(
         &self,
         pairs: &[(&'a [u8], &[u8])],
