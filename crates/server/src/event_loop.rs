@@ -34,6 +34,7 @@ use russet_commands::call::mail::Letter;
 use russet_protocol::{Output, RequestLimits};
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a connection has in its buffers, and how much they take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,10 +87,15 @@ pub trait Service: Send + Sync + Sized + 'static {
     fn begin_turn(&self, worker: &mut Self::Worker, client: &mut Self::Client);
     fn end_turn(&self, worker: &mut Self::Worker, client: &mut Self::Client);
 
-    /// So many bytes of a client's output were taken by its socket.
+    /// How long a client whose turn has taken so long that its loop was lost stays away from it.
+    fn rest_after_turn(&self, _worker: &mut Self::Worker) -> Duration {
+        Duration::ZERO
+    }
+
     /// Before output is sent: it may be too early for some of it.
     fn before_send(&self, _client: &mut Self::Client, _out: &mut Output) {}
 
+    /// So many bytes of a client's output were taken by its socket.
     fn sent(&self, _worker: &mut Self::Worker, _client: &mut Self::Client, _output_bytes: usize) {}
 
     /// So many bytes came from a client.

@@ -17,6 +17,7 @@ use russet_protocol::{Output, RequestLimits};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// Replies up to this size are sent whatever the limits: Redis keeps so much in a buffer that it
 /// does not count.
@@ -210,6 +211,10 @@ impl Service for RussetService {
 
     fn end_round(&self, worker: &mut Worker, micros: u64) {
         worker.stats.count_round(micros);
+    }
+
+    fn rest_after_turn(&self, worker: &mut Worker) -> Duration {
+        worker.rest_after_turn()
     }
 
     fn begin_turn(&self, worker: &mut Worker, connected: &mut Connected) {

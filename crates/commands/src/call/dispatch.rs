@@ -38,6 +38,7 @@ use russet_protocol::Sink;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// Longer calls fetch their keys themselves, all at once.
 const EXPECTED_ARGS_MAX: usize = 32;
@@ -73,7 +74,19 @@ pub struct Worker {
     pub(crate) candidates: Candidates,
 }
 
+/// A client whose script had every key to itself for long has to wait for this share of that time
+/// before its next call, and no longer than the second.
+const REST_SHARE: u32 = 8;
+const REST_MAX: Duration = Duration::from_millis(10);
+
 impl Worker {
+    /// How long a client has to wait before its next call, for the sake of all who have waited for
+    /// its last one: it would be back before they have had their turn.
+    pub fn rest_after_turn(&mut self) -> Duration {
+        let held = Duration::from_micros(self.tally.take_wide_micros());
+        (held / REST_SHARE).min(REST_MAX)
+    }
+
     pub fn new(node: Arc<Node>) -> Self {
         let stats = node.stats.new_worker();
         let now = node.clock.now();

@@ -66,6 +66,8 @@ pub struct Tally {
     has_ended_script: bool,
     /// What the last call took that was timed by itself.
     alone_micros: Option<u64>,
+    /// For how long scripts have had every key to themselves, since that was asked last.
+    wide_micros: u64,
     hot_keys: HotKeySampler,
 }
 
@@ -188,6 +190,15 @@ impl Tally {
         let micros = self.read_at.saturating_sub(started);
         self.alone_micros = Some(micros);
         micros
+    }
+
+    /// A script that had every key to itself is over.
+    pub fn add_wide(&mut self, micros: u64) {
+        self.wide_micros += micros;
+    }
+
+    pub fn take_wide_micros(&mut self) -> u64 {
+        std::mem::take(&mut self.wide_micros)
     }
 
     /// When a script begins, in microseconds of the wall clock: with its call, as a rule.

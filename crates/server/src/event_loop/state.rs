@@ -174,6 +174,11 @@ impl<S: Service> EventLoop<S> {
         drop(state);
         let verdict = thread.turn(&mut connection, own);
         if !own.rest() {
+            let rest = thread.service.rest_after_turn(&mut thread.worker);
+            if !rest.is_zero() {
+                // The thread has lost its loop and has nothing else to do.
+                std::thread::sleep(rest);
+            }
             self.inbox.post(Message::Returned(connection, verdict));
             return None;
         }

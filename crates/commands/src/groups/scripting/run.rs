@@ -103,6 +103,9 @@ pub fn run(ctx: &mut Ctx, lua: &mut Lua, request: &Request) -> Outcome {
     ctx.keys.effects.records.destination = destination;
     restore_db(ctx, db);
     let micros = ctx.tally.end_script(node, timing, started);
+    if request.is_wide {
+        ctx.tally.add_wide(micros);
+    }
     let errors = u64::from(result.is_err());
     let last_at = started + micros;
     let totals = RunTotals { calls: 1, errors, micros, micros_max: micros, operations, last_at };
