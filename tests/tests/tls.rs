@@ -279,6 +279,11 @@ fn info_tells_until_when_certificates_are_good() {
     assert_eq!(client.call(&["CONFIG", "SET", "tls-cert-file", &path]).unwrap(), ok());
     let line = format!("tls_server_cert_serial:{}\r\n", serial(&certificates, "server.crt"));
     assert!(info(&mut client, "tls").contains(&line), "{line}");
+    let own =
+        ["tls-client-cert-file", &path, "tls-client-key-file", &certificates.path("server.key")];
+    assert_eq!(client.call(&[&["CONFIG", "SET"][..], &own].concat()).unwrap(), ok());
+    let line = line.replace("server", "client");
+    assert!(info(&mut client, "tls").contains(&line), "{line}");
 }
 
 /// CLIENT LIST left out what TLS takes, while `maxmemory-clients` closed clients for it.

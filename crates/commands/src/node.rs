@@ -166,6 +166,8 @@ pub struct ProcessReport {
 #[derive(Clone, Debug, Default)]
 pub struct CertificateReport {
     pub server: Option<CertificateFacts>,
+    /// That of connections which the server opens, if they have one of their own.
+    pub client: Option<CertificateFacts>,
     /// Of those who vouch for clients, the one that expires first.
     pub authority: Option<CertificateFacts>,
 }

@@ -232,8 +232,9 @@ impl Host for ProcessHost {
             "Unable to update TLS configuration. Check server logs.".to_owned()
         })?;
         self.apply(directive)?;
-        if let Some(tls) = tls {
+        if let (Some(tls), Some(node)) = (tls, outgoing) {
             self.0.connector.set_tls(tls);
+            self.0.listeners.look_at_certificates(&node.config);
         }
         if let (Some(line), Some(node)) = (self.0.command_line.get(), node)
             && command_line::concerns(directive)

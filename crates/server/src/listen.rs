@@ -67,6 +67,14 @@ impl Listeners {
         self.lock().certificates.clone()
     }
 
+    /// The files of certificates are others now.
+    pub fn look_at_certificates(&self, config: &Config) {
+        let mut open = self.lock();
+        if open.tls.is_some() {
+            open.certificates = tls::certificate_report(config);
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Open> {
         self.0.lock().unwrap_or_else(|poison| poison.into_inner())
     }

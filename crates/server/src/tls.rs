@@ -79,7 +79,8 @@ pub fn certificate_report(config: &Config) -> CertificateReport {
     let first_to_end = authorities.iter().filter_map(facts).min_by_key(|facts| facts.expires_at);
     // The chain behind it is for clients.
     let server = of(Directive::TlsCertFile).first().and_then(facts);
-    CertificateReport { server, authority: first_to_end }
+    let client = of(Directive::TlsClientCertFile).first().and_then(facts);
+    CertificateReport { server, client, authority: first_to_end }
 }
 
 /// The files whose contents count, as they are named.

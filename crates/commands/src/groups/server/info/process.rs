@@ -59,10 +59,9 @@ pub(super) fn server(report: &mut Report) {
 /// The certificates, and how many clients have agreed on keys with us or have not.
 pub(super) fn tls(report: &mut Report) {
     let node = report.node;
-    let CertificateReport { server, authority } = node.host.certificates();
+    let CertificateReport { server, client, authority } = node.host.certificates();
     let now = node.clock.now().seconds();
-    // COMPAT: there are none for outgoing connections, which is said as in Valkey.
-    for (name, facts) in [("server", server), ("client", None), ("ca", authority)] {
+    for (name, facts) in [("server", server), ("client", client), ("ca", authority)] {
         let (serial, seconds) = match facts {
             Some(CertificateFacts { serial, expires_at }) => (serial, (expires_at - now).max(0)),
             None => ("none".to_owned(), 0),
