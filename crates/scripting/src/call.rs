@@ -274,11 +274,13 @@ impl Call<'_> {
         args: &[Value],
     ) -> Result<Result<Value, Value>, Fault> {
         let (frames, top) = (self.state.current.frames.len(), self.state.current.top);
+        let depth = self.state.depth;
         match self.call(function, args) {
             Ok(value) => Ok(Ok(value)),
             Err(Fault::Error(value)) => {
-                self.state.current.frames.truncate(frames);
+                self.state.current.unwind(frames);
                 self.state.current.top = top;
+                self.state.depth = depth;
                 Ok(Err(value))
             }
             Err(fault) => Err(fault),

@@ -2,7 +2,6 @@
 
 use super::{ALL, Callee, Coroutine, Frame, FrameKind, WINDOW};
 use crate::heap::{Arena, Heap};
-use crate::limits::CALL_DEPTH_MAX;
 use crate::state::Loaded;
 use crate::value::{FuncRef, Value};
 
@@ -78,7 +77,7 @@ impl Coroutine {
             varargs = count.saturating_sub(params);
         }
         let has_room = self.stack.len() >= base + proto.registers as usize + WINDOW;
-        if !has_room || self.frames.len() >= CALL_DEPTH_MAX {
+        if !has_room || !self.has_frames_left() {
             return None;
         }
         if proto.is_vararg {
@@ -118,7 +117,7 @@ impl Coroutine {
         let params = proto.params as usize;
         let to = self.last().func as usize;
         let has_room = self.stack.len() >= to + 1 + proto.registers as usize + WINDOW;
-        if proto.is_vararg || !has_room || self.frames.len() >= CALL_DEPTH_MAX {
+        if proto.is_vararg || !has_room || !self.has_frames_left() {
             return None;
         }
         let given = count.min(params);
