@@ -1,6 +1,6 @@
 //! The functions that have no library's name before them.
 
-use super::quick_whole;
+use super::{quick_whole, slot};
 use crate::call::{Call, Outcome, Walk};
 use crate::compile::{Purpose, compile_for};
 use crate::fault::{Fault, HANDLER_FAILED};
@@ -100,7 +100,7 @@ fn gcinfo(call: &mut Call<'_>) -> Outcome {
 }
 
 fn error(call: &mut Call<'_>) -> Outcome {
-    let level = call.integer_or(2, 1)?;
+    let level = i64::from(slot(call.integer_or(2, 1)?));
     let value = call.arg(1);
     if let (Value::Str(text), Ok(level @ 1..)) = (value, usize::try_from(level)) {
         let mut message = call.state.where_at(level);
@@ -376,7 +376,7 @@ fn select(call: &mut Call<'_>) -> Outcome {
     {
         return call.give((count - 1) as f64);
     }
-    let given = call.integer(1)?;
+    let given = i64::from(slot(call.integer(1)?));
     let from = match given {
         ..=-1 => count.saturating_add(given),
         _ => given.min(count),
@@ -424,7 +424,7 @@ fn tonumber_quick(heap: &Heap, args: &[Value]) -> Option<Value> {
 }
 
 fn tonumber(call: &mut Call<'_>) -> Outcome {
-    let base = call.integer_or(2, 10)?;
+    let base = slot(call.integer_or(2, 10)?);
     if base == 10 {
         let value = call.any(1)?;
         let number = call.heap().to_number(value);

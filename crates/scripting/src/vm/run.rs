@@ -16,7 +16,7 @@ use super::{Coroutine, FrameKind, NO_RESULT, ONE_RESULT, make};
 use crate::fault::Fault;
 use crate::heap::low_bits;
 use crate::host::{Host, Tick};
-use crate::limits::STEPS_PER_TICK;
+use crate::limits::{NATIVE_DEPTH_MAX, STEPS_PER_TICK};
 use crate::proto::Op;
 use crate::state::{Event, State};
 use crate::value::Value;
@@ -493,6 +493,10 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                     }
                 }
                 Op::ForCall { a, count } => {
+                    // Even a step without a frame may be too deep.
+                    if state.depth + 1 >= NATIVE_DEPTH_MAX {
+                        break Stop::Slow;
+                    }
                     let Some(goes_on) = step_quick(&state.heap, r, a) else { break Stop::Slow };
                     if count > 2 {
                         let results = a as usize + 3;
