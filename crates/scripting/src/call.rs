@@ -188,6 +188,13 @@ impl Call<'_> {
         self.state.push(value)
     }
 
+    /// Takes the last result back.
+    pub(crate) fn pop(&mut self) -> Value {
+        let current = &mut self.state.current;
+        current.top -= 1;
+        current.stack[current.top]
+    }
+
     /// One result.
     pub fn give(&mut self, value: impl Into<Value>) -> Outcome {
         self.push(value.into())?;

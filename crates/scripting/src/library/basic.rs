@@ -419,8 +419,18 @@ fn type_quick(heap: &Heap, args: &[Value]) -> Option<Value> {
 }
 
 fn tonumber_quick(heap: &Heap, args: &[Value]) -> Option<Value> {
-    let [value] = args else { return None };
-    Some(heap.to_number(*value).map_or(Value::Nil, Value::Number))
+    let number = match *args {
+        [value] => heap.to_number(value),
+        [Value::Str(text), Value::Number(base)] => {
+            let base = u32::try_from(quick_whole(base)?).ok()?;
+            if !(2..=36).contains(&base) || base == 10 {
+                return None;
+            }
+            number::parse_in_base(heap.bytes(text), base)
+        }
+        _ => return None,
+    };
+    Some(number.map_or(Value::Nil, Value::Number))
 }
 
 fn tonumber(call: &mut Call<'_>) -> Outcome {

@@ -36,6 +36,17 @@ pub(super) fn list_len(top: usize, from: usize, count: u8) -> usize {
     }
 }
 
+/// Copies values to another place of a stack. To call for the copy of one takes longer than to
+/// copy it.
+#[inline(always)]
+fn copy_values(stack: &mut [Value], from: usize, to: usize, count: usize) {
+    match count {
+        0 => {}
+        1 => stack[to] = stack[from],
+        _ => stack.copy_within(from..from + count, to),
+    }
+}
+
 impl Coroutine {
     #[inline(always)]
     pub(super) fn list_len(&self, from: usize, count: u8) -> usize {
@@ -82,7 +93,7 @@ impl Coroutine {
         }
         if proto.is_vararg {
             let from = entry.func + 1;
-            self.stack.copy_within(from..from + count.min(params), base);
+            copy_values(&mut self.stack, from, base, count.min(params));
         }
         if count < params {
             self.stack[base + count..base + params].fill(Value::Nil);
@@ -147,7 +158,7 @@ impl Coroutine {
             return false;
         }
         let given = wanted.min(varargs);
-        self.stack.copy_within(from..from + given, at);
+        copy_values(&mut self.stack, from, at, given);
         self.stack[at + given..at + wanted].fill(Value::Nil);
         if count == 0 {
             self.top = at + varargs;
@@ -182,13 +193,13 @@ impl Coroutine {
             1 => stack[to] = Value::Nil,
             0 => {}
             ALL => {
-                stack.copy_within(from..from + count, to);
+                copy_values(stack, from, to, count);
                 *top = to + count;
             }
             wanted => {
                 let wanted = wanted as usize;
                 let given = count.min(wanted);
-                stack.copy_within(from..from + given, to);
+                copy_values(stack, from, to, given);
                 stack[to + given..to + wanted].fill(Value::Nil);
             }
         }

@@ -57,6 +57,22 @@ fn enter_read(
     }
 }
 
+/// Enters a function that computes in place of the running instruction.
+#[inline(never)]
+fn enter_arith(
+    state: &mut State,
+    pc: usize,
+    to: usize,
+    (event, [left, right]): (Event, [Value; 2]),
+) -> Stop {
+    state.current.save(pc);
+    let handler = state.event_of_either(left, right, event);
+    match state.enter_event(handler, [left, right], (to, ONE_RESULT)) {
+        true => Stop::Event,
+        false => Stop::Slow,
+    }
+}
+
 impl State {
     /// Runs the topmost frame until the entry frame returns.
     pub(crate) fn run(&mut self, host: &mut dyn Host) -> Result<(), Fault> {
@@ -99,15 +115,16 @@ impl State {
 }
 
 macro_rules! arith {
-    ($heap:expr, $registers:ident, $a:expr, $left:expr, $right:expr, $compute:expr) => {{
-        let compute: fn(f64, f64) -> f64 = $compute;
+    ($state:ident, $at:expr, $r:ident, $a:expr, $event:ident, $left:expr, $right:expr, $do:expr) => {{
+        let compute: fn(f64, f64) -> f64 = $do;
         if let (Value::Number(left), Value::Number(right)) = (&$left, &$right) {
-            $registers[$a as usize] = Value::Number(compute(*left, *right));
+            $r[$a as usize] = Value::Number(compute(*left, *right));
+        } else if let Some(number) = compute_text(&$state.heap, (&$left, &$right), compute) {
+            $r[$a as usize] = Value::Number(number);
         } else {
-            let Some(number) = compute_text(&$heap, (&$left, &$right), compute) else {
-                break Stop::Slow;
-            };
-            $registers[$a as usize] = Value::Number(number);
+            let (pc, base) = $at;
+            let (event, operands) = (Event::$event, [$left, $right]);
+            break enter_arith($state, pc, base + $a as usize, (event, operands));
         }
     }};
 }
@@ -356,34 +373,42 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                     }
                 }
                 Op::Add { a, b, c } => {
-                    arith!(state.heap, r, a, r[b as usize], r[c as usize], |x, y| x + y);
+                    arith!(state, (pc, base), r, a, Add, r[b as usize], r[c as usize], |x, y| x
+                        + y);
                 }
                 Op::Sub { a, b, c } => {
-                    arith!(state.heap, r, a, r[b as usize], r[c as usize], |x, y| x - y);
+                    arith!(state, (pc, base), r, a, Sub, r[b as usize], r[c as usize], |x, y| x
+                        - y);
                 }
                 Op::Mul { a, b, c } => {
-                    arith!(state.heap, r, a, r[b as usize], r[c as usize], |x, y| x * y);
+                    arith!(state, (pc, base), r, a, Mul, r[b as usize], r[c as usize], |x, y| x
+                        * y);
                 }
                 Op::Div { a, b, c } => {
-                    arith!(state.heap, r, a, r[b as usize], r[c as usize], |x, y| x / y);
+                    arith!(state, (pc, base), r, a, Div, r[b as usize], r[c as usize], |x, y| x
+                        / y);
                 }
                 Op::Mod { a, b, c } => {
-                    arith!(state.heap, r, a, r[b as usize], r[c as usize], modulo)
+                    arith!(state, (pc, base), r, a, Mod, r[b as usize], r[c as usize], modulo);
                 }
                 Op::AddK { a, b, k: n } => {
-                    arith!(state.heap, r, a, r[b as usize], k[n as usize], |x, y| x + y);
+                    arith!(state, (pc, base), r, a, Add, r[b as usize], k[n as usize], |x, y| x
+                        + y);
                 }
                 Op::SubK { a, b, k: n } => {
-                    arith!(state.heap, r, a, r[b as usize], k[n as usize], |x, y| x - y);
+                    arith!(state, (pc, base), r, a, Sub, r[b as usize], k[n as usize], |x, y| x
+                        - y);
                 }
                 Op::MulK { a, b, k: n } => {
-                    arith!(state.heap, r, a, r[b as usize], k[n as usize], |x, y| x * y);
+                    arith!(state, (pc, base), r, a, Mul, r[b as usize], k[n as usize], |x, y| x
+                        * y);
                 }
                 Op::DivK { a, b, k: n } => {
-                    arith!(state.heap, r, a, r[b as usize], k[n as usize], |x, y| x / y);
+                    arith!(state, (pc, base), r, a, Div, r[b as usize], k[n as usize], |x, y| x
+                        / y);
                 }
                 Op::ModK { a, b, k: n } => {
-                    arith!(state.heap, r, a, r[b as usize], k[n as usize], modulo)
+                    arith!(state, (pc, base), r, a, Mod, r[b as usize], k[n as usize], modulo);
                 }
                 Op::Neg { a, b } => {
                     let Value::Number(number) = r[b as usize] else { break Stop::Slow };
