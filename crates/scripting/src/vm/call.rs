@@ -138,6 +138,22 @@ impl State {
         true
     }
 
+    /// As `enter_event`, for one that stands on the stack with its two arguments.
+    pub(super) fn enter_event_at(&mut self, func: usize, to: usize) -> bool {
+        let Value::Function(function) = self.current.stack[func] else { return false };
+        if self.depth + 1 >= NATIVE_DEPTH_MAX {
+            return false;
+        }
+        let (args, results, kind) = (3, ONE_RESULT, FrameKind::Event);
+        let entry = Entry { function, func, args, results, to, kind };
+        if self.current.enter_plain(&self.heap, &self.protos, entry).is_none() {
+            return false;
+        }
+        self.heap.steps_left = self.heap.steps_left.saturating_sub(1).max(1);
+        self.depth += 1;
+        true
+    }
+
     /// Makes the frame of a Lua function that is called from Rust, if that takes nothing but the
     /// frame.
     #[inline(always)]

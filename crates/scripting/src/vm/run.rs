@@ -5,10 +5,10 @@
 //! other instruction ends it; that one is carried out, and the loop begins anew.
 
 use super::arith::{compute_text, modulo};
-use super::code::{code_in, code_of, name_of};
+use super::code::{Code, code_in, code_of, name_of};
 use super::fields::{
-    Inherited, is_less, is_less_or_equal, plain_equal, read_element, read_field, read_index,
-    read_inherited, write_field, write_index,
+    Inherited, is_less, is_less_or_equal, place_handler, plain_equal, read_element, read_field,
+    read_index, read_inherited, write_field, write_index,
 };
 use super::frames::{Entry, Left, list_len};
 use super::quick::{call_quick, for_loop, for_loop_one, step_quick};
@@ -42,32 +42,15 @@ fn run_stopped(state: &mut State, host: &mut dyn Host, stop: Stop) -> Result<boo
     }
 }
 
-/// Enters a function that reads a field in place of the running instruction.
+/// Enters a metamethod in place of the running instruction. It stands on the stack, with two
+/// arguments behind it.
+///
+/// These values go there from where they are: a value that is taken apart and put together again
+/// keeps the processor waiting for its own writes.
 #[inline(never)]
-fn enter_read(
-    state: &mut State,
-    pc: usize,
-    to: usize,
-    (handler, args): (Value, [Value; 2]),
-) -> Stop {
+fn enter_placed(state: &mut State, pc: usize, func: usize, to: usize) -> Stop {
     state.current.save(pc);
-    match state.enter_event(handler, args, (to, ONE_RESULT)) {
-        true => Stop::Event,
-        false => Stop::Slow,
-    }
-}
-
-/// Enters a function that computes in place of the running instruction.
-#[inline(never)]
-fn enter_arith(
-    state: &mut State,
-    pc: usize,
-    to: usize,
-    (event, [left, right]): (Event, [Value; 2]),
-) -> Stop {
-    state.current.save(pc);
-    let handler = state.event_of_either(left, right, event);
-    match state.enter_event(handler, [left, right], (to, ONE_RESULT)) {
+    match state.enter_event_at(func, to) {
         true => Stop::Event,
         false => Stop::Slow,
     }
@@ -115,16 +98,17 @@ impl State {
 }
 
 macro_rules! arith {
-    ($state:ident, $at:expr, $r:ident, $a:expr, $event:ident, $left:expr, $right:expr, $do:expr) => {{
+    ($s:ident, $at:expr, $r:ident, $a:expr, $event:ident, $b:expr, $right:expr, $do:expr) => {{
         let compute: fn(f64, f64) -> f64 = $do;
-        if let (Value::Number(left), Value::Number(right)) = (&$left, &$right) {
+        if let (Value::Number(left), Value::Number(right)) = (&$r[$b as usize], &$right) {
             $r[$a as usize] = Value::Number(compute(*left, *right));
-        } else if let Some(number) = compute_text(&$state.heap, (&$left, &$right), compute) {
+        } else if let Some(number) = compute_text(&$s.heap, (&$r[$b as usize], &$right), compute) {
             $r[$a as usize] = Value::Number(number);
         } else {
-            let (pc, base) = $at;
-            let (event, operands) = (Event::$event, [$left, $right]);
-            break enter_arith($state, pc, base + $a as usize, (event, operands));
+            let (pc, base, Code { registers: scratch, .. }) = $at;
+            $r[scratch.wrapping_add(2) as usize] = $right;
+            place_handler(&$s.heap, $s.events[Event::$event as usize], $r, (scratch, $b));
+            break enter_placed($s, pc, base + scratch as usize, base + $a as usize);
         }
     }};
 }
@@ -297,8 +281,8 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                     };
                     r[a as usize] = *value;
                 }
-                Op::GetField { a, b, k: name } => {
-                    let name = name_of(&code, name as usize);
+                Op::GetField { a, b, k: field } => {
+                    let name = name_of(&code, field as usize);
                     let object = r[b as usize];
                     if let Some(value) = read_field(&state.heap, object, name) {
                         r[a as usize] = *value;
@@ -306,10 +290,13 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                     }
                     let index = state.events[Event::Index as usize];
                     match read_inherited(&state.heap, index, object, name) {
-                        Inherited::Value(value) => r[a as usize] = value,
-                        Inherited::Handler(handler, object) => {
-                            let call = (handler, [object, Value::Str(name.0)]);
-                            break enter_read(state, pc, base + a as usize, call);
+                        Inherited::Value(value) => r[a as usize] = *value,
+                        Inherited::Handler(handler, holder) => {
+                            let at = code.registers;
+                            r[at as usize] = *handler;
+                            r[at.wrapping_add(1) as usize] = *holder.unwrap_or(&object);
+                            r[at.wrapping_add(2) as usize] = k[field as usize];
+                            break enter_placed(state, pc, base + at as usize, base + a as usize);
                         }
                         Inherited::Unknown => break Stop::Slow,
                     }
@@ -353,7 +340,7 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                         None => {
                             let index = state.events[Event::Index as usize];
                             match read_inherited(&state.heap, index, object, name) {
-                                Inherited::Value(value) => value,
+                                Inherited::Value(value) => *value,
                                 _ => break Stop::Slow,
                             }
                         }
@@ -373,42 +360,34 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                     }
                 }
                 Op::Add { a, b, c } => {
-                    arith!(state, (pc, base), r, a, Add, r[b as usize], r[c as usize], |x, y| x
-                        + y);
+                    arith!(state, (pc, base, code), r, a, Add, b, r[c as usize], |x, y| x + y);
                 }
                 Op::Sub { a, b, c } => {
-                    arith!(state, (pc, base), r, a, Sub, r[b as usize], r[c as usize], |x, y| x
-                        - y);
+                    arith!(state, (pc, base, code), r, a, Sub, b, r[c as usize], |x, y| x - y);
                 }
                 Op::Mul { a, b, c } => {
-                    arith!(state, (pc, base), r, a, Mul, r[b as usize], r[c as usize], |x, y| x
-                        * y);
+                    arith!(state, (pc, base, code), r, a, Mul, b, r[c as usize], |x, y| x * y);
                 }
                 Op::Div { a, b, c } => {
-                    arith!(state, (pc, base), r, a, Div, r[b as usize], r[c as usize], |x, y| x
-                        / y);
+                    arith!(state, (pc, base, code), r, a, Div, b, r[c as usize], |x, y| x / y);
                 }
                 Op::Mod { a, b, c } => {
-                    arith!(state, (pc, base), r, a, Mod, r[b as usize], r[c as usize], modulo);
+                    arith!(state, (pc, base, code), r, a, Mod, b, r[c as usize], modulo);
                 }
                 Op::AddK { a, b, k: n } => {
-                    arith!(state, (pc, base), r, a, Add, r[b as usize], k[n as usize], |x, y| x
-                        + y);
+                    arith!(state, (pc, base, code), r, a, Add, b, k[n as usize], |x, y| x + y);
                 }
                 Op::SubK { a, b, k: n } => {
-                    arith!(state, (pc, base), r, a, Sub, r[b as usize], k[n as usize], |x, y| x
-                        - y);
+                    arith!(state, (pc, base, code), r, a, Sub, b, k[n as usize], |x, y| x - y);
                 }
                 Op::MulK { a, b, k: n } => {
-                    arith!(state, (pc, base), r, a, Mul, r[b as usize], k[n as usize], |x, y| x
-                        * y);
+                    arith!(state, (pc, base, code), r, a, Mul, b, k[n as usize], |x, y| x * y);
                 }
                 Op::DivK { a, b, k: n } => {
-                    arith!(state, (pc, base), r, a, Div, r[b as usize], k[n as usize], |x, y| x
-                        / y);
+                    arith!(state, (pc, base, code), r, a, Div, b, k[n as usize], |x, y| x / y);
                 }
                 Op::ModK { a, b, k: n } => {
-                    arith!(state, (pc, base), r, a, Mod, r[b as usize], k[n as usize], modulo);
+                    arith!(state, (pc, base, code), r, a, Mod, b, k[n as usize], modulo);
                 }
                 Op::Neg { a, b } => {
                     let Value::Number(number) = r[b as usize] else { break Stop::Slow };
