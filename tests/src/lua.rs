@@ -5,6 +5,7 @@ mod codec;
 pub mod corpus;
 mod number;
 mod pattern;
+pub mod program;
 mod text;
 
 use russet_base::Random;

@@ -188,6 +188,13 @@ impl Call<'_> {
         self.state.push(value)
     }
 
+    /// Takes the last result back.
+    pub(crate) fn pop(&mut self) -> Value {
+        let current = &mut self.state.current;
+        current.top -= 1;
+        current.stack[current.top]
+    }
+
     /// One result.
     pub fn give(&mut self, value: impl Into<Value>) -> Outcome {
         self.push(value.into())?;
@@ -274,11 +281,13 @@ impl Call<'_> {
         args: &[Value],
     ) -> Result<Result<Value, Value>, Fault> {
         let (frames, top) = (self.state.current.frames.len(), self.state.current.top);
+        let depth = self.state.depth;
         match self.call(function, args) {
             Ok(value) => Ok(Ok(value)),
             Err(Fault::Error(value)) => {
-                self.state.current.frames.truncate(frames);
+                self.state.current.unwind(frames);
                 self.state.current.top = top;
+                self.state.depth = depth;
                 Ok(Err(value))
             }
             Err(fault) => Err(fault),

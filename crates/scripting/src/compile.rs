@@ -22,8 +22,9 @@ pub enum Purpose {
     Script,
     /// It registers functions, which are given their keys.
     Library,
-    /// A script made it: nobody will ask how it reaches keys.
-    Part,
+    /// A script made it: nobody will ask how it reaches keys. Its levels come on top of those that
+    /// calls are nested.
+    Part { depth: usize },
 }
 
 /// Compiles a script. The name is as Lua takes it: `@user_script`, `=name`, or the text.
@@ -39,9 +40,13 @@ pub fn compile_for(
     tick: &dyn Fn() -> Tick,
 ) -> Result<Chunk, SyntaxError> {
     let meter = Meter::new(tick);
-    let tree = parse(source, name, &meter)?;
+    let depth = match purpose {
+        Purpose::Part { depth } => depth,
+        _ => 0,
+    };
+    let tree = parse(source, name, depth, &meter)?;
     let keys = match purpose {
-        Purpose::Part => KeysUse::default(),
+        Purpose::Part { .. } => KeysUse::default(),
         purpose => keys::analyse(&tree, purpose == Purpose::Library, &meter)?,
     };
     let main = function::compile_tree(&tree, &meter)?;

@@ -33,5 +33,8 @@ impl Refusal {
     }
 }
 
+/// The error of a handler of errors that can't be called, or fails too often.
+pub const HANDLER_FAILED: &str = "error in error handling";
+
 /// The error of a state that holds all it may.
 pub const OUT_OF_MEMORY: &str = "not enough memory";

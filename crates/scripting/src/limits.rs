@@ -20,11 +20,19 @@ pub const CONSTANTS_MAX: usize = 1 << 18;
 /// Instructions of one function.
 pub const INSTRUCTIONS_MAX: usize = 1 << 26;
 
-/// Lua functions that may wait for each other.
-pub const CALL_DEPTH_MAX: usize = 20_000;
+/// Functions that may wait for each other.
+pub const CALL_DEPTH_MAX: usize = 19_999;
 
-/// Natives, metamethods and coroutines that may be nested: each takes a piece of our own stack.
+/// As many more may, once that was an error, until it is caught: the handler of `xpcall` runs on
+/// top of them.
+pub const CALL_DEPTH_SPARE: usize = 20_000;
+
+/// The depth of natives, metamethods, iterators and coroutines that is an error: each takes a piece
+/// of our own stack.
 pub const NATIVE_DEPTH_MAX: usize = 200;
+
+/// What is nested deeper, as handlers of that error are, goes on up to here.
+pub const NATIVE_DEPTH_END: usize = 225;
 
 /// Values on one Lua stack.
 pub const STACK_VALUES_MAX: usize = 1 << 20;

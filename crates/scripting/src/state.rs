@@ -461,7 +461,7 @@ impl State {
             self.resumers.clear();
             self.thread = None;
         }
-        self.current.frames.clear();
+        self.current.unwind(0);
         self.current.status = Status::Running;
         (self.depth, self.depth_of_thread) = (0, 0);
         self.held.clear();

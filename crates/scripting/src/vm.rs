@@ -18,6 +18,7 @@ mod text;
 pub(crate) use call::Entered;
 
 use crate::heap::Arena;
+use crate::limits::CALL_DEPTH_MAX;
 use crate::state::Loaded;
 use crate::value::{FuncRef, NativeRef, ProtoRef, Value};
 
@@ -96,6 +97,8 @@ pub(crate) struct Coroutine {
     pub(crate) status: Status,
     /// In a yield: where its results go, and how many are wanted.
     pub(crate) waiting: Option<(u32, i32)>,
+    /// Frames beyond `CALL_DEPTH_MAX` that an error of too many left for its handler.
+    pub(crate) frames_spare: usize,
 }
 
 impl Coroutine {
@@ -118,6 +121,19 @@ impl Coroutine {
 
     pub(crate) fn size_bytes(&self) -> usize {
         self.stack.len() * STACK_SLOT_BYTES
+    }
+
+    #[inline(always)]
+    pub(crate) fn has_frames_left(&self) -> bool {
+        self.frames.len() < CALL_DEPTH_MAX + self.frames_spare
+    }
+
+    /// Drops the calls that an error left behind, down to this many.
+    pub(crate) fn unwind(&mut self, frames: usize) {
+        self.frames.truncate(frames);
+        if frames < CALL_DEPTH_MAX {
+            self.frames_spare = 0;
+        }
     }
 
     /// Gives back what a deep recursion left behind.

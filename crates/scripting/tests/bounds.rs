@@ -83,7 +83,7 @@ fn compile_as(purpose: Purpose, source: &str) -> Result<(), SyntaxError> {
 /// Compiles on a small stack, both as a script and as a library; an overflow ends the process.
 fn compile_on_small_stack(name: &str, source: String) {
     let compile = move || {
-        [Purpose::Script, Purpose::Library, Purpose::Part]
+        [Purpose::Script, Purpose::Library, Purpose::Part { depth: 0 }]
             .map(|purpose| compile_as(purpose, &source).is_ok())
     };
     let thread = thread::Builder::new().stack_size(STACK_BYTES).spawn(compile).unwrap();

@@ -1,11 +1,11 @@
 //! The functions that have no library's name before them.
 
-use super::quick_whole;
+use super::{quick_whole, slot};
 use crate::call::{Call, Outcome, Walk};
 use crate::compile::{Purpose, compile_for};
-use crate::fault::Fault;
+use crate::fault::{Fault, HANDLER_FAILED};
 use crate::heap::Heap;
-use crate::limits::{RESULTS_MAX, SOURCE_BYTES_MAX};
+use crate::limits::{NATIVE_DEPTH_END, RESULTS_MAX, SOURCE_BYTES_MAX};
 use crate::number;
 use crate::state::{Event, State};
 use crate::value::Value;
@@ -100,7 +100,7 @@ fn gcinfo(call: &mut Call<'_>) -> Outcome {
 }
 
 fn error(call: &mut Call<'_>) -> Outcome {
-    let level = call.integer_or(2, 1)?;
+    let level = i64::from(slot(call.integer_or(2, 1)?));
     let value = call.arg(1);
     if let (Value::Str(text), Ok(level @ 1..)) = (value, usize::try_from(level)) {
         let mut message = call.state.where_at(level);
@@ -180,9 +180,10 @@ fn compile_here(call: &mut Call<'_>, source: &[u8], name: &[u8]) -> Outcome {
     call.charge(source.len() / 8)?;
     // The tree of a text takes many times its size while it is compiled.
     call.heap().check_room(source.len().saturating_mul(16))?;
+    let depth = call.state.depth;
     let host = RefCell::new(&mut *call.host);
     let tick = || host.borrow_mut().tick();
-    let compile = || compile_for(Purpose::Part, source, name, &tick);
+    let compile = || compile_for(Purpose::Part { depth }, source, name, &tick);
     let compiled = (source.len() <= SOURCE_BYTES_MAX).then(compile);
     match compiled {
         Some(Err(refused)) if refused.is_killed() => Err(Fault::Killed),
@@ -291,7 +292,7 @@ impl State {
         let (frames, depth) = (self.current.frames.len(), self.depth);
         let outcome = self.call_at(host, func, count, ALL);
         if let Err(Fault::Error(value)) = outcome {
-            self.current.frames.truncate(frames);
+            self.current.unwind(frames);
             self.depth = depth;
             self.current.top = func;
             self.collect_after(value);
@@ -307,19 +308,34 @@ impl State {
         handler: Value,
     ) -> Result<(), Fault> {
         let (frames, depth) = (self.current.frames.len(), self.depth);
-        let mut outcome = self.call_at(host, func, 0, ALL);
-        if let Err(Fault::Error(value)) = outcome {
-            self.current.top = self.current.live_len(&self.protos);
-            outcome = match self.call_one(host, handler, &[value]) {
-                Ok(value) => Err(Fault::Error(value)),
-                Err(Fault::Error(_)) => Err(self.heap.fault("error in error handling")),
-                Err(fault) => Err(fault),
-            };
-            self.current.frames.truncate(frames);
-            self.depth = depth;
-            self.current.top = func;
+        let outcome = self.call_at(host, func, 0, ALL);
+        let Err(Fault::Error(value)) = outcome else { return outcome };
+        let fault = self.handled(host, handler, value);
+        self.current.unwind(frames);
+        self.depth = depth;
+        self.current.top = func;
+        Err(fault)
+    }
+
+    /// What a handler makes of an error. An error in the handler is one for the handler, one level
+    /// deeper, so that a handler that always fails comes to the last level.
+    fn handled(
+        &mut self,
+        host: &mut dyn crate::host::Host,
+        handler: Value,
+        mut value: Value,
+    ) -> Fault {
+        if !matches!(handler, Value::Function(_) | Value::Native(_)) {
+            return self.heap.fault(HANDLER_FAILED);
         }
-        outcome
+        loop {
+            self.current.top = self.current.live_len(&self.protos);
+            value = match self.call_one(host, handler, &[value]) {
+                Ok(value) => return Fault::Error(value),
+                Err(Fault::Error(value)) if self.depth < NATIVE_DEPTH_END => value,
+                Err(fault) => return fault,
+            };
+        }
     }
 }
 
@@ -360,7 +376,7 @@ fn select(call: &mut Call<'_>) -> Outcome {
     {
         return call.give((count - 1) as f64);
     }
-    let given = call.integer(1)?;
+    let given = i64::from(slot(call.integer(1)?));
     let from = match given {
         ..=-1 => count.saturating_add(given),
         _ => given.min(count),
@@ -403,12 +419,22 @@ fn type_quick(heap: &Heap, args: &[Value]) -> Option<Value> {
 }
 
 fn tonumber_quick(heap: &Heap, args: &[Value]) -> Option<Value> {
-    let [value] = args else { return None };
-    Some(heap.to_number(*value).map_or(Value::Nil, Value::Number))
+    let number = match *args {
+        [value] => heap.to_number(value),
+        [Value::Str(text), Value::Number(base)] => {
+            let base = u32::try_from(quick_whole(base)?).ok()?;
+            if !(2..=36).contains(&base) || base == 10 {
+                return None;
+            }
+            number::parse_in_base(heap.bytes(text), base)
+        }
+        _ => return None,
+    };
+    Some(number.map_or(Value::Nil, Value::Number))
 }
 
 fn tonumber(call: &mut Call<'_>) -> Outcome {
-    let base = call.integer_or(2, 10)?;
+    let base = slot(call.integer_or(2, 10)?);
     if base == 10 {
         let value = call.any(1)?;
         let number = call.heap().to_number(value);

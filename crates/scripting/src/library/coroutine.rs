@@ -5,6 +5,7 @@ use crate::call::{Call, NativeFn, Outcome};
 use crate::fault::Fault;
 use crate::host::Host;
 use crate::limits::NATIVE_DEPTH_MAX;
+use crate::number::TextBuffer;
 use crate::state::State;
 use crate::value::{ThreadRef, Value};
 use crate::vm::{ALL, Coroutine, Entered, FrameKind, Status};
@@ -72,9 +73,15 @@ fn resume_wrapped(call: &mut Call<'_>) -> Outcome {
     let args = call.base..call.base + call.count;
     match call.state.resume(call.host, thread, args) {
         Ok(count) => Ok(count),
-        Err(Fault::Error(Value::Str(text))) => {
+        Err(Fault::Error(value @ (Value::Str(_) | Value::Number(_)))) => {
             let mut message = call.state.where_at(1);
-            message.extend_from_slice(call.bytes(text));
+            match value {
+                Value::Str(text) => message.extend_from_slice(call.bytes(text)),
+                Value::Number(number) => {
+                    message.extend_from_slice(TextBuffer::new().format(number));
+                }
+                _ => {}
+            }
             Err(call.heap().fault(message))
         }
         Err(fault) => Err(fault),

@@ -20,6 +20,11 @@ pub(super) fn format(call: &mut Call) -> Outcome {
     let mut out = std::mem::take(&mut call.state().library.formatted);
     out.clear();
     append_all(call, format, &mut out)?;
+    give_built(call, out)
+}
+
+/// Gives what was built in the room that the libraries keep for it, and gives that back.
+pub(super) fn give_built(call: &mut Call, out: Vec<u8>) -> Outcome {
     if out.capacity() > KEPT_BYTES_MAX {
         return call.give_owned(out);
     }

@@ -66,15 +66,18 @@ pub struct Format<'a> {
 }
 
 impl<'a> Format<'a> {
-    /// COMPAT: a format ends at its first zero byte.
     pub fn new(text: &'a [u8]) -> Self {
-        let len = memchr::memchr(0, text).unwrap_or(text.len());
-        Format { rest: &text[..len], order: Order::Little, alignment: 1, letter: 0 }
+        Format { rest: text, order: Order::Little, alignment: 1, letter: 0 }
     }
 
     /// The next item, or none at the end.
+    ///
+    /// COMPAT: a format ends at its first zero byte.
     pub fn item(&mut self) -> Result<Option<Item>, FormatFault> {
         let Some((&letter, rest)) = self.rest.split_first() else { return Ok(None) };
+        if letter == 0 {
+            return Ok(None);
+        }
         self.rest = rest;
         self.letter = letter;
         let integer = |bytes| Item::Integer { bytes, is_signed: letter.is_ascii_lowercase() };
@@ -132,16 +135,14 @@ impl<'a> Format<'a> {
 
     /// Digits, if there are any: at most what a C int holds.
     fn number(&mut self) -> Result<Option<usize>, FormatFault> {
-        let len = self.rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let (digits, rest) = self.rest.split_at(len);
-        self.rest = rest;
-        let mut value = 0i32;
-        for digit in digits {
-            let longer = value.checked_mul(10);
+        let mut value = None;
+        while let Some((digit @ b'0'..=b'9', rest)) = self.rest.split_first() {
+            self.rest = rest;
+            let longer = value.unwrap_or(0i32).checked_mul(10);
             let longer = longer.and_then(|value| value.checked_add(i32::from(digit - b'0')));
-            value = longer.ok_or(FormatFault::SizeOverflow)?;
+            value = Some(longer.ok_or(FormatFault::SizeOverflow)?);
         }
-        Ok((len > 0).then_some(value as usize))
+        Ok(value.map(|value| value as usize))
     }
 }
 

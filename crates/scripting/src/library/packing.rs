@@ -1,6 +1,7 @@
 //! `struct`: values to bytes and back by a format.
 
 use super::format::{to_signed, to_unsigned};
+use super::formatting::give_built;
 use super::layout::{
     Format, FormatFault, INTEGER_BYTES_MAX, Item, append_integer, append_ordered, ordered,
     read_integer,
@@ -15,8 +16,6 @@ pub(super) const ENTRIES: &[Entry] = &[("pack", pack), ("size", size), ("unpack"
 
 /// What an item other than a string may take, padding included.
 const ITEM_BYTES_MAX: usize = 2 * INTEGER_BYTES_MAX;
-/// What most calls of `pack` give fits, with room for one more item.
-const OUTPUT_BYTES_USUAL: usize = 4 * ITEM_BYTES_MAX;
 const FORMAT_BYTES_USUAL: usize = 32;
 
 /// A format apart from the heap, which changes while the format is read.
@@ -80,11 +79,16 @@ fn control(call: &mut Call, format: &mut Format, item: Item) -> Result<(), Fault
 fn pack(call: &mut Call) -> Outcome {
     let text = call.string(1)?;
     let text = FormatText::of(call.bytes(text));
-    let mut format = Format::new(text.bytes());
-    let mut out = Vec::with_capacity(OUTPUT_BYTES_USUAL);
+    let mut out = std::mem::take(&mut call.state().library.formatted);
+    out.clear();
+    pack_all(call, Format::new(text.bytes()), &mut out)?;
+    give_built(call, out)
+}
+
+fn pack_all(call: &mut Call, mut format: Format, out: &mut Vec<u8>) -> Result<(), Fault> {
     let mut position = 2;
     while let Some(item) = format.item().map_err(|fault| malformed(call, &fault))? {
-        grow(call, &mut out, ITEM_BYTES_MAX)?;
+        grow(call, out, ITEM_BYTES_MAX)?;
         out.resize(out.len() + format.padding(item, out.len()), 0);
         let order = format.order;
         match item {
@@ -92,21 +96,21 @@ fn pack(call: &mut Call) -> Outcome {
                 let number = number(call, position)?;
                 let value =
                     if number < 0.0 { to_signed(number) as u64 } else { to_unsigned(number) };
-                append_integer(value, bytes, order, &mut out);
+                append_integer(value, bytes, order, out);
             }
             Item::Float => {
                 let number = number(call, position)? as f32;
-                append_ordered(number.to_le_bytes(), order, &mut out);
+                append_ordered(number.to_le_bytes(), order, out);
             }
             Item::Double => {
                 let number = number(call, position)?;
-                append_ordered(number.to_le_bytes(), order, &mut out);
+                append_ordered(number.to_le_bytes(), order, out);
             }
             Item::Padding => out.push(0),
             Item::Chars(_) | Item::Terminated => {
                 check_given(call, position, "string")?;
                 let text = call.string(position)?;
-                append_text(call, text, position, item, &mut out)?;
+                append_text(call, text, position, item, out)?;
             }
             Item::Control | Item::Unknown(_) => control(call, &mut format, item)?,
         }
@@ -114,7 +118,7 @@ fn pack(call: &mut Call) -> Outcome {
             position += 1;
         }
     }
-    call.give_owned(out)
+    Ok(())
 }
 
 /// COMPAT: the message about a short string names the argument behind it.
@@ -165,7 +169,8 @@ struct Unpacking {
     data: StrRef,
     /// COMPAT: a position far beyond the end may come back to the beginning by its padding.
     offset: usize,
-    results: Vec<Value>,
+    /// Values that were pushed.
+    results: usize,
 }
 
 fn unpack(call: &mut Call) -> Outcome {
@@ -178,22 +183,19 @@ fn unpack(call: &mut Call) -> Outcome {
     let text = FormatText::of(call.bytes(text));
     let mut format = Format::new(text.bytes());
     let offset = (position as usize).wrapping_sub(1);
-    let mut unpacking = Unpacking { data, offset, results: Vec::new() };
+    let mut unpacking = Unpacking { data, offset, results: 0 };
     while let Some(item) = format.item().map_err(|fault| malformed(call, &fault))? {
         call.charge(1)?;
         unpacking.offset = unpacking.offset.wrapping_add(format.padding(item, unpacking.offset));
         unpacking.check(call, item.size())?;
-        if call.arg_count() + unpacking.results.len() + 2 > RESULT_SLOTS_MAX {
+        if call.arg_count() + unpacking.results + 2 > RESULT_SLOTS_MAX {
             return Err(call.error("stack overflow (too many results)"));
         }
         let taken = unpacking.read(call, &mut format, item)?;
         unpacking.offset = unpacking.offset.wrapping_add(taken);
     }
-    for value in &unpacking.results {
-        call.push(*value)?;
-    }
     call.push(Value::Number(unpacking.offset.wrapping_add(1) as i64 as f64))?;
-    Ok(unpacking.results.len() + 1)
+    Ok(unpacking.results + 1)
 }
 
 impl Unpacking {
@@ -203,6 +205,11 @@ impl Unpacking {
             return Ok(());
         }
         Err(call.arg_error(2, "data string too short"))
+    }
+
+    fn push(&mut self, call: &mut Call, value: Value) -> Result<(), Fault> {
+        self.results += 1;
+        call.push(value)
     }
 
     /// Reads one item, whose size was checked; gives the bytes that it took.
@@ -229,7 +236,7 @@ impl Unpacking {
                 return Ok(0);
             }
         };
-        self.results.push(Value::Number(value));
+        self.push(call, Value::Number(value))?;
         Ok(item.size())
     }
 
@@ -237,11 +244,11 @@ impl Unpacking {
     fn read_chars(&mut self, call: &mut Call, count: usize) -> Result<usize, Fault> {
         let mut count = count;
         if count == 0 {
-            let last = self.results.last().copied().unwrap_or_default();
+            let last = if self.results > 0 { call.pop() } else { Value::Nil };
             let Some(len) = call.heap().to_number(last) else {
                 return Err(call.error("format 'c0' needs a previous size"));
             };
-            self.results.pop();
+            self.results -= 1;
             count = to_unsigned(len) as usize;
             self.check(call, count)?;
         }
@@ -252,7 +259,6 @@ impl Unpacking {
     fn push_text(&mut self, call: &mut Call, len: usize) -> Result<(), Fault> {
         prepare(call, len)?;
         let text = call.heap().substring(self.data, self.offset..self.offset + len)?;
-        self.results.push(Value::Str(text));
-        Ok(())
+        self.push(call, Value::Str(text))
     }
 }

@@ -2,11 +2,11 @@
 
 use super::number::append_number;
 use super::pattern::{Capture, Extent, Matcher, Progress};
-use super::slot;
 use super::string::position_from;
-use super::{charge_bytes, grow};
+use super::{charge_bytes, grow, quick_whole, slot};
 use crate::call::{Call, Outcome};
 use crate::fault::Fault;
+use crate::heap::Heap;
 use crate::value::{StrRef, Value};
 use memchr::memmem::Finder;
 use std::ops::Range;
@@ -197,6 +197,29 @@ pub(super) fn find(call: &mut Call) -> Outcome {
     }
     search.end(call);
     if count == 0 { call.give(Value::Nil) } else { Ok(count) }
+}
+
+/// The bytes that the quick form searches at most: more is work that counts.
+const QUICK_BYTES_MAX: usize = 1024;
+
+/// Where a text that is no pattern begins in another; what comes behind it is not asked for.
+pub(super) fn quick_find(heap: &Heap, args: &[Value]) -> Option<Value> {
+    let (Value::Str(text), Value::Str(wanted)) = (*args.first()?, *args.get(1)?) else {
+        return None;
+    };
+    let start = match args.get(2) {
+        None => 1,
+        Some(Value::Number(start)) => quick_whole(*start)?,
+        Some(_) => return None,
+    };
+    let (text, wanted) = (heap.bytes(text), heap.bytes(wanted));
+    let start = position_from(start, text.len()).saturating_sub(1).min(text.len());
+    let is_plain = args.get(3).is_some_and(|plain| plain.is_true());
+    if text.len() - start > QUICK_BYTES_MAX || !is_plain && has_specials(wanted) {
+        return None;
+    }
+    let found = find_bytes(&text[start..], wanted);
+    Some(found.map_or(Value::Nil, |found| Value::Number((start + found + 1) as f64)))
 }
 
 /// COMPAT: what stands behind a zero byte does not make a pattern of a string.

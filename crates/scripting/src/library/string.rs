@@ -1,5 +1,6 @@
 //! `string`: everything but patterns and formats.
 
+use super::search::{find, quick_find};
 use super::{Entry, MakingEntry, QuickEntry, charge_bytes, quick_whole, results_room, slot};
 use crate::call::{Call, Outcome};
 use crate::fault::Fault;
@@ -8,7 +9,6 @@ use crate::value::{StrRef, Value};
 
 pub(super) const ENTRIES: &[Entry] = &[
     ("dump", dump),
-    ("find", super::search::find),
     ("format", super::formatting::format),
     ("gfind", super::search::gmatch),
     ("gmatch", super::search::gmatch),
@@ -22,7 +22,7 @@ pub(super) const ENTRIES: &[Entry] = &[
 
 /// Those that scripts call most, with their quick forms.
 pub(super) const QUICK_ENTRIES: &[QuickEntry] =
-    &[("byte", quick_byte, byte), ("len", quick_len, len)];
+    &[("byte", quick_byte, byte), ("find", quick_find, find), ("len", quick_len, len)];
 
 /// Those that make short strings, and are called as often.
 pub(super) const MAKING_ENTRIES: &[MakingEntry] =

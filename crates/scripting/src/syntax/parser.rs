@@ -20,14 +20,19 @@ pub(crate) struct Parser<'s> {
     pub(super) scopes: Scopes,
 }
 
-/// Parses a chunk; the name is as Lua takes it.
-pub(crate) fn parse(source: &[u8], name: &[u8], meter: &Meter<'_>) -> Result<Tree, SyntaxError> {
+/// Parses a chunk; the name is as Lua takes it. `levels` are taken already.
+pub(crate) fn parse(
+    source: &[u8],
+    name: &[u8],
+    levels: usize,
+    meter: &Meter<'_>,
+) -> Result<Tree, SyntaxError> {
     let mut parser = Parser {
         lexer: Lexer::new(source, name, meter),
         token: Token::Eof,
         ahead: None,
         last_line: 1,
-        levels: 0,
+        levels,
         scopes: Scopes::default(),
     };
     parser.token = parser.lexer.next()?;

@@ -28,6 +28,9 @@ pub(super) fn compute_text(
     (left, right): (&Value, &Value),
     compute: fn(f64, f64) -> f64,
 ) -> Option<f64> {
+    if matches!(left, Value::Table(_)) || matches!(right, Value::Table(_)) {
+        return None;
+    }
     Some(compute(heap.to_number(*left)?, heap.to_number(*right)?))
 }
 

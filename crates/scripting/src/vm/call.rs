@@ -3,10 +3,10 @@
 use super::frames::Entry;
 use super::{ALL, Callee, Frame, FrameKind, NO_RESULT, ONE_RESULT, STACK_SLOT_BYTES, WINDOW};
 use crate::call::Call;
-use crate::fault::Fault;
+use crate::fault::{Fault, HANDLER_FAILED};
 use crate::heap::NativeCode;
 use crate::host::{Host, NoHost};
-use crate::limits::{CALL_DEPTH_MAX, NATIVE_DEPTH_MAX, STACK_VALUES_MAX};
+use crate::limits::{CALL_DEPTH_SPARE, NATIVE_DEPTH_END, NATIVE_DEPTH_MAX, STACK_VALUES_MAX};
 use crate::state::{Event, State};
 use crate::value::{FuncRef, NativeRef, Value};
 
@@ -114,12 +114,10 @@ impl State {
     #[inline(always)]
     fn run_entry(&mut self, host: &mut dyn Host) -> Result<(), Fault> {
         self.heap.steps_left = self.heap.steps_left.saturating_sub(1).max(1);
-        // After an error there may be metamethods that were not left.
-        let depth = self.depth;
         self.depth += 1;
-        let outcome = self.run(host);
-        self.depth = depth;
-        outcome
+        self.run(host)?;
+        self.depth -= 1;
+        Ok(())
     }
 
     /// Enters a metamethod that the running instruction needs, if that takes nothing but a frame.
@@ -140,6 +138,22 @@ impl State {
         true
     }
 
+    /// As `enter_event`, for one that stands on the stack with its two arguments.
+    pub(super) fn enter_event_at(&mut self, func: usize, to: usize) -> bool {
+        let Value::Function(function) = self.current.stack[func] else { return false };
+        if self.depth + 1 >= NATIVE_DEPTH_MAX {
+            return false;
+        }
+        let (args, results, kind) = (3, ONE_RESULT, FrameKind::Event);
+        let entry = Entry { function, func, args, results, to, kind };
+        if self.current.enter_plain(&self.heap, &self.protos, entry).is_none() {
+            return false;
+        }
+        self.heap.steps_left = self.heap.steps_left.saturating_sub(1).max(1);
+        self.depth += 1;
+        true
+    }
+
     /// Makes the frame of a Lua function that is called from Rust, if that takes nothing but the
     /// frame.
     #[inline(always)]
@@ -151,7 +165,7 @@ impl State {
         kind: FrameKind,
     ) -> bool {
         let Value::Function(callee) = function else { return false };
-        if self.depth >= NATIVE_DEPTH_MAX {
+        if self.depth + 1 >= NATIVE_DEPTH_MAX {
             return false;
         }
         let Some([slot, slots @ ..]) = self.current.stack.get_mut(func..) else { return false };
@@ -201,30 +215,41 @@ impl State {
         count: usize,
         wanted: i32,
     ) -> Result<(), Fault> {
-        if self.depth >= NATIVE_DEPTH_MAX {
-            return Err(self.runtime_error("C stack overflow"));
-        }
-        let depth = self.depth;
-        self.depth += 1;
-        let outcome = self.call_nested(host, func, count, wanted);
-        self.depth = depth;
-        outcome
-    }
-
-    fn call_nested(
-        &mut self,
-        host: &mut dyn Host,
-        func: usize,
-        count: usize,
-        wanted: i32,
-    ) -> Result<(), Fault> {
+        self.nest()?;
         if self.enter(host, func, count, wanted)? == Entered::Lua {
             if let Some(frame) = self.current.frames.last_mut() {
                 frame.kind = FrameKind::Entry;
             }
             self.run(host)?;
         }
+        self.depth -= 1;
         Ok(())
+    }
+
+    /// Goes one deeper. After an error the depth stays what it was where the error was raised, for
+    /// a handler runs from there; who catches the error sets it back.
+    #[inline]
+    pub(super) fn nest(&mut self) -> Result<(), Fault> {
+        self.depth += 1;
+        if self.depth < NATIVE_DEPTH_MAX { Ok(()) } else { self.nested_deep() }
+    }
+
+    #[cold]
+    fn nested_deep(&mut self) -> Result<(), Fault> {
+        match self.depth {
+            NATIVE_DEPTH_MAX => Err(self.runtime_error("C stack overflow")),
+            depth if depth < NATIVE_DEPTH_END => Ok(()),
+            _ => Err(self.heap.fault(HANDLER_FAILED)),
+        }
+    }
+
+    #[cold]
+    fn too_many_calls(&mut self) -> Fault {
+        if self.current.frames_spare > 0 {
+            return self.heap.fault(HANDLER_FAILED);
+        }
+        self.current.frames_spare = CALL_DEPTH_SPARE;
+        self.runtime_error("stack overflow")
     }
 
     /// Starts the call of what stands at `func`, with `count` arguments behind it.
@@ -259,8 +284,8 @@ impl State {
         count: usize,
         wanted: i32,
     ) -> Result<Entered, Fault> {
-        if self.current.frames.len() >= CALL_DEPTH_MAX {
-            return Err(self.runtime_error("stack overflow"));
+        if !self.current.has_frames_left() {
+            return Err(self.too_many_calls());
         }
         let proto_ref = self.heap.functions.at(function.index()).proto;
         let proto = &self.protos.at(proto_ref.index()).proto;
@@ -304,8 +329,8 @@ impl State {
         count: usize,
         wanted: i32,
     ) -> Result<Entered, Fault> {
-        if self.current.frames.len() >= CALL_DEPTH_MAX {
-            return Err(self.runtime_error("stack overflow"));
+        if !self.current.has_frames_left() {
+            return Err(self.too_many_calls());
         }
         let base = func + 1;
         self.ensure_stack(base + count)?;

@@ -14,6 +14,7 @@ pub(super) struct Code<'a> {
     pub(super) hashes: &'a [u32],
     pub(super) function: FuncRef,
     pub(super) env: TableRef,
+    pub(super) registers: u8,
 }
 
 /// The code of a frame.
@@ -29,7 +30,8 @@ pub(super) fn code_of(protos: &Arena<Loaded>, callee: Callee) -> Code<'_> {
 #[inline(always)]
 pub(super) fn code_in(loaded: &Loaded, function: FuncRef) -> Code<'_> {
     let Loaded { proto, constants, hashes, env, .. } = loaded;
-    Code { ops: &proto.code, constants, hashes, function, env: *env }
+    let registers = proto.registers;
+    Code { ops: &proto.code, constants, hashes, function, env: *env, registers }
 }
 
 /// A constant name with its hash.

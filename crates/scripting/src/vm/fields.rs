@@ -1,6 +1,7 @@
 //! What the plain loop does with values itself: fields and elements that no metamethod has a say
 //! in, and comparisons.
 
+use super::WINDOW;
 use crate::heap::Heap;
 use crate::value::{StrRef, Value};
 use std::cmp::Ordering;
@@ -26,10 +27,10 @@ pub(super) fn read_element(heap: &Heap, object: Value, index: u32) -> Option<&Va
 const INHERITED_LINKS_MAX: usize = 8;
 
 /// What the `__index` tables behind an object say.
-pub(super) enum Inherited {
-    Value(Value),
-    /// A Lua function is to be called with this object and the name.
-    Handler(Value, Value),
+pub(super) enum Inherited<'h> {
+    Value(&'h Value),
+    /// A Lua function is to be called with the object, or another that stands for it, and the name.
+    Handler(&'h Value, Option<&'h Value>),
     /// It takes a closer look.
     Unknown,
 }
@@ -42,7 +43,7 @@ pub(super) fn read_inherited(
     index_name: StrRef,
     object: Value,
     name: (StrRef, u32),
-) -> Inherited {
+) -> Inherited<'_> {
     let index_name = (index_name, heap.strings.hash(index_name));
     let meta = match object {
         Value::Table(table) => heap.tables.at(table.index()).meta(),
@@ -50,23 +51,44 @@ pub(super) fn read_inherited(
         _ => None,
     };
     let Some(mut meta) = meta else { return Inherited::Unknown };
-    let mut holder = object;
+    let mut holder = None;
     for _ in 0..INHERITED_LINKS_MAX {
-        let handler = *heap.tables.at(meta.index()).at_name(&heap.strings, index_name);
+        let handler = heap.tables.at(meta.index()).at_name(&heap.strings, index_name);
         let next = match handler {
             Value::Table(next) => heap.tables.at(next.index()),
             Value::Function(_) => return Inherited::Handler(handler, holder),
             // Without one there is nothing, unless the object can't be indexed at all.
-            Value::Nil if matches!(object, Value::Table(_)) => return Inherited::Value(Value::Nil),
+            Value::Nil if matches!(object, Value::Table(_)) => {
+                return Inherited::Value(&Value::Nil);
+            }
             _ => return Inherited::Unknown,
         };
         let value = next.at_name(&heap.strings, name);
         match next.meta() {
-            Some(behind) if value.is_nil() => (meta, holder) = (behind, handler),
-            _ => return Inherited::Value(*value),
+            Some(behind) if value.is_nil() => (meta, holder) = (behind, Some(handler)),
+            _ => return Inherited::Value(value),
         }
     }
     Inherited::Unknown
+}
+
+/// Puts the first operand behind a place on the stack, before the second, which is there already;
+/// and there the function that the metatable of either names for what is to be done with them.
+#[inline(never)]
+pub(super) fn place_handler(
+    heap: &Heap,
+    name: StrRef,
+    r: &mut [Value; WINDOW],
+    (at, left): (u8, u8),
+) {
+    let operands = [left, at.wrapping_add(2)].map(|register| r[register as usize]);
+    let mut handler = &Value::Nil;
+    for operand in operands {
+        let Some(meta) = heap.meta_of(operand).filter(|_| handler.is_nil()) else { continue };
+        handler = heap.tables.at(meta.index()).at_str(&heap.strings, name);
+    }
+    r[at as usize] = *handler;
+    r[at.wrapping_add(1) as usize] = r[left as usize];
 }
 
 #[inline(never)]

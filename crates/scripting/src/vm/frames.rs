@@ -2,7 +2,6 @@
 
 use super::{ALL, Callee, Coroutine, Frame, FrameKind, WINDOW};
 use crate::heap::{Arena, Heap};
-use crate::limits::CALL_DEPTH_MAX;
 use crate::state::Loaded;
 use crate::value::{FuncRef, Value};
 
@@ -34,6 +33,17 @@ pub(super) fn list_len(top: usize, from: usize, count: u8) -> usize {
     match count {
         0 => top.saturating_sub(from),
         count => count as usize - 1,
+    }
+}
+
+/// Copies values to another place of a stack. To call for the copy of one takes longer than to
+/// copy it.
+#[inline(always)]
+fn copy_values(stack: &mut [Value], from: usize, to: usize, count: usize) {
+    match count {
+        0 => {}
+        1 => stack[to] = stack[from],
+        _ => stack.copy_within(from..from + count, to),
     }
 }
 
@@ -78,12 +88,12 @@ impl Coroutine {
             varargs = count.saturating_sub(params);
         }
         let has_room = self.stack.len() >= base + proto.registers as usize + WINDOW;
-        if !has_room || self.frames.len() >= CALL_DEPTH_MAX {
+        if !has_room || !self.has_frames_left() {
             return None;
         }
         if proto.is_vararg {
             let from = entry.func + 1;
-            self.stack.copy_within(from..from + count.min(params), base);
+            copy_values(&mut self.stack, from, base, count.min(params));
         }
         if count < params {
             self.stack[base + count..base + params].fill(Value::Nil);
@@ -118,7 +128,7 @@ impl Coroutine {
         let params = proto.params as usize;
         let to = self.last().func as usize;
         let has_room = self.stack.len() >= to + 1 + proto.registers as usize + WINDOW;
-        if proto.is_vararg || !has_room || self.frames.len() >= CALL_DEPTH_MAX {
+        if proto.is_vararg || !has_room || !self.has_frames_left() {
             return None;
         }
         let given = count.min(params);
@@ -148,7 +158,7 @@ impl Coroutine {
             return false;
         }
         let given = wanted.min(varargs);
-        self.stack.copy_within(from..from + given, at);
+        copy_values(&mut self.stack, from, at, given);
         self.stack[at + given..at + wanted].fill(Value::Nil);
         if count == 0 {
             self.top = at + varargs;
@@ -183,13 +193,13 @@ impl Coroutine {
             1 => stack[to] = Value::Nil,
             0 => {}
             ALL => {
-                stack.copy_within(from..from + count, to);
+                copy_values(stack, from, to, count);
                 *top = to + count;
             }
             wanted => {
                 let wanted = wanted as usize;
                 let given = count.min(wanted);
-                stack.copy_within(from..from + given, to);
+                copy_values(stack, from, to, given);
                 stack[to + given..to + wanted].fill(Value::Nil);
             }
         }

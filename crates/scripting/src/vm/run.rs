@@ -5,10 +5,10 @@
 //! other instruction ends it; that one is carried out, and the loop begins anew.
 
 use super::arith::{compute_text, modulo};
-use super::code::{code_in, code_of, name_of};
+use super::code::{Code, code_in, code_of, name_of};
 use super::fields::{
-    Inherited, is_less, is_less_or_equal, plain_equal, read_element, read_field, read_index,
-    read_inherited, write_field, write_index,
+    Inherited, is_less, is_less_or_equal, place_handler, plain_equal, read_element, read_field,
+    read_index, read_inherited, write_field, write_index,
 };
 use super::frames::{Entry, Left, list_len};
 use super::quick::{call_quick, for_loop, for_loop_one, step_quick};
@@ -16,7 +16,7 @@ use super::{Coroutine, FrameKind, NO_RESULT, ONE_RESULT, make};
 use crate::fault::Fault;
 use crate::heap::low_bits;
 use crate::host::{Host, Tick};
-use crate::limits::STEPS_PER_TICK;
+use crate::limits::{NATIVE_DEPTH_MAX, STEPS_PER_TICK};
 use crate::proto::Op;
 use crate::state::{Event, State};
 use crate::value::Value;
@@ -42,16 +42,15 @@ fn run_stopped(state: &mut State, host: &mut dyn Host, stop: Stop) -> Result<boo
     }
 }
 
-/// Enters a function that reads a field in place of the running instruction.
+/// Enters a metamethod in place of the running instruction. It stands on the stack, with two
+/// arguments behind it.
+///
+/// These values go there from where they are: a value that is taken apart and put together again
+/// keeps the processor waiting for its own writes.
 #[inline(never)]
-fn enter_read(
-    state: &mut State,
-    pc: usize,
-    to: usize,
-    (handler, args): (Value, [Value; 2]),
-) -> Stop {
+fn enter_placed(state: &mut State, pc: usize, func: usize, to: usize) -> Stop {
     state.current.save(pc);
-    match state.enter_event(handler, args, (to, ONE_RESULT)) {
+    match state.enter_event_at(func, to) {
         true => Stop::Event,
         false => Stop::Slow,
     }
@@ -99,15 +98,17 @@ impl State {
 }
 
 macro_rules! arith {
-    ($heap:expr, $registers:ident, $a:expr, $left:expr, $right:expr, $compute:expr) => {{
-        let compute: fn(f64, f64) -> f64 = $compute;
-        if let (Value::Number(left), Value::Number(right)) = (&$left, &$right) {
-            $registers[$a as usize] = Value::Number(compute(*left, *right));
+    ($s:ident, $at:expr, $r:ident, $a:expr, $event:ident, $b:expr, $right:expr, $do:expr) => {{
+        let compute: fn(f64, f64) -> f64 = $do;
+        if let (Value::Number(left), Value::Number(right)) = (&$r[$b as usize], &$right) {
+            $r[$a as usize] = Value::Number(compute(*left, *right));
+        } else if let Some(number) = compute_text(&$s.heap, (&$r[$b as usize], &$right), compute) {
+            $r[$a as usize] = Value::Number(number);
         } else {
-            let Some(number) = compute_text(&$heap, (&$left, &$right), compute) else {
-                break Stop::Slow;
-            };
-            $registers[$a as usize] = Value::Number(number);
+            let (pc, base, Code { registers: scratch, .. }) = $at;
+            $r[scratch.wrapping_add(2) as usize] = $right;
+            place_handler(&$s.heap, $s.events[Event::$event as usize], $r, (scratch, $b));
+            break enter_placed($s, pc, base + scratch as usize, base + $a as usize);
         }
     }};
 }
@@ -280,8 +281,8 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                     };
                     r[a as usize] = *value;
                 }
-                Op::GetField { a, b, k: name } => {
-                    let name = name_of(&code, name as usize);
+                Op::GetField { a, b, k: field } => {
+                    let name = name_of(&code, field as usize);
                     let object = r[b as usize];
                     if let Some(value) = read_field(&state.heap, object, name) {
                         r[a as usize] = *value;
@@ -289,10 +290,13 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                     }
                     let index = state.events[Event::Index as usize];
                     match read_inherited(&state.heap, index, object, name) {
-                        Inherited::Value(value) => r[a as usize] = value,
-                        Inherited::Handler(handler, object) => {
-                            let call = (handler, [object, Value::Str(name.0)]);
-                            break enter_read(state, pc, base + a as usize, call);
+                        Inherited::Value(value) => r[a as usize] = *value,
+                        Inherited::Handler(handler, holder) => {
+                            let at = code.registers;
+                            r[at as usize] = *handler;
+                            r[at.wrapping_add(1) as usize] = *holder.unwrap_or(&object);
+                            r[at.wrapping_add(2) as usize] = k[field as usize];
+                            break enter_placed(state, pc, base + at as usize, base + a as usize);
                         }
                         Inherited::Unknown => break Stop::Slow,
                     }
@@ -336,7 +340,7 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                         None => {
                             let index = state.events[Event::Index as usize];
                             match read_inherited(&state.heap, index, object, name) {
-                                Inherited::Value(value) => value,
+                                Inherited::Value(value) => *value,
                                 _ => break Stop::Slow,
                             }
                         }
@@ -356,34 +360,34 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                     }
                 }
                 Op::Add { a, b, c } => {
-                    arith!(state.heap, r, a, r[b as usize], r[c as usize], |x, y| x + y);
+                    arith!(state, (pc, base, code), r, a, Add, b, r[c as usize], |x, y| x + y);
                 }
                 Op::Sub { a, b, c } => {
-                    arith!(state.heap, r, a, r[b as usize], r[c as usize], |x, y| x - y);
+                    arith!(state, (pc, base, code), r, a, Sub, b, r[c as usize], |x, y| x - y);
                 }
                 Op::Mul { a, b, c } => {
-                    arith!(state.heap, r, a, r[b as usize], r[c as usize], |x, y| x * y);
+                    arith!(state, (pc, base, code), r, a, Mul, b, r[c as usize], |x, y| x * y);
                 }
                 Op::Div { a, b, c } => {
-                    arith!(state.heap, r, a, r[b as usize], r[c as usize], |x, y| x / y);
+                    arith!(state, (pc, base, code), r, a, Div, b, r[c as usize], |x, y| x / y);
                 }
                 Op::Mod { a, b, c } => {
-                    arith!(state.heap, r, a, r[b as usize], r[c as usize], modulo)
+                    arith!(state, (pc, base, code), r, a, Mod, b, r[c as usize], modulo);
                 }
                 Op::AddK { a, b, k: n } => {
-                    arith!(state.heap, r, a, r[b as usize], k[n as usize], |x, y| x + y);
+                    arith!(state, (pc, base, code), r, a, Add, b, k[n as usize], |x, y| x + y);
                 }
                 Op::SubK { a, b, k: n } => {
-                    arith!(state.heap, r, a, r[b as usize], k[n as usize], |x, y| x - y);
+                    arith!(state, (pc, base, code), r, a, Sub, b, k[n as usize], |x, y| x - y);
                 }
                 Op::MulK { a, b, k: n } => {
-                    arith!(state.heap, r, a, r[b as usize], k[n as usize], |x, y| x * y);
+                    arith!(state, (pc, base, code), r, a, Mul, b, k[n as usize], |x, y| x * y);
                 }
                 Op::DivK { a, b, k: n } => {
-                    arith!(state.heap, r, a, r[b as usize], k[n as usize], |x, y| x / y);
+                    arith!(state, (pc, base, code), r, a, Div, b, k[n as usize], |x, y| x / y);
                 }
                 Op::ModK { a, b, k: n } => {
-                    arith!(state.heap, r, a, r[b as usize], k[n as usize], modulo)
+                    arith!(state, (pc, base, code), r, a, Mod, b, k[n as usize], modulo);
                 }
                 Op::Neg { a, b } => {
                     let Value::Number(number) = r[b as usize] else { break Stop::Slow };
@@ -493,6 +497,10 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                     }
                 }
                 Op::ForCall { a, count } => {
+                    // Even a step without a frame may be too deep.
+                    if state.depth + 1 >= NATIVE_DEPTH_MAX {
+                        break Stop::Slow;
+                    }
                     let Some(goes_on) = step_quick(&state.heap, r, a) else { break Stop::Slow };
                     if count > 2 {
                         let results = a as usize + 3;

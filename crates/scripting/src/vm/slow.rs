@@ -1,7 +1,7 @@
 //! Instructions that may call metamethods, allocate, or fail.
 
 use super::index::Found;
-use super::{Callee, Coroutine, Frame, NO_RESULT, ONE_RESULT, make};
+use super::{Callee, Coroutine, Entered, Frame, FrameKind, NO_RESULT, ONE_RESULT, make};
 use crate::fault::Fault;
 use crate::host::Host;
 use crate::proto::Op;
@@ -285,7 +285,17 @@ impl State {
     fn for_call(&mut self, host: &mut dyn Host, at: usize, count: u8) -> Result<(), Fault> {
         let stack = &mut self.current.stack;
         stack.copy_within(at..at + 3, at + 3);
-        self.enter(host, at + 3, 2, i32::from(count)).map(|_| ())
+        // In Lua 5.1 an iterator is called as metamethods are.
+        self.nest()?;
+        match self.enter(host, at + 3, 2, i32::from(count))? {
+            Entered::Done => self.depth -= 1,
+            Entered::Lua => {
+                if let Some(frame) = self.current.frames.last_mut() {
+                    frame.kind = FrameKind::Event;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn make_closure(&mut self, base: usize, a: u8, p: u16) -> Result<(), Fault> {
