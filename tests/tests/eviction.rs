@@ -65,6 +65,22 @@ fn the_limit_holds_under_load() {
 }
 
 /// 40 MB in keys that have an expiry.
+/// A server without data took more than a small limit, and refused everything.
+#[test]
+fn a_small_limit_leaves_room_for_data() {
+    let args = ["--maxmemory", "2mb", "--maxmemory-policy", "allkeys-lru"];
+    let server = Server::start(Kind::Russet, &args).unwrap();
+    let mut client = connect(&server);
+    let value = "x".repeat(100);
+    for number in 0..20_000 {
+        let reply = client.call(&["SET", &format!("key:{number}"), &value]).unwrap();
+        assert_eq!(reply, ok(), "{number}");
+    }
+    let Reply::Int(kept) = client.call(&["DBSIZE"]).unwrap() else { panic!("no number") };
+    assert!((3_000..19_000).contains(&kept), "{kept}");
+    assert!(info(&mut client, "used_memory") <= 2 * MIB + 4096);
+}
+
 fn write(server: &Server, writer: usize) {
     let mut client = connect(server);
     let value = "v".repeat(1000);

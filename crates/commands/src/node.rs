@@ -237,6 +237,8 @@ pub struct Node {
     pub is_housekeeping_paused: AtomicBool,
 }
 
+/// What counts as used memory of a server without data.
+const STARTUP_BYTES_COUNTED_MAX: u64 = 1 << 20;
 /// Of about ten ticks in a second, every how many-th looks at how long keys have to live.
 const TICKS_PER_LIFETIME_SAMPLE: u64 = 10;
 
@@ -429,9 +431,12 @@ impl Node {
 
     /// Notes what the process takes before anything is stored. For its host, once, before it serves
     /// anyone: what a request takes must not be taken for it.
+    ///
+    /// DIFFERS: no more of it counts than a server of Redis takes. Threads and shards take more,
+    /// and a `maxmemory` that leaves room for data there is to leave some here.
     pub fn note_startup_memory(&self) {
-        let allocated_bytes = self.host.allocator().allocated_bytes;
-        self.stats.memory_startup_bytes.store(allocated_bytes, Ordering::Relaxed);
+        let counted_bytes = self.host.allocator().allocated_bytes.min(STARTUP_BYTES_COUNTED_MAX);
+        self.stats.memory_startup_bytes.store(counted_bytes, Ordering::Relaxed);
     }
 
     /// Keys that expired since the start or the last CONFIG RESETSTAT.

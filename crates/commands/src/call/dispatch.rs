@@ -74,17 +74,11 @@ pub struct Worker {
     pub(crate) candidates: Candidates,
 }
 
-/// A client whose script had every key to itself for long has to wait for this share of that time
-/// before its next call, and no longer than the second.
-const REST_SHARE: u32 = 8;
-const REST_MAX: Duration = Duration::from_millis(10);
-
 impl Worker {
     /// How long a client has to wait before its next call, for the sake of all who have waited for
     /// its last one: it would be back before they have had their turn.
     pub fn rest_after_turn(&mut self) -> Duration {
-        let held = Duration::from_micros(self.tally.take_wide_micros());
-        (held / REST_SHARE).min(REST_MAX)
+        self.tally.take_rest()
     }
 
     pub fn new(node: Arc<Node>) -> Self {

@@ -12,6 +12,7 @@ use russet_base::{Args, UnixMillis};
 use russet_catalog::Command;
 use russet_catalog::spec::Flags;
 use russet_engine::keys::Keys;
+use std::time::Duration;
 
 /// How the time of a call is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +50,11 @@ pub fn is_precise(node: &Node) -> bool {
 
 /// Of fast calls that come one at a time, every how many-th is timed.
 const CALLS_PER_SAMPLE: u32 = 16;
+
+/// A client whose script had every key to itself for long has to wait for this share of that time
+/// before its next call, and no longer than the second.
+const REST_SHARE: u32 = 8;
+const REST_MAX: Duration = Duration::from_millis(10);
 
 /// The last reading of the clock, and the fast calls since.
 #[derive(Debug, Default)]
@@ -197,8 +203,10 @@ impl Tally {
         self.wide_micros += micros;
     }
 
-    pub fn take_wide_micros(&mut self) -> u64 {
-        std::mem::take(&mut self.wide_micros)
+    /// How long the client of such scripts has to wait before its next call.
+    pub fn take_rest(&mut self) -> Duration {
+        let held = Duration::from_micros(std::mem::take(&mut self.wide_micros));
+        (held / REST_SHARE).min(REST_MAX)
     }
 
     /// When a script begins, in microseconds of the wall clock: with its call, as a rule.
