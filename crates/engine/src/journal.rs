@@ -33,8 +33,6 @@ const FRAMES_MAX: usize = 8192;
 const FRAMES_WAITING_MAX: u64 = FRAMES_MAX as u64 - 1024;
 /// Frames that are waiting when the reader is woken, though it would look by itself soon.
 const FRAMES_URGENT: u64 = FRAMES_MAX as u64 / 4;
-/// How many times the bytes that hold writers back may wait before nothing at all is added.
-const FLOOD: u64 = 2;
 
 /// Buffers of frames that are kept for calls to come: what some milliseconds take. They are used
 /// again last in, first out. If each went round with the ring, no call would find its buffer in the
@@ -102,6 +100,8 @@ pub struct Journal {
     taken: AtomicU64,
     backlog_bytes: AtomicU64,
     backlog_bytes_max: AtomicU64,
+    /// What of it are messages.
+    message_bytes: AtomicU64,
     /// What may be waiting beyond that: it is on the disk before it is appended.
     ahead_bytes: AtomicU64,
     is_reader_asleep: AtomicBool,
@@ -130,6 +130,7 @@ impl Journal {
             taken: AtomicU64::new(0),
             backlog_bytes: AtomicU64::new(0),
             backlog_bytes_max: AtomicU64::new(u64::MAX),
+            message_bytes: AtomicU64::new(0),
             ahead_bytes: AtomicU64::new(0),
             is_reader_asleep: AtomicBool::new(false),
             reader: Mutex::default(),
@@ -292,11 +293,12 @@ impl Journal {
         }
     }
 
-    /// Whether far more is waiting than what writers are held back for: those who go on, since they
-    /// only read, are not to add to it.
+    /// Whether so many messages are waiting that those who go on, since they only read, are not to
+    /// add to them.
     #[inline]
     pub fn is_flooded(&self) -> bool {
-        !self.barriers.are_down() && self.is_backlog_over(self.backlog_bytes() / FLOOD)
+        let max = self.backlog_bytes_max.load(Ordering::Relaxed);
+        self.message_bytes.load(Ordering::Relaxed) > max
     }
 
     /// Puts a barrier up or takes it down. Those who wait are woken when none is left.
@@ -349,6 +351,7 @@ impl Journal {
         deferred.queue.push_back(Waiting { offset: offset.max(last), bytes, action });
         let is_awaited = deferred.queue.len() == deferred.awaited;
         let backlog_bytes = self.backlog_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.message_bytes.fetch_add(bytes, Ordering::Relaxed);
         drop(deferred);
         if is_awaited {
             self.wake_reader();
@@ -420,6 +423,7 @@ impl Journal {
             let bytes: u64 = due.iter().map(|waiting| waiting.bytes).sum();
             run_all(due);
             if bytes > 0 {
+                self.message_bytes.fetch_sub(bytes, Ordering::Relaxed);
                 self.backlog_fell(bytes);
             }
             deferred = lock(&self.deferred);

@@ -219,6 +219,8 @@ impl Service for RussetService {
 
     fn begin_turn(&self, worker: &mut Worker, connected: &mut Connected) {
         worker.begin_batch();
+        // What the clients before it were to wait for is not this one's.
+        worker.rest_after_turn();
         connected.client.session.card.last_ms.store(worker.now.0, Ordering::Relaxed);
     }
 

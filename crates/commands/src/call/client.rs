@@ -333,6 +333,13 @@ impl Client {
                 self.receipts.extend(receipt);
                 After::Close
             }
+            Letter::Overdue => {
+                let card = &self.session.card;
+                let why = "more messages wait for the log than journal-backlog-max allows";
+                let line = format!("Client id={} addr={} closed: {why}", card.id, card.address);
+                worker.node.host.log(&line);
+                After::Close
+            }
             Letter::SocketReady => After::Wait,
         }
     }

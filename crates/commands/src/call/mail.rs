@@ -26,6 +26,8 @@ pub enum Letter {
     Resume(Option<Receipt>),
     /// CLIENT KILL.
     Kill(Option<Receipt>),
+    /// It is to be closed: more messages wait for the log than may.
+    Overdue,
     /// What this client asked of others has been done by all of them.
     Acknowledged,
     /// What its output, or its call, waits for is durable.
@@ -174,7 +176,7 @@ impl<'e> Posting<'e> {
             // Calls that only read have messages, too: a line of MONITOR, an event. They go on
             // while the log can't be written, and nobody would bound what waits because of them.
             Some(_) if self.is_flooded && matches!(letter, Letter::Push(_)) => {
-                mailbox.post(Letter::Kill(None));
+                mailbox.post(Letter::Overdue);
             }
             Some(outbox) => {
                 let mailbox = mailbox.clone();

@@ -118,13 +118,13 @@ impl<W: Write> CommandWriter<W> {
         }
     }
 
-    /// A library of functions.
     /// Says that what follows was so at this time, in seconds of Unix time.
     pub fn timestamp(&mut self, seconds: i64) -> io::Result<()> {
         self.sink.put(format!("#TS:{seconds}\r\n").as_bytes());
         self.sink.outcome()
     }
 
+    /// A library of functions.
     pub fn library(&mut self, source: &[u8]) -> io::Result<()> {
         match self.options.replaces {
             true => self.command(&[b"FUNCTION", b"LOAD", b"REPLACE", source]),

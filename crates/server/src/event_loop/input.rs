@@ -24,7 +24,8 @@ pub struct LongInput {
 impl LongInput {
     /// `begin` is what is there already of `len` bytes.
     pub fn new(begin: &[u8], len: usize) -> Self {
-        let mut bytes = Vec::with_capacity(len.min(FIRST_BYTES_MAX.max(begin.len())));
+        let room = if begin.len() < FIRST_BYTES_MAX { FIRST_BYTES_MAX.min(len) } else { len };
+        let mut bytes = Vec::with_capacity(room);
         bytes.extend_from_slice(begin);
         LongInput { bytes, filled: begin.len(), len }
     }
@@ -106,6 +107,13 @@ mod tests {
         assert_eq!(capacities(100_000), [100_000]);
         assert_eq!(capacities(FIRST_BYTES_MAX), [FIRST_BYTES_MAX]);
         assert_eq!(capacities(9_999_999), [FIRST_BYTES_MAX, 9_999_999]);
+    }
+
+    /// What came while its client was blocked was copied once more.
+    #[test]
+    fn much_that_is_there_already_has_room_for_the_rest() {
+        let begin = vec![1; FIRST_BYTES_MAX];
+        assert_eq!(LongInput::new(&begin, 9_999_999).bytes.capacity(), 9_999_999);
     }
 
     #[test]

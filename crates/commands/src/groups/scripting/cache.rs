@@ -175,8 +175,10 @@ pub struct Cache {
     hasher: KeyHasher,
     /// Those that came by EVAL, by when each had run last when that was looked at.
     evictable: BTreeSet<(LastUse, Sha)>,
-    /// How often a script was put among them.
+    /// How often a script was put among them, and the last time that was seen then: if the clock is
+    /// set back, those that come are not older than those that are there.
     uses: u64,
+    newest_at: u64,
     /// What the scripts take up.
     script_bytes: usize,
     pub evicted: u64,
@@ -192,6 +194,7 @@ impl Default for Cache {
             hasher: KeyHasher::with_seed(russet_base::Random::from_entropy().next_u64()),
             evictable: BTreeSet::new(),
             uses: 0,
+            newest_at: 0,
             script_bytes: 0,
             evicted: 0,
             epoch: 0,
@@ -242,7 +245,7 @@ impl Cache {
             if self.evictable.len() >= EVAL_SCRIPTS_MAX {
                 self.evict_one();
             }
-            self.put_in_order(script.sha, now);
+            self.put_in_order(script.sha, now.max(self.newest_at));
         }
         self.script_bytes += script.memory_bytes();
         self.by_sha.insert(script.sha, script.clone());
@@ -252,6 +255,7 @@ impl Cache {
 
     fn put_in_order(&mut self, sha: Sha, last_at: u64) {
         self.uses += 1;
+        self.newest_at = self.newest_at.max(last_at);
         self.evictable.insert(((last_at, self.uses), sha));
     }
 
@@ -284,6 +288,8 @@ impl Cache {
 mod tests {
     use super::*;
     use crate::testing::TestServer;
+    use russet_base::UnixMillis;
+    use russet_base::clock::Clock;
 
     /// The oldest was forgotten, even if it ran all the time. And the count of those that were
     /// forgotten outlived CONFIG RESETSTAT.
@@ -335,6 +341,24 @@ mod tests {
         };
         assert!(!is_known(again));
         assert!((EVAL_SCRIPTS_MAX..2 * EVAL_SCRIPTS_MAX).all(is_known));
+    }
+
+    /// Each new script was the next to be forgotten until the clock had caught up.
+    #[test]
+    fn a_clock_that_is_set_back_does_not_make_new_scripts_old() {
+        let mut server = TestServer::new();
+        for n in 0..EVAL_SCRIPTS_MAX {
+            server.run(&["EVAL", &format!("return {n}"), "0"]);
+            server.clock.advance_ms(1);
+        }
+        let before = server.clock.now().0 - 3_600_000;
+        server.clock.set(UnixMillis(before));
+        let new: Vec<String> = (0..10).map(|n| format!("return 'new {n}'")).collect();
+        new.iter().for_each(|source| drop(server.run(&["EVAL", source, "0"])));
+        for source in &new {
+            let sha = String::from_utf8_lossy(&sha1_hex(source.as_bytes())).into_owned();
+            assert_eq!(server.run(&["SCRIPT", "EXISTS", &sha]).to_string(), "[1]", "{source}");
+        }
     }
 
     #[test]
