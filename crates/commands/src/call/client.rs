@@ -334,14 +334,18 @@ impl Client {
                 After::Close
             }
             Letter::Overdue => {
-                let card = &self.session.card;
-                let why = "more messages wait for the log than journal-backlog-max allows";
-                let line = format!("Client id={} addr={} closed: {why}", card.id, card.address);
-                worker.node.host.log(&line);
+                self.log_overdue(worker);
                 After::Close
             }
             Letter::SocketReady => After::Wait,
         }
+    }
+
+    fn log_overdue(&self, worker: &Worker) {
+        let card = &self.session.card;
+        let why = "more messages wait for the log than journal-backlog-max allows";
+        let line = format!("Client id={} addr={} closed: {why}", card.id, card.address);
+        worker.node.host.log(&line);
     }
 
     fn waits_as(&self, waiter: &Arc<russet_engine::waiting::Waiter>) -> bool {
