@@ -33,6 +33,8 @@ const FRAMES_MAX: usize = 8192;
 const FRAMES_WAITING_MAX: u64 = FRAMES_MAX as u64 - 1024;
 /// Frames that are waiting when the reader is woken, though it would look by itself soon.
 const FRAMES_URGENT: u64 = FRAMES_MAX as u64 / 4;
+/// How many times the bytes that hold writers back may be messages while the log can be written.
+const FLOOD: u64 = 4;
 
 /// Buffers of frames that are kept for calls to come: what some milliseconds take. They are used
 /// again last in, first out. If each went round with the ring, no call would find its buffer in the
@@ -294,11 +296,12 @@ impl Journal {
     }
 
     /// Whether so many messages are waiting that those who go on, since they only read, are not to
-    /// add to them.
+    /// add to them. What a log that works is behind with it will soon have written.
     #[inline]
     pub fn is_flooded(&self) -> bool {
         let max = self.backlog_bytes_max.load(Ordering::Relaxed);
-        self.message_bytes.load(Ordering::Relaxed) > max
+        let bytes = self.message_bytes.load(Ordering::Relaxed);
+        bytes > max && (self.barriers.is_up(Barrier::Failed) || bytes / FLOOD > max)
     }
 
     /// Puts a barrier up or takes it down. Those who wait are woken when none is left.
