@@ -24,8 +24,11 @@ pub struct LongInput {
 impl LongInput {
     /// `begin` is what is there already of `len` bytes.
     pub fn new(begin: &[u8], len: usize) -> Self {
-        let room = if begin.len() < FIRST_BYTES_MAX { FIRST_BYTES_MAX.min(len) } else { len };
-        let mut bytes = Vec::with_capacity(room);
+        let mut bytes = Vec::new();
+        // Where there is no room for all, the next read says so.
+        if begin.len() < FIRST_BYTES_MAX || bytes.try_reserve_exact(len).is_err() {
+            bytes.reserve_exact(FIRST_BYTES_MAX.min(len).max(begin.len()));
+        }
         bytes.extend_from_slice(begin);
         LongInput { bytes, filled: begin.len(), len }
     }
@@ -114,6 +117,8 @@ mod tests {
     fn much_that_is_there_already_has_room_for_the_rest() {
         let begin = vec![1; FIRST_BYTES_MAX];
         assert_eq!(LongInput::new(&begin, 9_999_999).bytes.capacity(), 9_999_999);
+        let mut too_long = LongInput::new(&begin, usize::MAX / 2 + 1);
+        assert!(too_long.clear_ahead().is_err());
     }
 
     #[test]

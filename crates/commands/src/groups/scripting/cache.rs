@@ -42,7 +42,7 @@ pub struct RunTotals {
     pub micros_max: u64,
     /// Commands that it called.
     pub operations: u64,
-    /// When the last of them ended, in microseconds of Unix time.
+    /// When the last of them ended, in microseconds of a clock that nobody sets.
     pub last_at: u64,
 }
 
@@ -55,7 +55,7 @@ struct Stripe {
     micros: AtomicU64,
     micros_max: AtomicU64,
     operations: AtomicU64,
-    /// When the last run ended, in microseconds of Unix time.
+    /// When the last run ended, in microseconds of a clock that nobody sets.
     last_at: AtomicU64,
 }
 
@@ -175,10 +175,8 @@ pub struct Cache {
     hasher: KeyHasher,
     /// Those that came by EVAL, by when each had run last when that was looked at.
     evictable: BTreeSet<(LastUse, Sha)>,
-    /// How often a script was put among them, and the last time that was seen then: if the clock is
-    /// set back, those that come are not older than those that are there.
+    /// How often a script was put among them.
     uses: u64,
-    newest_at: u64,
     /// What the scripts take up.
     script_bytes: usize,
     pub evicted: u64,
@@ -194,7 +192,6 @@ impl Default for Cache {
             hasher: KeyHasher::with_seed(russet_base::Random::from_entropy().next_u64()),
             evictable: BTreeSet::new(),
             uses: 0,
-            newest_at: 0,
             script_bytes: 0,
             evicted: 0,
             epoch: 0,
@@ -232,7 +229,7 @@ impl Cache {
     }
 
     /// Adds a script; one of the same digest that is there already stays. With a time, in
-    /// microseconds of Unix time, it may be forgotten.
+    /// microseconds of the same clock, it may be forgotten.
     pub fn add(&mut self, script: Arc<Script>, evictable_at: Option<u64>) -> Arc<Script> {
         if let Some(known) = self.by_sha.get(&script.sha) {
             let known = known.clone();
@@ -245,7 +242,7 @@ impl Cache {
             if self.evictable.len() >= EVAL_SCRIPTS_MAX {
                 self.evict_one();
             }
-            self.put_in_order(script.sha, now.max(self.newest_at));
+            self.put_in_order(script.sha, now);
         }
         self.script_bytes += script.memory_bytes();
         self.by_sha.insert(script.sha, script.clone());
@@ -255,7 +252,6 @@ impl Cache {
 
     fn put_in_order(&mut self, sha: Sha, last_at: u64) {
         self.uses += 1;
-        self.newest_at = self.newest_at.max(last_at);
         self.evictable.insert(((last_at, self.uses), sha));
     }
 

@@ -22,7 +22,7 @@ pub fn plan_script(node: &Node, args: Args) -> Option<Arc<Script>> {
     }
     match Script::compile(source, &Compiling::planned(node, args)) {
         Ok(script) => {
-            let now = node.clock.now_micros().cast_unsigned();
+            let now = node.clock.monotonic_micros();
             Some(node.scripts.add_script(Arc::new(script), Some(now)))
         }
         Err(refusal) => {

@@ -107,7 +107,7 @@ pub fn run(ctx: &mut Ctx, lua: &mut Lua, request: &Request) -> Outcome {
         ctx.tally.add_wide(micros);
     }
     let errors = u64::from(result.is_err());
-    let last_at = started + micros;
+    let last_at = node.clock.monotonic_micros();
     let totals = RunTotals { calls: 1, errors, micros, micros_max: micros, operations, last_at };
     request.stats.count(stats.number, totals);
     let outcome = match result {

@@ -25,16 +25,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 /// Bytes after which the file is synced, so that a sync of another file, which some file systems do
-/// not let pass, is not behind many of them: as many as a sync of a few milliseconds takes, within
-/// these bounds.
-const PIECE_BYTES_MIN: u64 = 256 << 10;
-const PIECE_BYTES_MAX: u64 = 4 << 20;
-/// A sync that takes less makes for smaller pieces, and one that takes more for larger ones.
-const SYNC_SHORT: Duration = Duration::from_millis(2);
-const SYNC_LONG: Duration = Duration::from_millis(6);
+/// not let pass, is not behind many of them. Smaller ones take a disk longer whose syncs are slow.
+const PIECE_BYTES: u64 = 512 << 10;
 /// Files of a log beyond which it gets no more in this way before it is rewritten.
 pub(super) const FILES_MAX: usize = 1024;
 
@@ -133,7 +127,6 @@ impl LargeCalls {
         let paced = Paced {
             file: self.unnamed.disk.create(&path)?,
             unsynced_bytes: AtomicU64::new(0),
-            piece_bytes: AtomicU64::new(PIECE_BYTES_MIN),
             is_stopping: &self.is_stopping,
         };
         let bytes = frame.bytes_total() as u64;
@@ -190,7 +183,6 @@ impl LargeCalls {
 struct Paced<'c> {
     file: Box<dyn DiskFile>,
     unsynced_bytes: AtomicU64,
-    piece_bytes: AtomicU64,
     is_stopping: &'c AtomicBool,
 }
 
@@ -201,11 +193,8 @@ impl DiskFile for Paced<'_> {
         }
         let written = self.file.append(bytes)?;
         let before = self.unsynced_bytes.fetch_add(written as u64, Ordering::Relaxed);
-        let piece_bytes = self.piece_bytes.load(Ordering::Relaxed);
-        if before + written as u64 >= piece_bytes {
-            let started = Instant::now();
+        if before + written as u64 >= PIECE_BYTES {
             self.sync_data()?;
-            self.piece_bytes.store(next_piece(piece_bytes, started.elapsed()), Ordering::Relaxed);
         }
         Ok(written)
     }
@@ -221,15 +210,6 @@ impl DiskFile for Paced<'_> {
 
     fn len(&self) -> io::Result<u64> {
         self.file.len()
-    }
-}
-
-/// How much the next piece has, after a sync that took so long.
-fn next_piece(bytes: u64, sync: Duration) -> u64 {
-    match sync {
-        _ if sync < SYNC_SHORT => (bytes / 2).max(PIECE_BYTES_MIN),
-        _ if sync > SYNC_LONG => (bytes * 2).min(PIECE_BYTES_MAX),
-        _ => bytes,
     }
 }
 
