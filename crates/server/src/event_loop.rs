@@ -88,7 +88,7 @@ pub trait Service: Send + Sync + Sized + 'static {
     fn end_turn(&self, worker: &mut Self::Worker, client: &mut Self::Client);
 
     /// How long a client whose turn has taken so long that its loop was lost stays away from it.
-    fn rest_after_turn(&self, _worker: &mut Self::Worker) -> Duration {
+    fn backoff_after_turn(&self, _worker: &mut Self::Worker) -> Duration {
         Duration::ZERO
     }
 

@@ -213,14 +213,14 @@ impl Service for RussetService {
         worker.stats.count_round(micros);
     }
 
-    fn rest_after_turn(&self, worker: &mut Worker) -> Duration {
-        worker.rest_after_turn()
+    fn backoff_after_turn(&self, worker: &mut Worker) -> Duration {
+        worker.backoff_after_turn()
     }
 
     fn begin_turn(&self, worker: &mut Worker, connected: &mut Connected) {
         worker.begin_batch();
         // What the clients before it were to wait for is not this one's.
-        worker.rest_after_turn();
+        worker.backoff_after_turn();
         connected.client.session.card.last_ms.store(worker.now.0, Ordering::Relaxed);
     }
 

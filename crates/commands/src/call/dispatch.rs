@@ -75,12 +75,6 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// How long a client has to wait before its next call, for the sake of all who have waited for
-    /// its last one: it would be back before they have had their turn.
-    pub fn rest_after_turn(&mut self) -> Duration {
-        self.tally.take_rest()
-    }
-
     pub fn new(node: Arc<Node>) -> Self {
         let stats = node.stats.new_worker();
         let now = node.clock.now();
@@ -96,6 +90,12 @@ impl Worker {
             effects: Effects::default(),
             candidates: Candidates::default(),
         }
+    }
+
+    /// How long a client has to wait before its next call, for the sake of all who have waited for
+    /// its last one: it would be back before they have had their turn.
+    pub fn backoff_after_turn(&mut self) -> Duration {
+        self.tally.take_backoff()
     }
 
     /// Before the first command of a connection's turn; see [`Tally::begin_batch`].

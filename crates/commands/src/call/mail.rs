@@ -141,7 +141,8 @@ pub struct Posting<'e> {
 impl<'e> Posting<'e> {
     pub fn of(keys: &'e mut Keys) -> Self {
         let journal = keys.keyspace().journal();
-        let (is_strict, is_flooded) = (journal.is_strict(), journal.is_flooded());
+        let is_strict = journal.is_strict();
+        let is_flooded = is_strict && journal.is_flooded();
         let Effects { outbox, own_messages, caller, .. } = &mut *keys.effects;
         let outbox = is_strict.then_some(outbox);
         let counted = SmallVec::new();
@@ -170,25 +171,25 @@ impl<'e> Posting<'e> {
     }
 
     pub fn post(&mut self, mailbox: &Arc<dyn Mailbox>, letter: Letter) {
+        if self.outbox.is_none() {
+            return mailbox.post(letter);
+        }
+        // Calls that only read have messages, too: a line of MONITOR, an event. They go on while
+        // the log can't be written, and nobody would bound what waits because of them.
+        if self.is_flooded && matches!(letter, Letter::Push(_)) {
+            return mailbox.post(Letter::Overdue);
+        }
         let bytes = self.bytes_of(&letter);
-        match &mut self.outbox {
-            None => mailbox.post(letter),
-            // Calls that only read have messages, too: a line of MONITOR, an event. They go on
-            // while the log can't be written, and nobody would bound what waits because of them.
-            Some(_) if self.is_flooded && matches!(letter, Letter::Push(_)) => {
-                mailbox.post(Letter::Overdue);
-            }
-            Some(outbox) => {
-                let mailbox = mailbox.clone();
-                outbox.push((bytes, Box::new(move || mailbox.post_asleep(letter))));
-            }
+        let mailbox = mailbox.clone();
+        if let Some(outbox) = &mut self.outbox {
+            outbox.push((bytes, Box::new(move || mailbox.post_asleep(letter))));
         }
     }
 
     /// What a letter takes while it waits.
     fn bytes_of(&mut self, letter: &Letter) -> u64 {
         let Letter::Push(bytes) = letter else { return LETTER_BYTES };
-        // All of them are kept, so none takes the place of another.
+        // The outbox keeps all of them, so none takes the place of another.
         let at = bytes.as_ptr().addr();
         if self.counted.contains(&at) {
             return LETTER_BYTES;

@@ -53,8 +53,8 @@ const CALLS_PER_SAMPLE: u32 = 16;
 
 /// A client whose script had every key to itself for long has to wait for this share of that time
 /// before its next call, and no longer than the second.
-const REST_SHARE: u32 = 8;
-const REST_MAX: Duration = Duration::from_millis(10);
+const BACKOFF_SHARE: u32 = 8;
+const BACKOFF_MAX: Duration = Duration::from_millis(10);
 
 /// The last reading of the clock, and the fast calls since.
 #[derive(Debug, Default)]
@@ -204,9 +204,9 @@ impl Tally {
     }
 
     /// How long the client of such scripts has to wait before its next call.
-    pub fn take_rest(&mut self) -> Duration {
+    pub fn take_backoff(&mut self) -> Duration {
         let held = Duration::from_micros(std::mem::take(&mut self.wide_micros));
-        (held / REST_SHARE).min(REST_MAX)
+        (held / BACKOFF_SHARE).min(BACKOFF_MAX)
     }
 
     /// When a script begins, in microseconds of the wall clock: with its call, as a rule.

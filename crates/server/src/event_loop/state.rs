@@ -174,10 +174,10 @@ impl<S: Service> EventLoop<S> {
         drop(state);
         let verdict = thread.turn(&mut connection, own);
         if !own.rest() {
-            let rest = thread.service.rest_after_turn(&mut thread.worker);
-            if !rest.is_zero() {
+            let backoff = thread.service.backoff_after_turn(&mut thread.worker);
+            if !backoff.is_zero() {
                 // The thread has lost its loop and has nothing else to do.
-                std::thread::sleep(rest);
+                std::thread::sleep(backoff);
             }
             self.inbox.post(Message::Returned(connection, verdict));
             return None;

@@ -42,7 +42,7 @@ pub struct RunTotals {
     pub micros_max: u64,
     /// Commands that it called.
     pub operations: u64,
-    /// When the last of them ended, in microseconds of a clock that nobody sets.
+    /// When the last of them ended, in microseconds of the monotonic clock.
     pub last_at: u64,
 }
 
@@ -55,7 +55,7 @@ struct Stripe {
     micros: AtomicU64,
     micros_max: AtomicU64,
     operations: AtomicU64,
-    /// When the last run ended, in microseconds of a clock that nobody sets.
+    /// When the last run ended, in microseconds of the monotonic clock.
     last_at: AtomicU64,
 }
 
@@ -88,7 +88,7 @@ impl RunStats {
                 sum.fetch_add(more, Ordering::Relaxed);
             }
         }
-        stripe.last_at.fetch_max(run.last_at, Ordering::Relaxed);
+        stripe.last_at.store(run.last_at, Ordering::Relaxed);
         if stripe.micros_max.load(Ordering::Relaxed) < run.micros_max {
             stripe.micros_max.fetch_max(run.micros_max, Ordering::Relaxed);
         }
@@ -229,7 +229,7 @@ impl Cache {
     }
 
     /// Adds a script; one of the same digest that is there already stays. With a time, in
-    /// microseconds of the same clock, it may be forgotten.
+    /// microseconds of the monotonic clock, it may be forgotten.
     pub fn add(&mut self, script: Arc<Script>, evictable_at: Option<u64>) -> Arc<Script> {
         if let Some(known) = self.by_sha.get(&script.sha) {
             let known = known.clone();
