@@ -2,6 +2,9 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+/// Up to this length the hash takes two words and no loop.
+const SHORT_BYTES_MAX: usize = 16;
+
 /// Hashes keys under a seed of its own, so that no one can prepare keys that collide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyHasher {
@@ -13,8 +16,18 @@ impl KeyHasher {
         KeyHasher { seed }
     }
 
+    /// Short keys are hashed where it is called, in some twenty instructions; what longer ones
+    /// take is apart, so that its callers stay small.
     #[inline]
     pub fn hash(&self, bytes: &[u8]) -> u64 {
+        match bytes.len() {
+            0..=SHORT_BYTES_MAX => xxh3_64_with_seed(bytes, self.seed),
+            _ => self.hash_long(bytes),
+        }
+    }
+
+    #[inline(never)]
+    fn hash_long(&self, bytes: &[u8]) -> u64 {
         xxh3_64_with_seed(bytes, self.seed)
     }
 }

@@ -38,9 +38,15 @@ impl Placement {
     pub fn locate(&self, key: &[u8]) -> Location {
         let hash = self.hasher.hash(key);
         let tag = hash_tag(key);
-        let shard_hash = if tag.len() == key.len() { hash } else { self.hasher.hash(tag) };
+        let shard_hash = if tag.len() == key.len() { hash } else { self.hash_of_tag(tag) };
         // Bits that neither the directory (the top) nor the fingerprint (the bottom) uses.
         Location { shard: ((shard_hash >> 16) & self.shard_mask) as u16, hash }
+    }
+
+    /// Apart, for most keys have no tag.
+    #[inline(never)]
+    fn hash_of_tag(&self, tag: &[u8]) -> u64 {
+        self.hasher.hash(tag)
     }
 
     /// As [`Placement::locate`], for the keys of one call, one after the other: they often have one

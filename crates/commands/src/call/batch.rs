@@ -206,7 +206,7 @@ impl<'k> BatchExecutor<'_, 'k> {
     #[inline]
     fn run_whole(&mut self, call: &Planned) {
         self.keys.skip_to(call.keys().start);
-        invoke(&mut self.ctx(call.command), call.args);
+        invoke(&mut self.ctx(call.command), &call.args);
         self.finish(call);
     }
 

@@ -55,9 +55,10 @@ pub enum Invoked {
     Unfinished,
 }
 
-/// Runs a call whose shards are locked.
+/// Runs a call whose shards are locked. Its arguments are handed on by reference and copied once,
+/// for the handler.
 #[inline(always)]
-pub(crate) fn invoke(ctx: &mut Ctx, args: Args) -> Invoked {
+pub(crate) fn invoke(ctx: &mut Ctx, args: &Args) -> Invoked {
     let (command, timing, origin) = (ctx.command, ctx.timing, ctx.origin);
     if timing == Timing::Alone {
         return invoke_alone(ctx, args);
@@ -78,7 +79,7 @@ pub(crate) fn invoke(ctx: &mut Ctx, args: Args) -> Invoked {
 #[inline]
 pub(crate) fn invoke_sent(ctx: &mut Ctx, args: Args) -> Invoked {
     let before = written(ctx);
-    let invoked = invoke(ctx, args);
+    let invoked = invoke(ctx, &args);
     if invoked == Invoked::Done {
         let reply_bytes = written(ctx).saturating_sub(before);
         let call = (ctx.command, args);
@@ -94,7 +95,7 @@ pub(crate) fn written(ctx: &mut Ctx) -> usize {
 }
 
 /// Runs a call and times it by itself. One that waits is counted when it is over.
-fn invoke_alone(ctx: &mut Ctx, args: Args) -> Invoked {
+fn invoke_alone(ctx: &mut Ctx, args: &Args) -> Invoked {
     if matches!(ctx.origin, Origin::Script(_)) {
         // What the script has computed since the last reading is its own time.
         ctx.tally.read_clock(ctx.node);
@@ -103,7 +104,7 @@ fn invoke_alone(ctx: &mut Ctx, args: Args) -> Invoked {
     let invoked = run(ctx, args);
     if invoked == Invoked::Done {
         let micros = ctx.tally.elapsed_since(ctx.node, started, ctx.command);
-        let call = (ctx.command, args);
+        let call = (ctx.command, *args);
         note_call((ctx.node, ctx.session), ctx.stats, call, micros, Some(ctx.keys));
     }
     invoked
@@ -111,28 +112,28 @@ fn invoke_alone(ctx: &mut Ctx, args: Args) -> Invoked {
 
 /// Checks a call, runs its handler, records and shows it.
 #[inline(always)]
-fn run(ctx: &mut Ctx, args: Args) -> Invoked {
+fn run(ctx: &mut Ctx, args: &Args) -> Invoked {
     let invoked = match ctx.keys.is_recording() {
         false => run_handler(ctx, args).0,
         true => run_recorded(ctx, args),
     };
     if ctx.node.monitors.is_on() && ctx.is_shown() && invoked != Invoked::Unfinished {
-        ctx.node.monitors.feed(ctx, args);
+        ctx.node.monitors.feed(ctx, *args);
     }
     if ctx.session.tracking.is_some() && invoked == Invoked::Done {
-        tracking::note_call(ctx, args);
+        tracking::note_call(ctx, *args);
     }
     invoked
 }
 
 /// What became of a call, and whether it was refused.
 #[inline(always)]
-fn run_handler(ctx: &mut Ctx, args: Args) -> (Invoked, bool) {
+fn run_handler(ctx: &mut Ctx, args: &Args) -> (Invoked, bool) {
     if let Some(refusal) = refusal_of(ctx, args) {
         return conclude(ctx, args, Err(refusal));
     }
-    debug_assert!(ctx.is_allowed(args), "whoever has a call run has looked at the user's rights");
-    match handlers::of(ctx.command)(ctx, args) {
+    debug_assert!(ctx.is_allowed(*args), "whoever has a call run has looked at the user's rights");
+    match handlers::of(ctx.command)(ctx, *args) {
         Ok(Flow::Done) => (Invoked::Done, false),
         other => conclude(ctx, args, other),
     }
@@ -140,11 +141,11 @@ fn run_handler(ctx: &mut Ctx, args: Args) -> (Invoked, bool) {
 
 /// The client waits, or is refused.
 #[cold]
-fn conclude(ctx: &mut Ctx, args: Args, outcome: Outcome) -> (Invoked, bool) {
+fn conclude(ctx: &mut Ctx, args: &Args, outcome: Outcome) -> (Invoked, bool) {
     match outcome {
         Ok(Flow::Done) => (Invoked::Done, false),
         Ok(Flow::Block(request)) => {
-            blocking::wait(ctx, args, *request);
+            blocking::wait(ctx, *args, *request);
             (Invoked::Blocked, false)
         }
         Ok(Flow::Later) => (Invoked::Later, false),
@@ -156,14 +157,14 @@ fn conclude(ctx: &mut Ctx, args: Args, outcome: Outcome) -> (Invoked, bool) {
     }
 }
 
-fn run_recorded(ctx: &mut Ctx, args: Args) -> Invoked {
+fn run_recorded(ctx: &mut Ctx, args: &Args) -> Invoked {
     let before = Before::of(ctx.keys.effects);
     if shows_functions(ctx.command) {
         // Its messages may leave before it ends: when it selects another database.
         ctx.keys.shows(ctx.node.scripts.changes.last());
     }
     let (invoked, is_refused) = run_handler(ctx, args);
-    record(ctx, args, (before, is_refused));
+    record(ctx, *args, (before, is_refused));
     if ctx.keys.keyspace().journal().is_strict() {
         note_shown(ctx);
     }
@@ -193,13 +194,13 @@ pub(crate) fn shows_figures(command: Command) -> bool {
 /// Why a call is refused, whoever has it run: no login, no memory, a script that only reads. What
 /// the user may not do was refused before: by the gate, by EXEC, or by the script's host.
 #[inline]
-fn refusal_of(ctx: &Ctx, args: Args) -> Option<Refusal> {
+fn refusal_of(ctx: &Ctx, args: &Args) -> Option<Refusal> {
     let is_read_only = matches!(ctx.origin, Origin::Script(limits) if limits.is_read_only);
     if !is_read_only && !ctx.session.gate.has(Gate::REFUSES) {
         return None;
     }
     let refusal = login_refusal(ctx.session, ctx.command);
-    refusal.or_else(|| limit_refusal(ctx.session, (ctx.command, args), ctx.origin))
+    refusal.or_else(|| limit_refusal(ctx.session, (ctx.command, *args), ctx.origin))
 }
 
 /// The part of [`invoke`]'s check that is about the login. The gate asks it, too: what it refuses

@@ -320,7 +320,7 @@ pub(crate) fn run_queued<'a>(
         if notes_keys {
             inner.tally.begin_call();
         }
-        invoke(&mut inner, args);
+        invoke(&mut inner, &args);
         let reply_bytes = written(&mut inner).saturating_sub(before);
         // DIFFERS: its request counts, too: Valkey forgets how large it was when it came.
         let asker = (inner.node, &*inner.session);

@@ -225,18 +225,22 @@ impl<'a> Plan<'_, 'a> {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn is_plain(command: Command, args: Args) -> bool {
     let rule = BATCH_RULES[command as usize];
     (usize::from(rule.args_min)..=usize::from(rule.args_max)).contains(&args.len())
         && args.extent_bytes() <= ARGS_BYTES_MAX
-        && match rule.numbers {
-            Numbers::Any => true,
-            Numbers::Third(digits) => {
-                args.get(2).is_none_or(|number| number.len() <= digits.into())
-            }
-            Numbers::All(digits) => args.from(2).iter().all(|arg| is_moderate(arg, digits.into())),
-        }
+        && (matches!(rule.numbers, Numbers::Any) || has_moderate_numbers(rule.numbers, args))
+}
+
+/// Apart from the path of most commands.
+#[inline(never)]
+fn has_moderate_numbers(numbers: Numbers, args: Args) -> bool {
+    match numbers {
+        Numbers::Any => true,
+        Numbers::Third(digits) => args.get(2).is_none_or(|number| number.len() <= digits.into()),
+        Numbers::All(digits) => args.from(2).iter().all(|arg| is_moderate(arg, digits.into())),
+    }
 }
 
 /// Whether an argument that may be a number does not ask for much.

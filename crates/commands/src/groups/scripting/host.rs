@@ -174,7 +174,7 @@ impl<'h, 'c, 'k> RunHost<'h, 'c, 'k> {
             code: None,
             may_block: false,
         };
-        invoke(&mut inner, args);
+        invoke(&mut inner, &args);
         ctx.stats.processed.add(1);
         let commands = &ctx.session.card.commands;
         commands.store(commands.load(Ordering::Relaxed) + 1, Ordering::Relaxed);

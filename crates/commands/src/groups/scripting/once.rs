@@ -390,7 +390,7 @@ fn run_inner(ctx: &mut Ctx, request: &Request) {
     ctx.origin = Origin::Once;
     ctx.timing = Timing::WithCaller;
     ctx.may_block = false;
-    invoke(ctx, request.args);
+    invoke(ctx, &request.args);
     (ctx.command, ctx.origin, ctx.timing, ctx.may_block) = outer;
 }
 

@@ -106,7 +106,7 @@ pub(super) fn replay(ctx: &mut Ctx, args: Args) -> Outcome {
             code: code.as_ref(),
             may_block: false,
         };
-        invoke::invoke(&mut inner, call);
+        invoke::invoke(&mut inner, &call);
     });
     (ctx.session.db, ctx.keys.now) = (own_db, now);
     ctx.keys.real_time = None;

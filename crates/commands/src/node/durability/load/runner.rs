@@ -174,7 +174,7 @@ impl<'r> Runner<'r> {
             code: code.as_ref(),
             may_block: false,
         };
-        invoke::invoke(&mut ctx, args);
+        invoke::invoke(&mut ctx, &args);
         // Nobody waits, and nobody is to hear of it.
         keys.effects.ready.clear();
         keys.effects.notices.clear();

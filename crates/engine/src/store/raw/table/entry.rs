@@ -169,6 +169,12 @@ impl Layout {
     }
 }
 
+struct Places {
+    key_at: usize,
+    key_len: usize,
+    value_len: usize,
+}
+
 /// A pointer to an entry. Whoever makes one answers for the entry being alive, and not written by
 /// anyone else, for as long as it is used; the methods are then safe.
 #[derive(Clone, Copy)]
@@ -280,22 +286,38 @@ impl RawEntry {
         unsafe { std::slice::from_raw_parts(self.0.add(at).as_ptr(), len) }
     }
 
+    /// Where the key begins, and how long key and value are: what a reader needs of the layout. Of
+    /// most entries the header alone says it.
+    #[inline]
+    fn places(self) -> Places {
+        let bits = self.header().0;
+        if bits & EXTENDED_FLAG == 0 {
+            let key_at = HEADER_BYTES + if bits & EXPIRY_FLAG == 0 { 0 } else { EXPIRY_BYTES };
+            let (key_len, value_len) =
+                ((bits >> 32) as usize & SHORT_KEY_MAX, (bits >> 48) as usize);
+            return Places { key_at, key_len, value_len };
+        }
+        let layout = self.layout();
+        let (key_len, value_len) = (layout.key_len, layout.value_len);
+        Places { key_at: layout.key_at(), key_len, value_len }
+    }
+
     #[inline]
     pub(super) fn key<'a>(self) -> &'a [u8] {
-        let layout = self.layout();
-        self.slice(layout.key_at(), layout.key_len)
+        let places = self.places();
+        self.slice(places.key_at, places.key_len)
     }
 
     #[inline]
     pub(super) fn has_key(self, key: &[u8]) -> bool {
-        let layout = self.layout();
-        layout.key_len == key.len() && same_bytes(self.slice(layout.key_at(), key.len()), key)
+        let places = self.places();
+        places.key_len == key.len() && same_bytes(self.slice(places.key_at, key.len()), key)
     }
 
     #[inline]
     pub(super) fn value<'a>(self) -> &'a [u8] {
-        let layout = self.layout();
-        self.slice(layout.value_at(), layout.value_len)
+        let places = self.places();
+        self.slice(places.key_at + places.key_len, places.value_len)
     }
 
     #[inline]

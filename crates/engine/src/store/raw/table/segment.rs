@@ -336,9 +336,27 @@ impl Segment {
     }
 
     /// Part of its callers: nearly always it reads one bucket and one entry, and to call it and to
-    /// hand back what it found would be a good part of its cost.
+    /// hand back what it found would be a good part of its cost. All else is apart, so that this
+    /// has no loop.
     #[inline(always)]
     pub(super) fn find(&self, fingerprint: u16, key: &[u8]) -> Option<(Spot, RawEntry)> {
+        let home = home(fingerprint, self.count());
+        let bucket = self.bucket(home);
+        let found = bucket.matches(fingerprint);
+        if found == 0 && !bucket.is_overflowed() {
+            return None;
+        }
+        let slot = found.trailing_zeros() as usize & 7;
+        let word = bucket.words[slot];
+        if found != 0 && !word.is_empty() && word.entry().has_key(key) {
+            return Some((Spot::new(home, slot), word.entry()));
+        }
+        self.search(fingerprint, key)
+    }
+
+    /// Looks at every entry with the fingerprint, in the home bucket and wherever else it may be.
+    #[inline(never)]
+    fn search(&self, fingerprint: u16, key: &[u8]) -> Option<(Spot, RawEntry)> {
         let home = home(fingerprint, self.count());
         let mut index = home;
         loop {
