@@ -8,6 +8,7 @@
 //! Who must not show anything before it is durable defers it here until the offset that it depends
 //! on is: see [`Journal::defer`].
 
+mod awaiting;
 mod ring;
 #[cfg(test)]
 mod ring_orders;
@@ -18,11 +19,12 @@ mod tests;
 use crate::barrier::{Barrier, Barriers};
 use crate::record::Encoded;
 use crate::store::raw::lock::Wake;
+use awaiting::Awaiting;
 use ring::Ring;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::thread::Thread;
 use std::time::Instant;
 
@@ -109,8 +111,7 @@ pub struct Journal {
     is_reader_asleep: AtomicBool,
     reader: Mutex<Option<Thread>>,
     deferred: Mutex<Deferred>,
-    /// Those who want to know when an offset is durable, whether or not it may be shown before.
-    awaiting: Mutex<Vec<(u64, Arc<dyn Wake>)>>,
+    awaiting: Mutex<Awaiting>,
     /// Writers that are held back.
     delayed: Mutex<Vec<Arc<dyn Wake>>>,
     failure: Mutex<String>,
@@ -178,6 +179,9 @@ impl Journal {
         self.mode.store(mode as u8, Ordering::Release);
         if mode != Mode::Strict {
             self.release();
+        }
+        if mode == Mode::Off {
+            self.wake_awaiting(|_| true);
         }
     }
 
@@ -368,14 +372,25 @@ impl Journal {
         }
     }
 
-    /// Wakes someone when an offset is durable; false if it is.
-    pub fn when_durable(&self, offset: u64, waiter: Arc<dyn Wake>) -> bool {
+    /// Wakes someone when an offset is durable, or when there is no log any more; false if it is
+    /// durable now. Who drops `waiter` does not wait any more.
+    pub fn when_durable(&self, offset: u64, waiter: &Arc<dyn Wake>) -> bool {
         let mut awaiting = lock(&self.awaiting);
         let must_wait = self.durable() < offset;
         if must_wait {
-            awaiting.push((offset, waiter));
+            awaiting.add(offset, waiter);
+        }
+        drop(awaiting);
+        // The log may have ended between the look of the caller and the lock.
+        if must_wait && !self.is_on() {
+            self.wake_awaiting(|_| true);
         }
         must_wait
+    }
+
+    fn wake_awaiting(&self, is_due: impl Fn(u64) -> bool) {
+        let due = lock(&self.awaiting).take(is_due);
+        due.iter().filter_map(Weak::upgrade).for_each(|waiter| waiter.wake());
     }
 
     /// Whether what is deferred now waits behind something else.
@@ -467,12 +482,7 @@ impl Journal {
         self.durable.fetch_max(offset, Ordering::AcqRel);
         self.backlog_fell(bytes);
         self.release();
-        let mut awaiting = lock(&self.awaiting);
-        let (due, waiting) = awaiting.drain(..).partition(|(at, _)| *at <= self.durable());
-        *awaiting = waiting;
-        drop(awaiting);
-        let due: Vec<(u64, Arc<dyn Wake>)> = due;
-        due.iter().for_each(|(_, waiter)| waiter.wake());
+        self.wake_awaiting(|at| at <= self.durable());
     }
 
     /// For the reader: this thread reads the journal from now on.

@@ -12,16 +12,19 @@ use crate::call::batch::Ran;
 use crate::call::blocking::{self, BlockedState, GiveUp};
 use crate::call::dispatch::{Ending, Progress, Worker};
 use crate::call::held_output::HeldOutput;
-use crate::call::mail::{DurableByMail, Letter, Mailbox, Pending, Receipt};
+use crate::call::invoke::error_reply;
+use crate::call::mail::{Letter, Mailbox, Pending, Receipt};
 use crate::call::session::{Gate, ReplyMode, Session};
 use crate::call::tally::Tally;
 use crate::groups::connection;
 use crate::groups::pubsub;
+use crate::groups::replication;
 use crate::groups::transactions;
 use crate::node::clients::{ClientCard, ClientFlags};
 use crate::node::{Node, tracking};
 use russet_base::{Args, SharedBytes, UnixMillis};
 use russet_engine::keyspace::KeyspaceWait;
+use russet_engine::store::raw::lock::Wake;
 use russet_protocol::{Output, RespWriter};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -67,6 +70,8 @@ pub struct AwaitedSync {
     /// What is answered then, and what if the time is over first.
     pub reply: Vec<u8>,
     pub late_reply: Vec<u8>,
+    /// By which the client hears of it.
+    pub waker: Arc<dyn Wake>,
 }
 
 /// What to do with a client after something was done with it.
@@ -251,8 +256,7 @@ impl Client {
         (out, before): (&mut Output, usize),
         awaited: Box<AwaitedSync>,
     ) -> Progress {
-        let wake = Arc::new(DurableByMail(self.session.mailbox.clone()));
-        if !worker.node.keyspace.journal().when_durable(awaited.offset, wake) {
+        if !worker.node.keyspace.journal().when_durable(awaited.offset, &awaited.waker) {
             return Progress::Done;
         }
         out.truncate(before);
@@ -265,8 +269,16 @@ impl Client {
         let Hold::Durable(awaited) = std::mem::take(&mut self.session.hold) else {
             return After::Wait;
         };
-        let is_durable = worker.node.keyspace.journal().durable() >= awaited.offset;
-        out.extend_from_slice(if is_durable { &awaited.reply } else { &awaited.late_reply });
+        let journal = worker.node.keyspace.journal();
+        if journal.durable() >= awaited.offset {
+            out.extend_from_slice(&awaited.reply);
+        } else if journal.is_on() {
+            out.extend_from_slice(&awaited.late_reply);
+        } else {
+            let refusal = replication::log_is_off();
+            worker.node.stats.count_error(&refusal.wire());
+            out.extend_from_slice(&error_reply(self.session.resp, &refusal));
+        }
         After::Continue
     }
 
@@ -313,12 +325,16 @@ impl Client {
             },
             Letter::Durable => {
                 self.held.durable();
+                let journal = worker.node.keyspace.journal();
                 match &self.session.hold {
+                    // The log may have ended, and another have begun by now.
                     Hold::Durable(awaited)
-                        if worker.node.keyspace.journal().durable() >= awaited.offset =>
+                        if journal.is_on()
+                            && journal.when_durable(awaited.offset, &awaited.waker) =>
                     {
-                        self.end_sync(worker, out)
+                        After::Wait
                     }
+                    Hold::Durable(_) => self.end_sync(worker, out),
                     _ => After::Wait,
                 }
             }

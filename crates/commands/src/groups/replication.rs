@@ -4,6 +4,7 @@
 use crate::call::blocking::{BlockRequest, BlockedCall};
 use crate::call::client::AwaitedSync;
 use crate::call::ctx::{Ctx, DONE, Flow, Outcome};
+use crate::call::mail::DurableByMail;
 use crate::error::Refusal;
 use russet_base::escape::escape;
 use russet_base::num::parse_i64;
@@ -137,9 +138,7 @@ pub(crate) fn waitaof(ctx: &mut Ctx, args: Args) -> Outcome {
         return wait_for(ctx, on_disk, replicas, deadline);
     }
     if !journal.is_on() {
-        return Err(Refusal::text(
-            "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
-        ));
+        return Err(log_is_off());
     }
     let is_durable = journal.durable() >= offset;
     if (is_durable && replicas <= 0) || !ctx.may_block {
@@ -156,11 +155,18 @@ pub(crate) fn waitaof(ctx: &mut Ctx, args: Args) -> Outcome {
         if let Some(mut out) = ctx.reply.wire() {
             out.extend_from_slice(&reply);
         }
-        let awaited = AwaitedSync { offset, deadline, reply, late_reply };
+        let waker = Arc::new(DurableByMail(ctx.session.mailbox.clone()));
+        let awaited = AwaitedSync { offset, deadline, reply, late_reply, waker };
         ctx.session.awaited_sync = Some(Box::new(awaited));
         return DONE;
     }
     wait_for(ctx, on_disk, replicas, deadline)
+}
+
+/// Why WAITAOF can't wait for this server.
+pub(crate) fn log_is_off() -> Refusal {
+    let text = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";
+    Refusal::text(text)
 }
 
 /// How many replicas a call waits for.

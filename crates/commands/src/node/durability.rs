@@ -214,6 +214,10 @@ impl Node {
     pub(crate) fn reload_log(&self, keys: &mut Keys) -> Result<(), String> {
         let log = self.durability.log().ok_or(IS_OFF)?;
         let disk = self.host.disk().ok_or(IS_OFF)?;
+        // Its base is taken shard by shard, and would wait for those that are held here.
+        if self.is_log_beginning() {
+            return Err("the log has not begun yet".to_owned());
+        }
         let journal = self.keyspace.journal();
         while journal.backlog_bytes() > 0 {
             if log.status().is_failed {

@@ -215,3 +215,25 @@ fn a_ring_that_fills_holds_writers_back_before_it_is_full() {
     while !taken(&journal, &mut next).is_empty() {}
     assert!(journal.barriers().are_down());
 }
+
+/// Each wait that had timed out stayed until its offset was durable: with `appendfsync no`, for
+/// ever.
+#[test]
+fn who_waits_no_more_is_forgotten() {
+    struct Nobody;
+    impl Wake for Nobody {
+        fn wake(&self) {}
+    }
+    let journal = journal(Mode::Lazy);
+    journal.append(&mut frame("a 1"));
+    let stays: Arc<dyn Wake> = Arc::new(Nobody);
+    assert!(journal.when_durable(1, &stays));
+    for _ in 0..10_000 {
+        let gone: Arc<dyn Wake> = Arc::new(Nobody);
+        assert!(journal.when_durable(1, &gone));
+    }
+    assert!(lock(&journal.awaiting).len() < 200);
+    journal.set_durable(1, 0);
+    assert_eq!(lock(&journal.awaiting).len(), 0);
+    assert!(!journal.when_durable(1, &stays));
+}

@@ -15,7 +15,7 @@ use crate::call::client::Hold;
 use crate::call::ctx::{Ctx, DONE, Flow, Outcome};
 use crate::call::invoke::Origin;
 use crate::error::Refusal;
-use russet_base::{Args, num};
+use russet_base::{Args, UnixMillis, num};
 use russet_catalog::migrate_keyword;
 use russet_persistence::rdb::payload;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -100,6 +100,7 @@ pub fn migrate(ctx: &mut Ctx, args: Args) -> Outcome {
         db: request.db,
         is_replacing: request.is_replacing,
         items,
+        clock: ctx.node.clock.clone(),
     };
     let task = Task::new(job, ctx.node.host.connector());
     if !ctx.may_block || ctx.origin != Origin::Client {
@@ -144,14 +145,14 @@ fn start_when_durable(ctx: &Ctx, migration: &Arc<Migration>) -> Result<(), Refus
 
 /// The values that are there, in the order of their keys, each once.
 fn dump_all(ctx: &mut Ctx, keys: &[&[u8]]) -> Vec<Item> {
-    let (dumping, now) = (dumping(ctx), ctx.keys.real_now());
+    let dumping = dumping(ctx);
     let mut items: Vec<Item> = Vec::new();
     let mut seen = std::collections::HashSet::new();
     for key in keys.iter().filter(|key| seen.insert(**key)) {
         if let Some(entry) = ctx.keys.read(key) {
-            let ttl_ms = entry.expiry().map_or(0, |at| (at - now.0).max(1));
+            let expiry = entry.expiry().map(UnixMillis);
             let payload = payload::dump(&entry, dumping);
-            items.push(Item { key: (*key).into(), ttl_ms, payload });
+            items.push(Item { key: (*key).into(), expiry, payload });
         }
     }
     items

@@ -67,9 +67,18 @@ fn begin_log(ctx: &mut Ctx) -> Result<Begun, String> {
     let Some(outcome) = begun.outcome_or_wait(&ctx.session.mailbox) else {
         return Ok(Begun::Waits(begun));
     };
-    node.end_beginning();
-    outcome.inspect_err(|_| node.give_up_log())?;
-    Ok(Begun::Log)
+    let is_first = node.end_beginning(&begun);
+    match outcome {
+        Ok(()) if node.durability.log().is_some() => Ok(Begun::Log),
+        // Another who waited for it has given it up.
+        Ok(()) => begin_log(ctx),
+        Err(why) => {
+            if is_first {
+                node.give_up_log();
+            }
+            Err(why)
+        }
+    }
 }
 
 pub(crate) fn config_set(ctx: &mut Ctx, args: Args) -> Outcome {
@@ -100,7 +109,8 @@ pub(crate) fn config_set(ctx: &mut Ctx, args: Args) -> Outcome {
     });
     ctx.keys.refresh_listeners();
     node.forget_base();
-    if set.is_err() && has_begun {
+    // Unless another who waited for it has it.
+    if set.is_err() && has_begun && !node.config.flag(Directive::AppendOnly) {
         node.give_up_log();
     }
     set.map_err(Refusal::text)?;

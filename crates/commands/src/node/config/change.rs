@@ -42,7 +42,9 @@ impl Config {
             self.store(step.directive, step.new.clone());
         }
         let is_change = |step: &&Step<'_>| step.new != step.old || step.directive.spec().is_reread;
-        let changed: Vec<&Step<'_>> = steps.iter().filter(is_change).collect();
+        let mut changed: Vec<&Step<'_>> = steps.iter().filter(is_change).collect();
+        // What ends or begins the log can't be undone: nothing that may be refused comes behind it.
+        changed.sort_by_key(|step| step.directive == Directive::AppendOnly);
         for (index, step) in changed.iter().enumerate() {
             let Err(reason) = apply(step.directive) else { continue };
             // Backwards, as an alias may have set the same directive twice.

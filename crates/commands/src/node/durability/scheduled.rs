@@ -56,7 +56,7 @@ impl Node {
     pub(crate) fn do_scheduled(&self, keys: &mut Keys) {
         let scheduled = &self.durability.scheduled;
         if self.may_do_scheduled() && keys.holds_all() {
-            if scheduled.switch.swap(false, Ordering::Relaxed) {
+            if self.may_switch_log() && scheduled.switch.swap(false, Ordering::Relaxed) {
                 self.switch_log(keys);
             }
             if self.may_do_scheduled() && scheduled.is_urgent.swap(false, Ordering::Relaxed) {
@@ -97,8 +97,13 @@ impl Node {
     pub(super) fn may_do_scheduled(&self) -> bool {
         let scheduled = &self.durability.scheduled;
         let may_rewrite = |status: LogStatus| !status.is_rewriting;
-        scheduled.has_switch()
+        self.may_switch_log()
             || scheduled.has_rewrite() && self.durability.log_status().is_none_or(may_rewrite)
+    }
+
+    /// Whether the log is to be switched, and none is about to begin: that may still fail.
+    fn may_switch_log(&self) -> bool {
+        self.durability.scheduled.has_switch() && !self.is_log_beginning()
     }
 
     /// Makes the log what `appendonly` says, or `appendonly` what the log is.

@@ -11,9 +11,13 @@ use std::sync::Arc;
 const HAS_FAILED: &str = "the log could not be begun: its base was not written";
 
 impl Node {
-    /// Begins a log. Every shard is held, and all that was written is in the data. None if it can't
-    /// be begun beside a snapshot that is under way, or there is one.
+    /// Begins a log, or joins those who wait for one that begins. Every shard is held, and all that
+    /// was written is in the data. None if it can't be begun beside a snapshot that is under way, or
+    /// there is one.
     pub(crate) fn begin_log(&self) -> Result<Option<Arc<AwaitedSave>>, String> {
+        if let Some(begun) = &*lock(&self.durability.beginning) {
+            return Ok(Some(begun.clone()));
+        }
         let node = self.durability.node();
         let is_free = self.durability.log().is_none() && self.saves.purpose().is_none();
         let (Some(node), true, true) = (node, is_free, self.host.disk().is_some()) else {
@@ -42,14 +46,27 @@ impl Node {
     pub(in crate::node) fn tend_beginning(&self) {
         self.look_at_beginning();
         let is_nobodys = |begun: &mut Arc<AwaitedSave>| Arc::strong_count(begun) == 1;
-        if lock(&self.durability.beginning).take_if(is_nobodys).is_some() {
-            self.with_all_keys(|_| self.give_up_log());
+        let may_be = lock(&self.durability.beginning).as_mut().is_some_and(is_nobodys);
+        if !may_be {
+            return;
         }
+        // While others may join those who wait, it is not nobody's for sure.
+        self.with_all_keys(|_| {
+            if lock(&self.durability.beginning).take_if(is_nobodys).is_some() {
+                self.give_up_log();
+            }
+        });
     }
 
-    /// Who has waited for it knows how it went.
-    pub(crate) fn end_beginning(&self) {
-        lock(&self.durability.beginning).take();
+    /// One of those who have waited for it knows how it went; whether it is the first.
+    pub(crate) fn end_beginning(&self, begun: &Arc<AwaitedSave>) -> bool {
+        let is_it = |other: &mut Arc<AwaitedSave>| Arc::ptr_eq(other, begun);
+        lock(&self.durability.beginning).take_if(is_it).is_some()
+    }
+
+    /// Whether there is a log to be, and none yet.
+    pub(super) fn is_log_beginning(&self) -> bool {
+        lock(&self.durability.beginning).is_some()
     }
 
     /// The log that was begun is not to be. Every shard is held.

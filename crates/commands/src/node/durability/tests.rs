@@ -170,3 +170,27 @@ fn waitaof_answers_when_the_writes_are_durable() {
     assert_eq!(clients.read(0), "[1, 0]");
     assert!(clients.may_run(0));
 }
+
+/// It waited for ever, for nobody writes a log that is off.
+#[test]
+fn waitaof_is_refused_when_the_log_ends_meanwhile() {
+    let mut clients = TestClients::of(1);
+    let journal = clients.node().keyspace.journal().clone();
+    journal.set_mode(Mode::Lazy);
+    clients.node().keyspace.set_recording(true);
+    assert_eq!(clients.say(0, "SET k v"), "+OK");
+    assert_eq!(clients.say(0, "WAITAOF 1 0 0"), "(blocked)");
+    journal.set_mode(Mode::Off);
+    let refused = clients.read(0);
+    assert!(refused.contains("WAITAOF cannot be used"), "{refused}");
+    assert!(clients.may_run(0));
+    // Another log has begun before it hears of the end.
+    journal.set_mode(Mode::Lazy);
+    assert_eq!(clients.say(0, "SET k w"), "+OK");
+    assert_eq!(clients.say(0, "WAITAOF 1 0 0"), "(blocked)");
+    journal.set_mode(Mode::Off);
+    journal.set_mode(Mode::Lazy);
+    assert_eq!(clients.read(0), "(blocked)");
+    sync(&clients);
+    assert_eq!(clients.read(0), "[1, 0]");
+}

@@ -2,6 +2,8 @@
 //! and knows nothing of the data here.
 
 use crate::node::outbound::{Connection, Connector};
+use russet_base::UnixMillis;
+use russet_base::clock::Clock;
 use russet_protocol::Value;
 use russet_protocol::reply::Decoder;
 use russet_protocol::request::{encode, encode_into};
@@ -22,8 +24,9 @@ const CHUNK_BYTES: usize = 64 * 1024;
 /// A value on its way.
 pub struct Item {
     pub key: Box<[u8]>,
-    /// 0: it does not expire.
-    pub ttl_ms: i64,
+    /// When it expires, if it does. How long that is from now is asked when it is sent, which may
+    /// be long after.
+    pub expiry: Option<UnixMillis>,
     pub payload: Vec<u8>,
 }
 
@@ -43,6 +46,7 @@ pub struct Job {
     pub db: i64,
     pub is_replacing: bool,
     pub items: Vec<Item>,
+    pub clock: Arc<dyn Clock>,
 }
 
 /// What became of it.
@@ -195,11 +199,13 @@ impl Task {
     /// The next values as requests, and how many they are.
     fn next_requests(&self, done: usize) -> (Vec<u8>, usize) {
         let (mut bytes, mut count) = (Vec::new(), 0);
-        for Item { key, ttl_ms, payload } in self.job.items[done..].iter().take(SENT_ITEMS_MAX) {
+        let now = self.job.clock.now();
+        for Item { key, expiry, payload } in self.job.items[done..].iter().take(SENT_ITEMS_MAX) {
             if count > 0 && bytes.len() + payload.len() > SENT_BYTES_MAX {
                 break;
             }
-            let ttl = ttl_ms.to_string();
+            // 0 would be for ever.
+            let ttl = expiry.map_or(0, |at| (at.0 - now.0).max(1)).to_string();
             let mut call: Vec<&[u8]> = vec![b"RESTORE", key, ttl.as_bytes(), payload];
             if self.job.is_replacing {
                 call.push(b"REPLACE");

@@ -234,3 +234,58 @@ fn a_rewrite_that_can_not_begin_yet_is_done_by_housekeeping() {
     await_log(&server);
     assert_eq!(after_crash(&disk).say("KEYS *"), "[\"saved\"]");
 }
+
+/// The log had ended when another directive of the call was refused, and `appendonly` was yes again
+/// without one.
+#[test]
+fn a_call_that_is_refused_does_not_end_the_log() {
+    let disk = SimulatedDisk::new();
+    let mut server = server_with_log(&disk);
+    let node = server.worker.node.clone();
+    let pairs: [(&[u8], &[u8]); 2] = [(b"appendonly", b"no"), (b"hz", b"11")];
+    let refused = node.config.set(&pairs, Requester::Local, &mut |directive| match directive {
+        Directive::Hz => Err("not now".to_owned()),
+        _ => node.directive_changed(directive),
+    });
+    assert!(refused.is_err_and(|why| why.contains("'hz'")));
+    assert_eq!(server.say("CONFIG GET appendonly"), "[\"appendonly\", \"yes\"]");
+    server.say("SET k v");
+    await_log(&server);
+    assert_eq!(after_crash(&disk).say("GET k"), "\"v\"");
+}
+
+/// A second call was answered as if there were a log, and `appendonly` stayed yes without one when
+/// the first gave it up.
+#[test]
+fn who_switches_on_a_log_that_begins_waits_for_it_too() {
+    let disk = SimulatedDisk::new();
+    let mut server = server_on(&disk);
+    let node = server.worker.node.clone();
+    server.say("SET k v");
+    let first = node.with_all_keys(|_| node.begin_log()).unwrap().unwrap();
+    let second = node.with_all_keys(|_| node.begin_log()).unwrap().unwrap();
+    assert!(Arc::ptr_eq(&first, &second));
+    assert!(server.say("DEBUG LOADAOF").contains("ERR"), "it would wait for what it keeps waiting");
+    // The first is gone, the second still waits.
+    drop(first);
+    node.tend_beginning();
+    assert!(node.durability.log().is_some());
+    drop(second);
+    node.tend_beginning();
+    assert!(node.durability.log().is_none());
+    // In a transaction the switch waits until that is decided.
+    let begun = node.with_all_keys(|_| node.begin_log()).unwrap().unwrap();
+    transaction(&mut server, &["CONFIG SET appendonly yes"], "EXEC");
+    node.with_all_keys(|_| {
+        assert!(node.end_beginning(&begun) && !node.end_beginning(&begun));
+        node.give_up_log();
+    });
+    await_that("there is a log", || {
+        node.tick();
+        node.durability.log().is_some()
+    });
+    assert_eq!(server.say("CONFIG GET appendonly"), "[\"appendonly\", \"yes\"]");
+    server.say("SET k w");
+    await_log(&server);
+    assert_eq!(after_crash(&disk).say("GET k"), "\"w\"");
+}
