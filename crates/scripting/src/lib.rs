@@ -8,6 +8,7 @@
 pub mod call;
 mod compile;
 pub mod fault;
+mod hashing;
 pub mod heap;
 pub mod host;
 pub mod keys;

@@ -1,6 +1,7 @@
 //! Compiled code: what the compiler makes and the machine runs. It belongs to no state: one chunk
 //! is compiled once and loaded into every state that runs it.
 
+use crate::hashing::Keyed;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -424,15 +425,15 @@ impl Proto {
 
     /// Gives back the room that was asked for in advance.
     pub(crate) fn shrink(&mut self) {
-        self.code.shrink_to_fit();
-        self.lines.shrink_to_fit();
-        self.constants.shrink_to_fit();
-        self.children.shrink_to_fit();
-        self.captures.shrink_to_fit();
-        self.names.shrink_to_fit();
+        shrink(&mut self.code);
+        shrink(&mut self.lines);
+        shrink(&mut self.constants);
+        shrink(&mut self.children);
+        shrink(&mut self.captures);
+        shrink(&mut self.names);
     }
 
-    fn allocations(&self, names: &mut HashSet<*const u8>, visit: &mut dyn FnMut(usize)) {
+    fn allocations(&self, names: &mut HashSet<*const u8, Keyed>, visit: &mut dyn FnMut(usize)) {
         visit(SHARED_BYTES + size_of::<Proto>());
         visit(self.code.capacity() * size_of::<Op>());
         visit(self.lines.capacity() * size_of::<u32>());
@@ -445,6 +446,7 @@ impl Proto {
                 visit(bytes.len());
             }
         }
+        names.reserve(self.names.len() + 2);
         let names_of = self.names.iter().map(|named| &named.name);
         for name in names_of.chain([&self.source, &self.chunk_name]) {
             if names.insert(name.as_ptr()) {
@@ -452,6 +454,16 @@ impl Proto {
             }
         }
         self.children.iter().for_each(|child| child.allocations(names, visit));
+    }
+}
+
+/// Moves a list to where it has room for nothing else: an allocator that is asked to shrink a block
+/// looks for a way to keep it, which takes longer.
+fn shrink<T>(list: &mut Vec<T>) {
+    if list.capacity() > list.len() {
+        let mut exact = Vec::with_capacity(list.len());
+        exact.append(list);
+        *list = exact;
     }
 }
 
@@ -479,7 +491,7 @@ impl Chunk {
     /// Shows the size of every allocation of the code.
     pub fn allocations(&self, mut visit: impl FnMut(usize)) {
         visit(SHARED_BYTES + size_of::<crate::keys::KeysUse>());
-        self.main.allocations(&mut HashSet::new(), &mut visit);
+        self.main.allocations(&mut HashSet::default(), &mut visit);
     }
 }
 

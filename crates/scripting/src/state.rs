@@ -303,8 +303,8 @@ impl State {
         }
     }
 
-    /// Loads a chunk in the middle of a run, for that run.
-    pub(crate) fn load_for_run(&mut self, chunk: &Chunk, env: TableRef) -> Result<FuncRef, Fault> {
+    /// Loads a chunk for one run, with which it goes.
+    pub fn load_for_run(&mut self, chunk: &Chunk, env: TableRef) -> Result<FuncRef, Fault> {
         self.instantiate(&chunk.main, env, false)
     }
 

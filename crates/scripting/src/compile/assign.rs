@@ -2,7 +2,7 @@
 
 use super::function::{Compiler, Outcome, Storage};
 use super::value::{constant_of, is_open};
-use crate::proto::{Constant, Op, Reg};
+use crate::proto::{Op, Reg};
 use crate::syntax::tree::{Expr, Index, LocalId};
 
 /// The key of a store.
@@ -22,7 +22,7 @@ enum Target<'e> {
 impl Compiler<'_> {
     pub(super) fn key(&mut self, key: &Expr) -> Outcome<Key> {
         if let Expr::Str(name) = key {
-            let k = self.constant(Constant::Str(name.as_ref().into()))?;
+            let k = self.string_constant(name)?;
             if let Ok(k) = u16::try_from(k) {
                 return Ok(Key::Name(k));
             }

@@ -1,15 +1,23 @@
 //! One function: its registers, constants, captures and jumps.
 
+use crate::hashing::Keyed;
 use crate::limits::{CONSTANTS_MAX, INSTRUCTIONS_MAX, REGISTERS_MAX};
 use crate::meter::Meter;
 use crate::proto::{Capture, Constant, NameKind, Named, Op, Proto, Reg};
 use crate::syntax::SyntaxError;
 use crate::syntax::tree::{Expr, Function, Local, LocalId, Tree};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// How far back a name is looked for that need not be kept twice.
 const NAMES_COMPARED_MAX: usize = 16;
+
+/// Constants of one function that are compared one by one; of more, they are hashed.
+const CONSTANTS_COMPARED_MAX: usize = 16;
+
+/// Instructions that there is room for from the start.
+const INSTRUCTIONS_ROOM: usize = 32;
 
 /// A constant as a key.
 ///
@@ -20,7 +28,19 @@ enum ConstantKey {
     Nil,
     Bool(bool),
     Number(u64),
-    Str(Arc<[u8]>),
+    Str(Box<[u8]>),
+}
+
+impl ConstantKey {
+    fn of(constant: &Constant) -> Self {
+        match constant {
+            Constant::Nil => ConstantKey::Nil,
+            Constant::Bool(value) => ConstantKey::Bool(*value),
+            Constant::Number(0.0) => ConstantKey::Number(0),
+            Constant::Number(number) => ConstantKey::Number(number.to_bits()),
+            Constant::Str(bytes) => ConstantKey::Str(bytes.clone()),
+        }
+    }
 }
 
 /// A function that is being compiled.
@@ -28,9 +48,9 @@ enum ConstantKey {
 pub(super) struct Frame {
     number: u32,
     pub(super) proto: Proto,
-    constants: HashMap<ConstantKey, u32>,
+    /// All constants by key, once there are more than are compared one by one.
+    constants: HashMap<ConstantKey, u32, Keyed>,
     captured: Vec<LocalId>,
-    registers: HashMap<LocalId, Reg>,
     /// The first free register.
     pub(super) free: usize,
     /// Registers below hold variables in scope.
@@ -48,6 +68,8 @@ pub(super) struct Compiler<'t> {
     source: Arc<[u8]>,
     chunk_name: Arc<[u8]>,
     frames: Vec<Frame>,
+    /// By the number of the variable, once it is bound.
+    registers: Vec<Reg>,
 }
 
 /// Where a variable lives, seen from the function that is being compiled.
@@ -69,6 +91,7 @@ pub(super) fn compile_tree<'t>(tree: &'t Tree, meter: &'t Meter<'t>) -> Outcome<
         source: tree.name.clone(),
         chunk_name: tree.chunk_name.clone(),
         frames: Vec::new(),
+        registers: vec![0; tree.locals.len()],
     };
     compiler.function(&tree.main)
 }
@@ -93,6 +116,8 @@ impl<'t> Compiler<'t> {
         frame.proto.source = self.source.clone();
         frame.proto.chunk_name = self.chunk_name.clone();
         frame.proto.registers = 2;
+        frame.proto.code.reserve(INSTRUCTIONS_ROOM);
+        frame.proto.lines.reserve(INSTRUCTIONS_ROOM);
         self.frames.push(frame);
         for param in &function.params {
             let register = self.take_register()?;
@@ -150,8 +175,8 @@ impl<'t> Compiler<'t> {
         if self.locals[local.index()].needs_cell() {
             self.emit(Op::NewCell { a: register })?;
         }
+        self.registers[local.index()] = register;
         let frame = self.frame();
-        frame.registers.insert(local, register);
         frame.local_registers = frame.local_registers.max(register as usize + 1);
         Ok(())
     }
@@ -163,7 +188,7 @@ impl<'t> Compiler<'t> {
     pub(super) fn storage(&mut self, local: LocalId) -> Outcome<Storage> {
         let needs_cell = self.locals[local.index()].needs_cell();
         if self.locals[local.index()].function == self.frame().number {
-            let register = self.frame().registers[&local];
+            let register = self.registers[local.index()];
             return Ok(if needs_cell {
                 Storage::Cell(register)
             } else {
@@ -187,7 +212,7 @@ impl<'t> Compiler<'t> {
         } else if outer.defining == Some(local) {
             Capture::Itself
         } else {
-            Capture::Register(outer.registers[&local])
+            Capture::Register(self.registers[local.index()])
         };
         let frame = &mut self.frames[depth];
         frame.captured.push(local);
@@ -250,27 +275,38 @@ impl<'t> Compiler<'t> {
     }
 
     pub(super) fn constant(&mut self, value: Constant) -> Outcome<u32> {
-        let key = match &value {
-            Constant::Nil => ConstantKey::Nil,
-            Constant::Bool(value) => ConstantKey::Bool(*value),
-            Constant::Number(0.0) => ConstantKey::Number(0),
-            Constant::Number(number) => ConstantKey::Number(number.to_bits()),
-            Constant::Str(bytes) => ConstantKey::Str(bytes.as_ref().into()),
-        };
-        let frame = self.frame();
-        if let Some(known) = frame.constants.get(&key) {
-            return Ok(*known);
+        let Frame { proto, constants, .. } = self.frame();
+        let index = proto.constants.len();
+        if index <= CONSTANTS_COMPARED_MAX {
+            let known = proto.constants.iter().position(|known| *known == value);
+            if let Some(known) = known {
+                return Ok(known as u32);
+            }
+        } else {
+            if constants.is_empty() {
+                let keys = proto.constants.iter().map(ConstantKey::of);
+                constants.extend(keys.zip(0..));
+            }
+            match constants.entry(ConstantKey::of(&value)) {
+                Entry::Occupied(known) => return Ok(*known.get()),
+                Entry::Vacant(vacant) => vacant.insert(index as u32),
+            };
         }
-        let index = frame.proto.constants.len();
         if index >= CONSTANTS_MAX {
             return Err(self.error("constant table overflow"));
         }
-        frame.proto.constants.push(value);
-        frame.constants.insert(key, index as u32);
+        proto.constants.push(value);
         Ok(index as u32)
     }
 
     pub(super) fn string_constant(&mut self, text: &[u8]) -> Outcome<u32> {
+        let constants = &self.frame().proto.constants;
+        if constants.len() <= CONSTANTS_COMPARED_MAX {
+            let is_same = |known: &Constant| matches!(known, Constant::Str(it) if **it == *text);
+            if let Some(known) = constants.iter().position(is_same) {
+                return Ok(known as u32);
+            }
+        }
         self.constant(Constant::Str(text.into()))
     }
 

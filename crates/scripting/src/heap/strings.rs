@@ -3,6 +3,7 @@
 
 use super::memory::Memory;
 use crate::fault::Refusal;
+use crate::hashing::Keyed;
 use crate::limits::{KEPT_BYTES_MAX, PACKED_STRING_BYTES_MAX};
 use crate::value::StrRef;
 use russet_base::hash::KeyHasher;
@@ -45,7 +46,7 @@ pub struct Strings {
     hasher: KeyHasher,
     seed: u64,
     /// Permanent strings that constants share, so that most lookups compare handles only.
-    interned: HashMap<Box<[u8]>, StrRef>,
+    interned: HashMap<Box<[u8]>, StrRef, Keyed>,
 }
 
 /// Bytes that were appended to the buffer and are not yet a string.
@@ -67,7 +68,7 @@ impl Strings {
             lost_bytes: 0,
             hasher: KeyHasher::with_seed(seed),
             seed,
-            interned: HashMap::new(),
+            interned: HashMap::with_hasher(Keyed::with_seed(seed)),
         }
     }
 

@@ -3,6 +3,7 @@
 use super::error::SyntaxError;
 use super::parser::Parser;
 use super::tree::{Expr, Local, LocalId};
+use crate::hashing::Keyed;
 use crate::limits::{LOCALS_MAX, UPVALUES_MAX};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ pub(super) struct Scopes {
     pub(super) locals: Vec<Local>,
     open: Vec<Open>,
     /// By name, the variables in scope, the innermost last, each with the depth of its function.
-    named: HashMap<Arc<[u8]>, Vec<(usize, LocalId)>>,
+    named: HashMap<Arc<[u8]>, Vec<(usize, LocalId)>, Keyed>,
     /// How many were entered.
     pub(super) functions: u32,
 }
@@ -65,8 +66,9 @@ impl Scopes {
     }
 
     pub(super) fn leave_block(&mut self, mark: usize) {
-        let gone = self.current().active.split_off(mark);
-        for local in gone {
+        while self.current().active.len() > mark
+            && let Some(local) = self.current().active.pop()
+        {
             if let Some(named) = self.named.get_mut(&self.locals[local.index()].name) {
                 named.pop();
             }

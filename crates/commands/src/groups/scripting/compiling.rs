@@ -20,6 +20,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// Who compiles, and on whose behalf.
 pub struct Compiling<'a> {
     node: &'a Node,
+    /// The number of the worker that does it.
+    pub worker: usize,
     /// The call that has it done.
     args: Args<'a>,
     shards: ShardSet,
@@ -31,16 +33,16 @@ pub struct Compiling<'a> {
 impl<'a> Compiling<'a> {
     /// Before the call has any shards.
     pub fn planned(node: &'a Node, args: Args<'a>) -> Self {
-        Self::new(node, args, ShardSet::EMPTY)
+        Self::new((node, 0), args, ShardSet::EMPTY)
     }
 
     pub fn of_call<'c: 'a>(ctx: &Ctx<'c, '_>, args: Args<'a>) -> Self {
-        Self::new(ctx.node, args, ctx.keys.held().clone())
+        Self::new((ctx.node, ctx.stats.number), args, ctx.keys.held().clone())
     }
 
-    fn new(node: &'a Node, args: Args<'a>, shards: ShardSet) -> Self {
+    fn new((node, worker): (&'a Node, usize), args: Args<'a>, shards: ShardSet) -> Self {
         let started_micros = node.clock.monotonic_micros();
-        Compiling { node, args, shards, started_micros, run: RefCell::default() }
+        Compiling { node, worker, args, shards, started_micros, run: RefCell::default() }
     }
 
     pub fn node(&self) -> &'a Node {

@@ -8,7 +8,7 @@ use super::function::{Library, load};
 use russet_base::hash::KeyHasher;
 use russet_base::{Args, OwnedArgs, Random};
 use russet_scripting::state::Config;
-use russet_scripting::{Chunk, Fault, RootId, State, StrRef, Value, library};
+use russet_scripting::{Chunk, Fault, RootId, State, StrRef, TableRef, Value, library};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, LazyLock};
@@ -129,12 +129,21 @@ impl Lua {
         self.libraries.insert(number, functions);
     }
 
-    /// Loads a library's code, which sees little of its globals until `finish_library`.
-    pub fn begin_library(&mut self, chunk: &Chunk) -> Result<RootId, Fault> {
+    fn loading_globals(&self) -> TableRef {
         match self.state.kept(self.loading_globals) {
-            Value::Table(globals) => self.state.load(chunk, globals),
+            Value::Table(globals) => globals,
             _ => unreachable!("the globals of libraries are kept for good"),
         }
+    }
+
+    /// Loads a library's code, which sees little of its globals until `finish_library`.
+    pub fn begin_library(&mut self, chunk: &Chunk) -> Result<RootId, Fault> {
+        self.state.load(chunk, self.loading_globals())
+    }
+
+    /// Loads a library's code for one run, with which it goes.
+    pub fn library_for_run(&mut self, chunk: &Chunk) -> Result<Value, Fault> {
+        self.state.load_for_run(chunk, self.loading_globals()).map(Value::Function)
     }
 
     /// What was run: its functions find all globals from now on.

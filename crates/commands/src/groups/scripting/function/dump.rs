@@ -2,7 +2,7 @@
 //! exchange.
 
 use super::edit::wrong_arity;
-use super::load;
+use super::load::{self, Source};
 use super::{Libraries, Library};
 use crate::call::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
@@ -46,7 +46,7 @@ pub fn restore(ctx: &mut Ctx, args: Args) -> Outcome {
     };
     let sources = read_payload(args.at(2))?;
     let compiling = Compiling::of_call(ctx, args);
-    let loaded = sources.iter().map(|source| load::parse(source, &compiling));
+    let loaded = sources.iter().map(|source| load::parse(Source::of(source)?, &compiling));
     let loaded = loaded.collect::<Result<Vec<Library>, Refusal>>()?;
     drop(compiling);
     ctx.node.scripts.changes.begin(ctx);

@@ -1,6 +1,7 @@
 //! FUNCTION LOAD, DELETE, FLUSH and KILL.
 
-use super::{Libraries, Library, load};
+use super::load::{self, Source};
+use super::{Libraries, Library};
 use crate::call::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use crate::groups::scripting::compiling::Compiling;
@@ -23,11 +24,12 @@ pub fn load(ctx: &mut Ctx, args: Args) -> Outcome {
     }
     // COMPAT: what is wrong with the code of a library that is there already is not looked at; test
     // tests/wire/scripting/function.wire, "a name that is taken comes first".
-    let name = load::name_of(source)?;
-    if !is_replacing && ctx.node.scripts.libraries().has(&name) {
-        return Err(already_exists(&name));
+    let source = Source::of(source)?;
+    if !is_replacing && ctx.node.scripts.libraries().has(&source.name) {
+        return Err(already_exists(&source.name));
     }
     let library = load::parse(source, &Compiling::of_call(ctx, args))?;
+    let name = library.name.clone();
     ctx.node.scripts.changes.begin(ctx);
     ctx.node.scripts.change_libraries(|libraries| {
         if !is_replacing && libraries.has(&name) {
@@ -108,7 +110,7 @@ pub fn check_saved(node: &Node, source: &[u8], is_new: bool) -> Result<(), Refus
 }
 
 fn parse_saved(node: &Node, source: &[u8]) -> Result<Library, Refusal> {
-    load::parse(source, &Compiling::planned(node, Args::new(&[], &[])))
+    load::parse(Source::of(source)?, &Compiling::planned(node, Args::new(&[], &[])))
 }
 
 fn check_clash(libraries: &Libraries, library: &Library) -> Result<(), Refusal> {

@@ -28,23 +28,37 @@ const ENGINE: &[u8] = b"lua";
 /// What comes before the name of a library.
 const NAME: &[u8] = b"name=";
 
+/// The text of a library whose first line is in order.
+pub struct Source<'a> {
+    text: &'a [u8],
+    pub name: Vec<u8>,
+    /// What is behind the first line, whose end stays with it.
+    code: &'a [u8],
+}
+
+impl<'a> Source<'a> {
+    pub fn of(text: &'a [u8]) -> Result<Self, Refusal> {
+        let (name, code) = metadata(text)?;
+        Ok(Source { text, name, code })
+    }
+}
+
 /// A library from its source, ready to be put among the others.
-pub fn parse(source: &[u8], compiling: &Compiling) -> Result<Library, Refusal> {
-    let (name, code) = metadata(source)?;
+pub fn parse(source: Source, compiling: &Compiling) -> Result<Library, Refusal> {
+    let Source { text, name, code } = source;
     let failed = "Error compiling function";
     let chunk = compiling.compile(Purpose::Library, (code, CHUNK_NAME), failed)?;
     let node = compiling.node();
-    let mut lua = node.scripts.new_lua(memory_max(node));
-    let registered = register(&mut lua, &chunk).map_err(|fault| {
-        let text = match fault {
-            Fault::Error(value) => text_of(lua.state.heap(), value),
-            _ => "ERR FUNCTION LOAD timeout".to_owned(),
-        };
-        match text.strip_prefix(PLAIN) {
-            Some(plain) => Refusal::text(format!("ERR {plain}")),
-            None => Refusal::text(format!("ERR Error registering functions: {text}")),
-        }
-    })?;
+    let number = Library::next_number();
+    let (registered, own) = if chunk.keys_use().keeps_state() {
+        let mut lua = node.scripts.new_lua(memory_max(node));
+        let registered = register(&mut lua, &chunk).map_err(|fault| refusal(&lua, fault))?;
+        lua.add_library(number, registered.iter().map(|function| function.root).collect());
+        let shard = node.keyspace.locate(&name).shard as usize;
+        (registered, Some(OwnInterpreter::new(shard, lua)))
+    } else {
+        (try_out(&chunk, compiling)?, None)
+    };
     if registered.is_empty() {
         return Err(Refusal::text("ERR No functions registered"));
     }
@@ -53,17 +67,40 @@ pub fn parse(source: &[u8], compiling: &Compiling) -> Result<Library, Refusal> {
         let is_wide = !narrow.get(number as usize).copied().unwrap_or(false);
         Function { is_wide, ..function }
     };
-    let number = Library::next_number();
-    let own = chunk.keys_use().keeps_state().then(|| {
-        lua.add_library(number, registered.iter().map(|function| function.root).collect());
-        let shard = node.keyspace.locate(&name).shard as usize;
-        OwnInterpreter::new(shard, lua)
-    });
     let functions: Vec<Function> = registered.into_iter().map(with_key_use).collect();
     let chunk = chunk.without_keys_use();
     let memory_bytes =
-        allocated_bytes(source.len()) + chunk_bytes(&chunk) + functions_bytes(&name, &functions);
-    Ok(Library { name, source: source.to_vec(), chunk, functions, memory_bytes, number, own })
+        allocated_bytes(text.len()) + chunk_bytes(&chunk) + functions_bytes(&name, &functions);
+    Ok(Library { name, source: text.to_vec(), chunk, functions, memory_bytes, number, own })
+}
+
+/// Runs a library's code once, on a machine of the pool, to see what it registers. The library may
+/// still be refused, and each machine that comes to call it runs it anew: nothing of it stays here.
+fn try_out(chunk: &Chunk, compiling: &Compiling) -> Result<Vec<Registered>, Refusal> {
+    let (node, worker) = (compiling.node(), compiling.worker);
+    let mut machine = node.scripts.take_machine(worker, true);
+    let lua = &mut machine.lua;
+    lua.state.set_memory_max(memory_max(node));
+    let mut host = LoadHost::new();
+    let main = lua.library_for_run(chunk);
+    let result = main.and_then(|main| lua.state.call(&mut host, main, &[]).map(|_| ()));
+    host.found.iter().for_each(|found| lua.state.release(found.root));
+    let outcome = result.map_err(|fault| refusal(lua, fault));
+    lua.end_run();
+    node.scripts.give_machine(worker, machine);
+    outcome.map(|()| host.found)
+}
+
+/// What is said of a library whose code failed.
+fn refusal(lua: &Lua, fault: Fault) -> Refusal {
+    let text = match fault {
+        Fault::Error(value) => text_of(lua.state.heap(), value),
+        _ => "ERR FUNCTION LOAD timeout".to_owned(),
+    };
+    match text.strip_prefix(PLAIN) {
+        Some(plain) => Refusal::text(format!("ERR {plain}")),
+        None => Refusal::text(format!("ERR Error registering functions: {text}")),
+    }
 }
 
 /// What a library and its functions take up besides source and code. Each name is there twice.
@@ -78,11 +115,6 @@ fn functions_bytes(name: &[u8], functions: &Vec<Function>) -> usize {
         + LIBRARY_ENTRY_BYTES
         + functions.len() * FUNCTION_ENTRY_BYTES
         + names.sum::<usize>()
-}
-
-/// The name that a library's first line gives it.
-pub fn name_of(source: &[u8]) -> Result<Vec<u8>, Refusal> {
-    metadata(source).map(|(name, _)| name)
 }
 
 /// Marks an error whose text goes to the client as it is.
@@ -143,7 +175,7 @@ pub struct Registered {
 pub fn register(lua: &mut Lua, chunk: &Chunk) -> Result<Vec<Registered>, Fault> {
     let main = lua.begin_library(chunk)?;
     let function = lua.state.kept(main);
-    let mut host = LoadHost { found: Vec::new(), names: HashSet::new(), started: Instant::now() };
+    let mut host = LoadHost::new();
     let result = lua.state.call(&mut host, function, &[]).map(|_| ());
     lua.finish_library(main);
     if let Err(fault) = result {
@@ -176,6 +208,10 @@ impl Host for LoadHost {
 }
 
 impl LoadHost {
+    fn new() -> Self {
+        LoadHost { found: Vec::new(), names: HashSet::new(), started: Instant::now() }
+    }
+
     fn register(&mut self, call: &mut Call<'_>) -> Outcome {
         let (function, callback) = match (call.arg_count(), call.arg(1)) {
             (1, Value::Table(table)) => named_arguments(call, table)?,
@@ -321,4 +357,55 @@ fn flags(call: &mut Call<'_>, value: Value) -> Result<ScriptFlags, Fault> {
         }
     }
     Ok(flags)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::TestServer;
+
+    /// Each library that was loaded left its code in a machine of the pool, until there was a
+    /// megabyte of it.
+    #[test]
+    fn a_machine_keeps_nothing_of_libraries_that_it_has_only_loaded() {
+        let mut server = TestServer::new();
+        let load = |server: &mut TestServer, n: usize| {
+            let text = "'".to_owned() + &"x".repeat(4000) + &n.to_string() + "'";
+            let code = format!("redis.register_function('f', function() return {text} end)");
+            let library = format!("#!lua name=lib\n{code}");
+            assert_eq!(
+                server.run(&["FUNCTION", "LOAD", "REPLACE", &library]).to_string(),
+                "\"lib\""
+            );
+        };
+        load(&mut server, 0);
+        let bytes = server.worker.node.scripts.memory().vm_functions;
+        for n in 1..100 {
+            load(&mut server, n);
+            let bad =
+                "#!lua name=bad\nlocal t = {} for i = 1, 1000 do t[i] = 'y' .. i end error(t[9])";
+            let reply = server.run(&["FUNCTION", "LOAD", bad]).to_string();
+            assert!(reply.starts_with("-ERR Error registering functions"), "{reply}");
+        }
+        assert_eq!(server.run(&["FUNCTION", "DELETE", "lib"]).to_string(), "+OK");
+        let after = server.worker.node.scripts.memory().vm_functions;
+        assert!(after < bytes + (64 << 10), "{bytes} bytes became {after}");
+    }
+
+    /// What a machine has loaded of other libraries stays when one more is looked at there.
+    #[test]
+    fn functions_are_called_before_and_after_another_library_is_loaded() {
+        let mut server = TestServer::new();
+        let library = |name: &str, value: &str| {
+            let code = format!("redis.register_function('{name}', function() return {value} end)");
+            format!("#!lua name=lib_{name}\n{code}")
+        };
+        server.run(&["FUNCTION", "LOAD", &library("one", "1")]);
+        assert_eq!(server.run(&["FCALL", "one", "0"]).to_string(), "1");
+        server.run(&["FUNCTION", "LOAD", &library("two", "'a' .. 2")]);
+        assert_eq!(server.run(&["FCALL", "one", "0"]).to_string(), "1");
+        assert_eq!(server.run(&["FCALL", "two", "0"]).to_string(), "\"a2\"");
+        server.run(&["FUNCTION", "LOAD", "REPLACE", &library("one", "3")]);
+        assert_eq!(server.run(&["FCALL", "one", "0"]).to_string(), "3");
+        assert_eq!(server.run(&["FCALL", "two", "0"]).to_string(), "\"a2\"");
+    }
 }
