@@ -49,6 +49,8 @@ pub(crate) enum NativeCode {
     Making(MakingFn, NativeFn),
     /// One that loops call at each turn: the form without a frame is tried first.
     Step(Walk, NativeFn),
+    /// `coroutine.yield`, which needs no frame where it may be called; where not, this says why.
+    Yield(NativeFn),
     /// The host's function of that number.
     Host(u16),
     Free,

@@ -108,8 +108,9 @@ pub struct State {
     pub(crate) current: Coroutine,
     /// The running coroutine, if it is not the main one.
     pub(crate) thread: Option<ThreadRef>,
-    /// Those that wait for the coroutine that they resumed.
-    pub(crate) resumers: Vec<(Option<ThreadRef>, Coroutine)>,
+    /// Those that wait for the coroutine that they resumed. Each one's stack stands in that one's
+    /// place in the heap meanwhile.
+    pub(crate) resumers: Vec<Option<ThreadRef>>,
     pub(crate) globals: TableRef,
     /// Natives, metamethods and coroutines that are nested now.
     pub(crate) depth: usize,
@@ -226,7 +227,7 @@ impl State {
         self.define_native(table, name, NativeCode::Host(number))
     }
 
-    fn define_native(
+    pub(crate) fn define_native(
         &mut self,
         table: TableRef,
         name: &str,
@@ -455,11 +456,13 @@ impl State {
     }
 
     fn unwind_all(&mut self) {
-        if !self.resumers.is_empty() {
-            let (_, main) = self.resumers.swap_remove(0);
-            self.current = main;
-            self.resumers.clear();
-            self.thread = None;
+        while let Some(before) = self.resumers.pop() {
+            if let Some(thread) = std::mem::replace(&mut self.thread, before) {
+                // A coroutine that the run was killed in stays dead.
+                let dead = Coroutine { status: Status::Dead, ..Coroutine::default() };
+                let waiting = std::mem::replace(self.heap.threads.at_mut(thread.index()), dead);
+                self.current = waiting;
+            }
         }
         self.current.unwind(0);
         self.current.status = Status::Running;

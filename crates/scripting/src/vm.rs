@@ -9,6 +9,7 @@ mod error;
 mod fields;
 mod frames;
 mod index;
+mod macros;
 mod make;
 mod quick;
 mod run;
@@ -95,7 +96,7 @@ pub(crate) struct Coroutine {
     /// One past the last value, while a native runs or a list of open length is passed on.
     pub(crate) top: usize,
     pub(crate) status: Status,
-    /// In a yield: where its results go, and how many are wanted.
+    /// In a yield, which has no frame: where its results go, and how many are wanted.
     pub(crate) waiting: Option<(u32, i32)>,
     /// Frames beyond `CALL_DEPTH_MAX` that an error of too many left for its handler.
     pub(crate) frames_spare: usize,
@@ -107,9 +108,9 @@ impl Coroutine {
     }
 
     /// The part of the stack that holds live values: a native's end at the top, those of Lua code
-    /// at its last register, unless a list of open length reaches further.
+    /// at its last register, unless a list of open length reaches further. A yield is a native.
     pub(crate) fn live_len(&self, protos: &Arena<Loaded>) -> usize {
-        let registers_end = match self.frames.last() {
+        let registers_end = match self.frames.last().filter(|_| self.waiting.is_none()) {
             Some(Frame { callee: Callee::Lua { proto, .. }, base, .. }) => {
                 let registers = protos.find(proto.index()).map_or(0, |code| code.proto.registers);
                 *base as usize + registers as usize

@@ -485,3 +485,34 @@ fn fields_are_inherited_through_any_chain() {
     let mut state = new_state(64 << 20);
     assert_eq!(run(&mut state, &mut NoHost, source).as_deref(), Ok("same"));
 }
+
+/// Who waits for a coroutine stands in its place meanwhile: with the run killed in there, all of
+/// them are dead, those that outlive the run too, and the next run finds its own stack.
+#[test]
+fn a_run_that_is_killed_in_a_coroutine_leaves_dead_ones() {
+    let mut state = new_state(64 << 20);
+    state.collect_eagerly();
+    let mut warden = Warden::new(usize::MAX);
+    let source = "
+        local inner = coroutine.create(function(endless) local n = 0
+            while true do n = n + 1 repeat until not endless endless = coroutine.yield(n) end end)
+        local outer = coroutine.create(function() local mine = {'mine'}
+            while true do local ok, n = coroutine.resume(inner, coroutine.yield(mine[1])) end end)
+        keep(function() local mine = {'of the run'}
+            local run = coroutine.wrap(function() return coroutine.resume(outer) end)
+            local ok, text = run()
+            return mine[1] .. tostring(text) end)
+        keep(function() return coroutine.wrap(function() coroutine.resume(outer, true) end)() end)
+        keep(function() return coroutine.status(inner) .. coroutine.status(outer) end)";
+    run(&mut state, &mut warden, source).unwrap();
+    let [turn, endless, status] = warden.kept[..] else { panic!("three functions") };
+    for _ in 0..3 {
+        assert_eq!(call(&mut state, &mut warden, turn).as_deref(), Ok("of the runmine"));
+        assert_eq!(call(&mut state, &mut warden, status).as_deref(), Ok("suspendedsuspended"));
+    }
+    let answer = call(&mut state, &mut Warden::new(3), endless);
+    assert_eq!(answer, Err("Killed".to_owned()));
+    assert_eq!(call(&mut state, &mut warden, status).as_deref(), Ok("deaddead"));
+    let answer = call(&mut state, &mut warden, turn);
+    assert_eq!(answer.as_deref(), Ok("of the runcannot resume dead coroutine"));
+}

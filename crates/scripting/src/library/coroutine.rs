@@ -3,6 +3,7 @@
 
 use crate::call::{Call, NativeFn, Outcome};
 use crate::fault::Fault;
+use crate::heap::NativeCode;
 use crate::host::Host;
 use crate::limits::NATIVE_DEPTH_MAX;
 use crate::number::TextBuffer;
@@ -20,12 +21,11 @@ pub(super) fn open(state: &mut State) -> Result<(), Fault> {
         ("running", running),
         ("status", status),
         ("wrap", wrap),
-        ("yield", yield_),
     ];
     for (name, code) in functions {
         state.define(library, name, *code)?;
     }
-    Ok(())
+    state.define_native(library, "yield", NativeCode::Yield(yield_refused))
 }
 
 fn make(call: &mut Call<'_>) -> Result<ThreadRef, Fault> {
@@ -106,20 +106,24 @@ fn status(call: &mut Call<'_>) -> Outcome {
     call.give_bytes(text.as_bytes())
 }
 
-fn yield_(call: &mut Call<'_>) -> Outcome {
-    if call.state.thread.is_none() || call.state.depth > call.state.depth_of_thread {
-        let text = "attempt to yield across metamethod/C-call boundary";
-        return Err(call.state.runtime_error(text));
-    }
-    Err(Fault::Yield { count: call.arg_count() })
+/// See [`State::may_yield`].
+fn yield_refused(call: &mut Call<'_>) -> Outcome {
+    let text = "attempt to yield across metamethod/C-call boundary";
+    Err(call.state.runtime_error(text))
 }
 
 impl State {
+    /// Whether nothing stands between the running code and who resumed its coroutine.
+    #[inline]
+    pub(crate) fn may_yield(&self) -> bool {
+        self.thread.is_some() && self.depth <= self.depth_of_thread
+    }
+
     fn status_of(&self, thread: ThreadRef) -> Status {
         if self.thread == Some(thread) {
             return Status::Running;
         }
-        if self.resumers.iter().any(|(waiting, _)| *waiting == Some(thread)) {
+        if self.resumers.contains(&Some(thread)) {
             return Status::Normal;
         }
         self.heap.threads.at(thread.index()).status
@@ -134,7 +138,16 @@ impl State {
         args: Range<usize>,
     ) -> Result<usize, Fault> {
         let text = match self.status_of(thread) {
-            Status::Suspended if self.depth >= NATIVE_DEPTH_MAX => "C stack overflow",
+            Status::Suspended if self.depth >= NATIVE_DEPTH_MAX => {
+                let coroutine = self.heap.threads.at_mut(thread.index());
+                // COMPAT: one that never ran does not get another chance
+                // (tests/corpus/limits.txt).
+                if coroutine.waiting.is_none() {
+                    coroutine.top = 0;
+                    coroutine.status = Status::Dead;
+                }
+                "C stack overflow"
+            }
             Status::Suspended => return self.resume_suspended(host, thread, args),
             Status::Dead => "cannot resume dead coroutine",
             Status::Running => "cannot resume running coroutine",
@@ -150,58 +163,62 @@ impl State {
         args: Range<usize>,
     ) -> Result<usize, Fault> {
         self.heap.remember_thread(thread);
-        // If the run is killed in there, it stays dead.
-        let away = Coroutine { status: Status::Dead, ..Coroutine::default() };
-        let coroutine = std::mem::replace(self.heap.threads.at_mut(thread.index()), away);
-        let waiting = std::mem::replace(&mut self.current, coroutine);
+        std::mem::swap(&mut self.current, self.heap.threads.at_mut(thread.index()));
         let before = self.thread.replace(thread);
-        self.resumers.push((before, waiting));
+        self.resumers.push(before);
         let depth_before = (self.depth, self.depth_of_thread);
         self.depth += 1;
         self.depth_of_thread = self.depth;
-        let outcome = self.go_on(host, args);
+        let outcome = self.go_on(host, thread, args);
         if matches!(outcome, Err(Fault::Killed)) {
             return Err(Fault::Killed);
         }
         (self.depth, self.depth_of_thread) = depth_before;
-        let (before, waiting) = self.resumers.pop().expect("it was pushed when this one started");
-        let mut coroutine = std::mem::replace(&mut self.current, waiting);
+        self.resumers.pop();
         self.thread = before;
-        let given = match outcome {
-            Ok(values) => self.push_all(&coroutine.stack[values]),
+        let coroutine = self.heap.threads.at_mut(thread.index());
+        std::mem::swap(&mut self.current, coroutine);
+        match outcome {
+            Ok(values) => self.push_from(thread, values),
             Err(fault) => {
                 coroutine.frames.clear();
                 coroutine.status = Status::Dead;
                 Err(fault)
             }
-        };
-        *self.heap.threads.at_mut(thread.index()) = coroutine;
-        given
+        }
     }
 
-    /// Pushes values that are not on the current stack; how many.
-    fn push_all(&mut self, values: &[Value]) -> Result<usize, Fault> {
-        let (from, to) = (self.current.top, self.current.top + values.len());
-        self.ensure_stack(to)?;
-        self.current.stack[from..to].copy_from_slice(values);
-        self.current.top = to;
-        Ok(values.len())
+    /// Pushes values of a stack in the heap; how many.
+    #[inline(always)]
+    fn push_from(&mut self, thread: ThreadRef, values: Range<usize>) -> Result<usize, Fault> {
+        let (top, count) = (self.current.top, values.len());
+        self.ensure_stack(top + count)?;
+        let given = &self.heap.threads.at(thread.index()).stack[values];
+        let slots = &mut self.current.stack[top..top + count];
+        // To call for the copy of one takes longer than to copy it.
+        match (slots, given) {
+            ([slot], [value]) => *slot = *value,
+            (slots, given) => slots.copy_from_slice(given),
+        }
+        self.current.top = top + count;
+        Ok(count)
     }
 
     /// Runs the current stack with these values of its resumer's as arguments, or as results of the
     /// last yield. Where on the stack its own values are then.
-    fn go_on(&mut self, host: &mut dyn Host, args: Range<usize>) -> Result<Range<usize>, Fault> {
+    fn go_on(
+        &mut self,
+        host: &mut dyn Host,
+        thread: ThreadRef,
+        args: Range<usize>,
+    ) -> Result<Range<usize>, Fault> {
         let from = self.current.top;
-        let to = from + args.len();
-        self.ensure_stack(to)?;
-        let (_, resumer) = self.resumers.last().expect("it was pushed when this one started");
-        self.current.stack[from..to].copy_from_slice(&resumer.stack[args.clone()]);
-        self.current.top = to;
+        // The resumer's stack is where this one's was.
+        let count = self.push_from(thread, args)?;
         let outcome = match self.current.waiting.take() {
-            None => self.start(host, args.len()),
+            None => self.start(host, count),
             Some((func, wanted)) => {
-                self.current.frames.pop();
-                self.current.deliver((func as usize, from), args.len(), wanted);
+                self.current.deliver((func as usize, from), count, wanted);
                 self.run(host)
             }
         };
@@ -211,8 +228,6 @@ impl State {
                 Ok(0..self.current.top)
             }
             Err(Fault::Yield { count }) => {
-                let frame = self.current.frames.last().expect("a native's frame yields");
-                self.current.waiting = Some((frame.to, frame.wanted));
                 let end = self.current.top;
                 self.current.top = end - count;
                 Ok(self.current.top..end)

@@ -16,6 +16,20 @@ pub const CAPTURES_MAX: usize = 32;
 /// Entries of the stack that a matcher may keep from pattern to pattern.
 const RETREATS_KEPT_MAX: usize = 1024;
 
+/// Patterns up to this long are read byte by byte: to call for a search takes longer.
+const SHORT_PATTERN_BYTES_MAX: usize = 16;
+
+/// How much of a pattern counts.
+///
+/// COMPAT: a pattern ends at its first zero byte, as a string of C does; `%z` stands for one.
+pub fn visible_len(pattern: &[u8]) -> usize {
+    let zero = match pattern.len() {
+        0..=SHORT_PATTERN_BYTES_MAX => pattern.iter().position(|byte| *byte == 0),
+        _ => memchr::memchr(0, pattern),
+    };
+    zero.unwrap_or(pattern.len())
+}
+
 /// How an attempt stands after some steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
@@ -120,17 +134,14 @@ impl Matcher {
     }
 
     /// Goes on with the attempt until it is decided or the steps are used up. A step over many
-    /// bytes takes as many steps as bytes.
-    ///
-    /// COMPAT: a pattern ends at its first zero byte, as a string of C does; `%z` stands for one.
+    /// bytes takes as many steps as bytes. Of the pattern, `visible_len` bytes are given.
     pub fn resume(
         &mut self,
         text: &[u8],
         pattern: &[u8],
         steps: &mut usize,
     ) -> Result<Progress, Malformed> {
-        let len = memchr::memchr(0, pattern).unwrap_or(pattern.len());
-        let source = Source { text, pattern: &pattern[..len] };
+        let source = Source { text, pattern };
         loop {
             if *steps == 0 {
                 return Ok(Progress::Paused);

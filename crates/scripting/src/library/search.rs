@@ -1,7 +1,7 @@
 //! The functions of `string` that take a pattern: `find`, `match`, `gmatch`, `gsub`.
 
 use super::number::append_number;
-use super::pattern::{Capture, Extent, Matcher, Progress};
+use super::pattern::{Capture, Extent, Matcher, Progress, visible_len};
 use super::string::position_from;
 use super::{charge_bytes, grow, quick_whole, slot};
 use crate::call::{Call, Outcome};
@@ -51,6 +51,8 @@ fn is_plain(byte: &u8) -> bool {
 struct Search {
     text: StrRef,
     pattern: StrRef,
+    /// How much of the pattern counts.
+    pattern_len: usize,
     /// Whether the pattern begins with `^`, which then is no part of it.
     is_anchored: bool,
     beginning: Beginning,
@@ -65,8 +67,9 @@ impl Search {
             true => Beginning::Anything,
             false => Beginning::of(call.bytes(pattern)),
         };
+        let pattern_len = visible_len(call.bytes(pattern));
         let matcher = call.state().library.matcher.take().unwrap_or_default();
-        Search { text, pattern, is_anchored, beginning, matcher }
+        Search { text, pattern, pattern_len, is_anchored, beginning, matcher }
     }
 
     /// Ends a search that went well.
@@ -81,7 +84,8 @@ impl Search {
         self.matcher.begin(start);
         loop {
             let mut steps = STEPS_PER_CHARGE;
-            let pattern = &call.bytes(self.pattern)[usize::from(self.is_anchored)..];
+            let pattern = &call.bytes(self.pattern)[..self.pattern_len];
+            let pattern = &pattern[usize::from(self.is_anchored)..];
             let outcome = self.matcher.resume(call.bytes(self.text), pattern, &mut steps);
             call.charge(STEPS_PER_CHARGE - steps)?;
             match outcome {

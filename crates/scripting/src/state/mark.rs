@@ -118,14 +118,9 @@ impl Marker {
             self.value(*held);
         }
         self.coroutine(&state.protos, &state.current);
-        for (thread, waiting) in &state.resumers {
-            self.coroutine(&state.protos, waiting);
-            if let Some(thread) = thread {
-                self.value(Value::Thread(*thread));
-            }
-        }
-        if let Some(thread) = state.thread {
-            self.value(Value::Thread(thread));
+        // In the place of each stands who resumed it; one that is permanent was remembered.
+        for thread in state.resumers.iter().chain([&state.thread]).flatten() {
+            self.value(Value::Thread(*thread));
         }
         self.run_globals(state);
         self.remembered(state);

@@ -7,6 +7,7 @@ use crate::fault::{Fault, HANDLER_FAILED};
 use crate::heap::NativeCode;
 use crate::host::{Host, NoHost};
 use crate::limits::{CALL_DEPTH_SPARE, NATIVE_DEPTH_END, NATIVE_DEPTH_MAX, STACK_VALUES_MAX};
+use crate::proto::Op;
 use crate::state::{Event, State};
 use crate::value::{FuncRef, NativeRef, Value};
 
@@ -138,13 +139,17 @@ impl State {
         true
     }
 
-    /// As `enter_event`, for one that stands on the stack with its two arguments.
-    pub(super) fn enter_event_at(&mut self, func: usize, to: usize) -> bool {
+    /// As `enter_event`, for one that stands on the stack with its arguments.
+    pub(super) fn enter_event_at(
+        &mut self,
+        func: usize,
+        (to, args, results): (usize, u8, u8),
+    ) -> bool {
         let Value::Function(function) = self.current.stack[func] else { return false };
         if self.depth + 1 >= NATIVE_DEPTH_MAX {
             return false;
         }
-        let (args, results, kind) = (3, ONE_RESULT, FrameKind::Event);
+        let kind = FrameKind::Event;
         let entry = Entry { function, func, args, results, to, kind };
         if self.current.enter_plain(&self.heap, &self.protos, entry).is_none() {
             return false;
@@ -266,7 +271,9 @@ impl State {
             other => {
                 let handler = self.event_of(other, Event::Call);
                 if !matches!(handler, Value::Function(_) | Value::Native(_)) {
-                    return Err(self.type_fault("call", other, Some(0)));
+                    // What calls a metamethod has a name for its operand, not for the metamethod.
+                    let operand = self.is_at_call().then_some(0);
+                    return Err(self.type_fault("call", other, operand));
                 }
                 self.ensure_stack(func + count + 2)?;
                 self.current.stack.copy_within(func..func + count + 1, func + 1);
@@ -275,6 +282,18 @@ impl State {
                 self.enter(host, func, count + 1, wanted)
             }
         }
+    }
+
+    /// Whether the running instruction is a call.
+    #[cold]
+    fn is_at_call(&self) -> bool {
+        let Some(Frame { callee: Callee::Lua { proto, .. }, pc, .. }) = self.current.frames.last()
+        else {
+            return false;
+        };
+        let code = &self.protos.at(proto.index()).proto.code;
+        let op = (*pc as usize).checked_sub(1).and_then(|at| code.get(at));
+        matches!(op, Some(Op::Call { .. } | Op::TailCall { .. }))
     }
 
     fn enter_lua(
@@ -335,6 +354,11 @@ impl State {
         let base = func + 1;
         self.ensure_stack(base + count)?;
         self.current.top = base + count;
+        let code = self.heap.natives.at(native.index()).code;
+        if matches!(code, NativeCode::Yield(_)) && self.may_yield() {
+            self.current.waiting = Some((func as u32, wanted));
+            return Err(Fault::Yield { count });
+        }
         self.current.frames.push(Frame {
             callee: Callee::Native(native),
             func: func as u32,
@@ -346,13 +370,13 @@ impl State {
             tail_calls: 0,
             kind: FrameKind::Call,
         });
-        let code = self.heap.natives.at(native.index()).code;
         let held = self.held.len();
         let outcome = match code {
             NativeCode::Ours(code)
             | NativeCode::Quick(_, code)
             | NativeCode::Making(_, code)
-            | NativeCode::Step(_, code) => {
+            | NativeCode::Step(_, code)
+            | NativeCode::Yield(code) => {
                 let mut call = Call { state: self, host, base, count, native };
                 code(&mut call)
             }

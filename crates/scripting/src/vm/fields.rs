@@ -3,7 +3,7 @@
 
 use super::WINDOW;
 use crate::heap::Heap;
-use crate::value::{StrRef, Value};
+use crate::value::{FuncRef, StrRef, Value};
 use std::cmp::Ordering;
 
 /// A field of a plain table; None if a metatable has a say.
@@ -81,14 +81,75 @@ pub(super) fn place_handler(
     r: &mut [Value; WINDOW],
     (at, left): (u8, u8),
 ) {
-    let operands = [left, at.wrapping_add(2)].map(|register| r[register as usize]);
-    let mut handler = &Value::Nil;
-    for operand in operands {
-        let Some(meta) = heap.meta_of(operand).filter(|_| handler.is_nil()) else { continue };
-        handler = heap.tables.at(meta.index()).at_str(&heap.strings, name);
+    let mut handler = handler_of(heap, name, &r[left as usize]);
+    if handler.is_nil() {
+        handler = handler_of(heap, name, &r[at.wrapping_add(2) as usize]);
     }
     r[at as usize] = *handler;
     r[at.wrapping_add(1) as usize] = r[left as usize];
+}
+
+/// What the metatable of a value has under a name.
+#[inline(always)]
+fn handler_of<'h>(heap: &'h Heap, name: StrRef, value: &Value) -> &'h Value {
+    let meta = match value {
+        Value::Table(table) => heap.tables.at(table.index()).meta(),
+        Value::Str(_) => heap.string_meta,
+        _ => None,
+    };
+    match meta {
+        Some(meta) => heap.tables.at(meta.index()).at_str(&heap.strings, name),
+        None => &Value::Nil,
+    }
+}
+
+/// The Lua function that is to be called in place of a write to a table of this run, if there is
+/// one: for a key that the table could take and does not have.
+#[inline(never)]
+pub(super) fn write_handler<'h>(
+    heap: &'h Heap,
+    name: StrRef,
+    object: &Value,
+    key: &Value,
+) -> Option<&'h Value> {
+    let Value::Table(table) = object else { return None };
+    let is_key = match key {
+        Value::Number(number) => !number.is_nan(),
+        key => matches!(key, Value::Str(_)),
+    };
+    let object = heap.tables.at(table.index());
+    let meta = object.meta().filter(|_| is_key && !object.is_read_only)?;
+    let handler = heap.tables.at(meta.index()).at_str(&heap.strings, name);
+    let is_called =
+        matches!(handler, Value::Function(_)) && object.get(&heap.strings, *key).is_nil();
+    is_called.then_some(handler)
+}
+
+/// Puts the function that a table is called as before the table and its `count` arguments, which
+/// move up by one; nothing happens if there is none.
+#[inline(never)]
+pub(super) fn place_callable(
+    heap: &Heap,
+    name: StrRef,
+    r: &mut [Value; WINDOW],
+    (a, count): (u8, usize),
+) -> Option<FuncRef> {
+    let first = a as usize;
+    let handler = handler_of(heap, name, &r[first]);
+    let Value::Function(function) = *handler else { return None };
+    let end = first.checked_add(count)?.checked_add(1).filter(|end| *end < WINDOW)?;
+    for slot in (first..end).rev() {
+        r[slot + 1] = r[slot];
+    }
+    r[first] = *handler;
+    Some(function)
+}
+
+/// Takes back what `place_callable` did.
+#[cold]
+pub(super) fn displace_callable(r: &mut [Value; WINDOW], (a, count): (u8, usize)) {
+    let first = a as usize;
+    r.copy_within(first + 1..first + count + 2, first);
 }
 
 #[inline(never)]

@@ -7,10 +7,12 @@
 use super::arith::{compute_text, modulo};
 use super::code::{Code, code_in, code_of, name_of};
 use super::fields::{
-    Inherited, is_less, is_less_or_equal, place_handler, plain_equal, read_element, read_field,
-    read_index, read_inherited, write_field, write_index,
+    Inherited, displace_callable, is_less, is_less_or_equal, place_callable, place_handler,
+    plain_equal, read_element, read_field, read_index, read_inherited, write_field, write_handler,
+    write_index,
 };
 use super::frames::{Entry, Left, list_len};
+use super::macros::{arith, compare, write_through};
 use super::quick::{call_quick, for_loop, for_loop_one, step_quick};
 use super::{Coroutine, FrameKind, NO_RESULT, ONE_RESULT, make};
 use crate::fault::Fault;
@@ -28,7 +30,7 @@ enum Stop {
     Tick,
     /// The last instruction needs more than registers and plain tables.
     Slow,
-    /// A metamethod was entered.
+    /// A metamethod, or what a table is called as, was entered.
     Event,
 }
 
@@ -42,18 +44,44 @@ fn run_stopped(state: &mut State, host: &mut dyn Host, stop: Stop) -> Result<boo
     }
 }
 
-/// Enters a metamethod in place of the running instruction. It stands on the stack, with two
-/// arguments behind it.
+/// Enters a metamethod in place of the running instruction. It stands on the stack, with its
+/// arguments behind it: so many as instructions count.
 ///
 /// These values go there from where they are: a value that is taken apart and put together again
 /// keeps the processor waiting for its own writes.
 #[inline(never)]
-fn enter_placed(state: &mut State, pc: usize, func: usize, to: usize) -> Stop {
+fn enter_placed(
+    state: &mut State,
+    pc: usize,
+    func: usize,
+    (to, args, results): (usize, u8, u8),
+) -> Stop {
     state.current.save(pc);
-    match state.enter_event_at(func, to) {
+    match state.enter_event_at(func, (to, args, results)) {
         true => Stop::Event,
         false => Stop::Slow,
     }
+}
+
+/// Enters the function that a table is called as.
+#[inline(never)]
+fn enter_callable(state: &mut State, base: usize, (a, args, results): (u8, u8, u8)) -> Stop {
+    let func = base + a as usize;
+    let count = state.current.list_len(func + 1, args);
+    // One more is given, and instructions count one more.
+    let Ok(args) = u8::try_from(count + 2) else { return Stop::Slow };
+    let name = state.events[Event::Call as usize];
+    let r = Coroutine::window(&mut state.current.stack, base);
+    let Some(function) = place_callable(&state.heap, name, r, (a, count)) else {
+        return Stop::Slow;
+    };
+    let entry = Entry { function, func, args, results, to: func, kind: FrameKind::Call };
+    if state.current.enter_plain(&state.heap, &state.protos, entry).is_none() {
+        displace_callable(Coroutine::window(&mut state.current.stack, base), (a, count));
+        return Stop::Slow;
+    }
+    state.heap.steps_left = state.heap.steps_left.saturating_sub(1).max(1);
+    Stop::Event
 }
 
 impl State {
@@ -95,34 +123,6 @@ impl State {
             Tick::Kill => Err(Fault::Killed),
         }
     }
-}
-
-macro_rules! arith {
-    ($s:ident, $at:expr, $r:ident, $a:expr, $event:ident, $b:expr, $right:expr, $do:expr) => {{
-        let compute: fn(f64, f64) -> f64 = $do;
-        if let (Value::Number(left), Value::Number(right)) = (&$r[$b as usize], &$right) {
-            $r[$a as usize] = Value::Number(compute(*left, *right));
-        } else if let Some(number) = compute_text(&$s.heap, (&$r[$b as usize], &$right), compute) {
-            $r[$a as usize] = Value::Number(number);
-        } else {
-            let (pc, base, Code { registers: scratch, .. }) = $at;
-            $r[scratch.wrapping_add(2) as usize] = $right;
-            place_handler(&$s.heap, $s.events[Event::$event as usize], $r, (scratch, $b));
-            break enter_placed($s, pc, base + scratch as usize, base + $a as usize);
-        }
-    }};
-}
-
-macro_rules! compare {
-    ($pc:ident, $left:expr, $right:expr, $wanted:expr, $to:expr, $compare:expr) => {{
-        let (Value::Number(left), Value::Number(right)) = ($left, $right) else {
-            break Stop::Slow;
-        };
-        let compare: fn(f64, f64) -> bool = $compare;
-        if compare(left, right) == $wanted {
-            $pc = $to as usize;
-        }
-    }};
 }
 
 /// Runs the topmost frame until the entry frame returns. A list of what each instruction does, in
@@ -180,6 +180,7 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                             state.enter_native(host, (native, func), count, wanted)?;
                             code = code_of(&state.protos, state.current.last().callee);
                         }
+                        Value::Table(_) => break enter_callable(state, base, (a, args, results)),
                         _ => break Stop::Slow,
                     }
                     r = Coroutine::window(&mut state.current.stack, base);
@@ -296,7 +297,8 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                             r[at as usize] = *handler;
                             r[at.wrapping_add(1) as usize] = *holder.unwrap_or(&object);
                             r[at.wrapping_add(2) as usize] = k[field as usize];
-                            break enter_placed(state, pc, base + at as usize, base + a as usize);
+                            let to = (base + a as usize, 3, ONE_RESULT);
+                            break enter_placed(state, pc, base + at as usize, to);
                         }
                         Inherited::Unknown => break Stop::Slow,
                     }
@@ -326,10 +328,17 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                     };
                     r[a as usize] = *value;
                 }
-                Op::SetField { a, k: name, c } => {
-                    let name = name_of(&code, name as usize);
+                Op::SetField { a, k: field, c } => {
+                    let name = name_of(&code, field as usize);
                     if !write_field(&mut state.heap, r[a as usize], name, &r[c as usize]) {
-                        break Stop::Slow;
+                        write_through!(
+                            state,
+                            (pc, base, code),
+                            r,
+                            a,
+                            k[field as usize],
+                            r[c as usize]
+                        );
                     }
                 }
                 Op::Method { a, b, k: name } => {
@@ -348,15 +357,22 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                     r[a.wrapping_add(1) as usize] = object;
                     r[a as usize] = value;
                 }
-                Op::SetFieldK { a, k: name, v } => {
-                    let name = name_of(&code, name as usize);
+                Op::SetFieldK { a, k: field, v } => {
+                    let name = name_of(&code, field as usize);
                     if !write_field(&mut state.heap, r[a as usize], name, &k[v as usize]) {
-                        break Stop::Slow;
+                        write_through!(
+                            state,
+                            (pc, base, code),
+                            r,
+                            a,
+                            k[field as usize],
+                            k[v as usize]
+                        );
                     }
                 }
                 Op::SetIndex { a, b, c } => {
                     if !write_index(&mut state.heap, r[a as usize], r[b as usize], r[c as usize]) {
-                        break Stop::Slow;
+                        write_through!(state, (pc, base, code), r, a, r[b as usize], r[c as usize]);
                     }
                 }
                 Op::Add { a, b, c } => {

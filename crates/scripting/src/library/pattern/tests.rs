@@ -14,7 +14,8 @@ fn attempt(text: &str, pattern: &str) -> Result<Option<usize>, Malformed> {
 fn decided(matcher: &mut Matcher, text: &str, pattern: &str) -> Result<Option<usize>, Malformed> {
     matcher.begin(0);
     loop {
-        match matcher.resume(text.as_bytes(), pattern.as_bytes(), &mut 3)? {
+        let pattern = &pattern.as_bytes()[..visible_len(pattern.as_bytes())];
+        match matcher.resume(text.as_bytes(), pattern, &mut 3)? {
             Progress::Matched(end) => return Ok(Some(end)),
             Progress::Failed => return Ok(None),
             Progress::Paused => {}
