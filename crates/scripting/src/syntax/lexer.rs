@@ -18,6 +18,17 @@ pub(crate) struct Lexer<'s> {
     meter: &'s Meter<'s>,
 }
 
+/// Whether a byte may be part of a name.
+const IS_WORD: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < table.len() {
+        table[byte] = (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'_';
+        byte += 1;
+    }
+    table
+};
+
 /// What messages call a chunk, in at most so many bytes.
 pub(crate) fn shown_name(name: &[u8], bytes_max: usize) -> Vec<u8> {
     let room = bytes_max - 1;
@@ -172,8 +183,8 @@ impl<'s> Lexer<'s> {
 
     fn word(&mut self) -> Token {
         let start = self.at;
-        let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-        let len = self.source[start..].iter().take_while(|byte| is_part(byte)).count();
+        let rest = &self.source[start..];
+        let len = rest.iter().position(|byte| !IS_WORD[*byte as usize]).unwrap_or(rest.len());
         self.at += len;
         let text = &self.source[start..start + len];
         self.buffer.extend_from_slice(text);

@@ -39,41 +39,54 @@ pub(crate) enum Token {
     Char(u8),
 }
 
-const WORDS: [(&str, Token); 21] = [
-    ("and", Token::And),
-    ("break", Token::Break),
-    ("do", Token::Do),
-    ("else", Token::Else),
-    ("elseif", Token::Elseif),
-    ("end", Token::End),
-    ("false", Token::False),
-    ("for", Token::For),
-    ("function", Token::Function),
-    ("if", Token::If),
-    ("in", Token::In),
-    ("local", Token::Local),
-    ("nil", Token::Nil),
-    ("not", Token::Not),
-    ("or", Token::Or),
-    ("repeat", Token::Repeat),
-    ("return", Token::Return),
-    ("then", Token::Then),
-    ("true", Token::True),
-    ("until", Token::Until),
-    ("while", Token::While),
-];
+/// The reserved words: as a list, and as a `match`, for most words of a source are none of them.
+macro_rules! reserved {
+    ($($text:literal => $token:ident,)*) => {
+        const WORDS: &[(&[u8], Token)] = &[$(($text, Token::$token),)*];
+
+        fn reserved(text: &[u8]) -> Option<Token> {
+            match text {
+                $($text => Some(Token::$token),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+reserved! {
+    b"and" => And,
+    b"break" => Break,
+    b"do" => Do,
+    b"else" => Else,
+    b"elseif" => Elseif,
+    b"end" => End,
+    b"false" => False,
+    b"for" => For,
+    b"function" => Function,
+    b"if" => If,
+    b"in" => In,
+    b"local" => Local,
+    b"nil" => Nil,
+    b"not" => Not,
+    b"or" => Or,
+    b"repeat" => Repeat,
+    b"return" => Return,
+    b"then" => Then,
+    b"true" => True,
+    b"until" => Until,
+    b"while" => While,
+}
 
 impl Token {
     /// The reserved word of that spelling.
     pub(crate) fn word(text: &[u8]) -> Option<Token> {
-        let found = WORDS.iter().find(|(word, _)| word.as_bytes() == text);
-        found.map(|(_, token)| token.clone())
+        reserved(text)
     }
 
     /// As messages name it; names, strings and numbers are shown as they were written instead.
     pub(crate) fn shown(&self) -> Vec<u8> {
         if let Some((word, _)) = WORDS.iter().find(|(_, token)| token == self) {
-            return word.as_bytes().to_vec();
+            return word.to_vec();
         }
         match self {
             Token::Concat => b"..".to_vec(),

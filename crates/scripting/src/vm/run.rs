@@ -110,6 +110,7 @@ impl State {
                 let count = self.current.list_len(func + 1, args);
                 return self.tail_call(host, func, count);
             }
+            Op::ForCall { a, count } => self.for_call(host, base + a as usize, count)?,
             op => self.slow(host, op, base)?,
         }
         Ok(false)

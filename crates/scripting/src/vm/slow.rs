@@ -71,7 +71,6 @@ impl State {
             }
             Op::SetList { a, count, first } => self.set_list(base + a as usize, count, first),
             Op::ForPrepare { a, to } => self.for_prepare(base + a as usize, to),
-            Op::ForCall { a, count } => self.for_call(host, base + a as usize, count),
             Op::Closure { a, p } => self.make_closure(base, a, p),
             Op::ArgTable { a } => self.arg_table(base, a),
             Op::Vararg { a, count } => self.vararg(base + a as usize, count),
@@ -282,11 +281,22 @@ impl State {
         Ok(())
     }
 
-    fn for_call(&mut self, host: &mut dyn Host, at: usize, count: u8) -> Result<(), Fault> {
+    pub(super) fn for_call(
+        &mut self,
+        host: &mut dyn Host,
+        at: usize,
+        count: u8,
+    ) -> Result<(), Fault> {
         let stack = &mut self.current.stack;
         stack.copy_within(at..at + 3, at + 3);
+        let iterator = stack[at];
         // In Lua 5.1 an iterator is called as metamethods are.
         self.nest()?;
+        if let Value::Native(native) = iterator {
+            self.enter_native(host, (native, at + 3), 2, i32::from(count))?;
+            self.depth -= 1;
+            return Ok(());
+        }
         match self.enter(host, at + 3, 2, i32::from(count))? {
             Entered::Done => self.depth -= 1,
             Entered::Lua => {
