@@ -68,6 +68,22 @@ impl<V> ByKey<V> {
         removed
     }
 
+    /// Drops the first and the last key of a database if they are over. Some key must not be.
+    pub fn trim_ends(&mut self, db: usize, mut is_over: impl FnMut(&V) -> bool) {
+        let Some(keys) = self.by_db.get_mut(&db) else { return };
+        if let Some(first) = keys.first_entry()
+            && is_over(first.get())
+        {
+            first.remove();
+        }
+        if let Some(last) = keys.last_entry()
+            && is_over(last.get())
+        {
+            last.remove();
+        }
+        debug_assert!(!keys.is_empty(), "a database without keys is not listed");
+    }
+
     pub fn of_db(&self, db: usize) -> impl Iterator<Item = (&[u8], &V)> {
         self.by_db.get(&db).into_iter().flatten().map(|(key, value)| (&**key, value))
     }

@@ -461,6 +461,14 @@ impl<'a> Keys<'a> {
         self.peek(key).is_some()
     }
 
+    /// Whether no key of this one's shard has a deadline and no field is due: known without a look
+    /// at any entry.
+    pub fn none_expires(&mut self, key: &[u8]) -> bool {
+        let location = self.location(key);
+        let table = self.locked.shared(location.shard as usize).table(self.db);
+        table.expires_len() == 0 && !self.has_due_fields(location)
+    }
+
     /// The key's entry for a command that changes it. Say what was done with [`Keys::wrote`].
     #[inline]
     pub fn write(&mut self, key: &[u8]) -> Option<EntryMut<'_, Object>> {

@@ -71,10 +71,13 @@ impl Watched {
     }
 
     /// Adds a client that does not watch this key yet. `exists` says whether it has seen a key that
-    /// is not expired.
+    /// is not expired, and may be true of any key in a shard where none has a deadline: before one
+    /// expires there it is written, which is a touch.
     pub fn add(&mut self, db: usize, key: &[u8], flag: &Arc<WatchFlag>, exists: bool) {
         let watcher = Watcher { flag: Arc::downgrade(flag), saw_none: !exists };
         self.0.entry(db, key).push(watcher);
+        // Clients that watch and stop, one key after the other, leave nothing behind.
+        self.0.trim_ends(db, |Watchers(few)| few.len() <= 1 && few.iter().all(Watcher::is_gone));
     }
 
     /// The key has expired: sets the flags of all who have seen it before.
@@ -151,6 +154,16 @@ mod tests {
         assert!(early.is_touched() && !late.is_touched());
         watched.touch(0, b"k");
         assert!(late.is_touched());
+    }
+
+    /// What they left was swept by the clock only: memory that was no longer in the cache.
+    #[test]
+    fn who_watches_one_key_after_the_other_leaves_little_behind() {
+        let mut watched = Watched::default();
+        for key in 0..1000u32 {
+            watched.add(0, &key.to_be_bytes(), &Arc::default(), true);
+            assert!(watched.0.len() <= 2);
+        }
     }
 
     /// Each client that began to watch a key looked at all who did already: for many clients of one

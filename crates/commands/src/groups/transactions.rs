@@ -239,10 +239,10 @@ pub fn watch(ctx: &mut Ctx, args: Args) -> Outcome {
             continue;
         }
         ctx.session.card.watched_bytes.fetch_add(key.len() as u64, Ordering::Relaxed);
-        // An expired key counts as absent from here on: its later removal is no change.
-        let exists = ctx.keys.exists(key);
-        let flag = ctx.session.watch_flag.clone();
-        ctx.keys.shard_of(key).watched.add(db, key, &flag, exists);
+        // An expired key counts as absent from here on: its later removal is no change. Where no
+        // key has a deadline none can be expired, and a change comes before any deadline.
+        let exists = ctx.keys.none_expires(key) || ctx.keys.exists(key);
+        ctx.keys.shard_of(key).watched.add(db, key, &ctx.session.watch_flag, exists);
     }
     ctx.session.card.watching.store(ctx.session.watching.len() as u32, Ordering::Relaxed);
     ctx.session.card.mark_uncounted();
