@@ -261,12 +261,13 @@ struct Found {
 }
 
 fn find(bytes: &[u8], register: usize, from: Cursor) -> Option<Found> {
-    let (mut before, mut here) = (None, from);
+    let (mut before, mut here) = (None, skip(bytes, register, from));
+    let start = here;
     loop {
         let run = Run::at(bytes, here.at)?;
         let next = here.register + usize::from(run.len);
         if register < next {
-            if before.is_none() && from.at > Cursor::START.at {
+            if before.is_none() && start.at > Cursor::START.at {
                 return find(bytes, register, Cursor::START);
             }
             return Some(Found { before, here, run });
@@ -274,6 +275,54 @@ fn find(bytes: &[u8], register: usize, from: Cursor) -> Option<Found> {
         before = Some(here);
         here = Cursor { at: here.at + usize::from(run.size), register: next };
     }
+}
+
+/// Every other byte of a word.
+const EVEN_BYTES: u64 = 0x00ff_00ff_00ff_00ff;
+
+/// The same number in each byte of a word.
+const fn each(byte: u8) -> u64 {
+    u64::from_le_bytes([byte; 8])
+}
+
+/// An opcode before the one that covers `register`, or `from`. Counts the registers of eight bytes
+/// at a time: opcode by opcode this would be most of the work of an addition.
+fn skip(bytes: &[u8], register: usize, from: Cursor) -> Cursor {
+    let whole = |marks: u64| marks | (marks - (marks >> 7));
+    let words = bytes.get(from.at..).unwrap_or_default().as_chunks::<8>().0;
+    // Whether the first byte is the second of an opcode for zeros, of which the word before has
+    // the first.
+    let (mut back, mut here) = ((from, 0), (from, 0));
+    for word in words {
+        let (Cursor { at, register: first }, is_second) = here;
+        let word = u64::from_le_bytes(*word);
+        // Marks are the highest bits of bytes. A second byte may look like the first of a long run.
+        let like_long = word << 1 & !word & each(0x80) & !(is_second << 7);
+        let long = like_long & !(like_long << 8);
+        let second = long << 8 | is_second << 7;
+        if like_long & like_long << 8 & like_long << 16 != 0 {
+            // Which of these are first bytes is not clear from their neighbours.
+            break;
+        }
+        let value = word & each(0x80) & !second;
+        let kept = each(0x3f) & !whole(long) & !(whole(value) & each(0x3c)) | whole(second);
+        // All but the upper half of long runs; one more for each opcode.
+        let lens = (word & kept) + (each(1) & !(second >> 7));
+        let lens = (lens & EVEN_BYTES) + (lens >> 8 & EVEN_BYTES);
+        let upper = (word & whole(long) & each(0x3f)).wrapping_mul(each(1)) >> 56;
+        let lower = lens.wrapping_mul(EVEN_BYTES / 0xff) >> 48;
+        let next = first + (lower + (upper << 8)) as usize;
+        if register < next {
+            break;
+        }
+        (back, here) = (here, (Cursor { at: at + 8, register: next }, long >> 63));
+    }
+    let (mut start, is_second) = back;
+    if is_second == 1 {
+        start.at -= 1;
+        start.register -= (usize::from(bytes[start.at] & 0x3f) << 8) + 1;
+    }
+    start
 }
 
 /// Raises one register of a sparse value, header included in `blob`. The mark's register must not
@@ -379,4 +428,56 @@ impl Window {
 
 fn value_opcode(value: u8, len: u16) -> u8 {
     VALUE | (value - 1) << 2 | (len as u8 - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use russet_base::random::Random;
+
+    /// Any opcodes that cover all registers, runs of zeros one behind the other among them, which
+    /// no server writes.
+    fn any_value(random: &mut Random) -> Vec<u8> {
+        let mut bytes = vec![0; HEADER_BYTES];
+        let long_of_ten = random.below(11);
+        let mut left = REGISTERS;
+        while left > 0 {
+            let run = match random.below(10) {
+                kind if kind < long_of_ten => random.index(left.min(1000)) + 1,
+                _ => random.index(left.min(64)) + 1,
+            };
+            if random.below(2) == 0 && run <= 4 {
+                bytes.push(value_opcode(random.below(32) as u8 + 1, run as u16));
+            } else if run <= 64 && random.below(50) > 0 {
+                bytes.push(run as u8 - 1);
+            } else {
+                let [high, low] = (run as u16 - 1).to_be_bytes();
+                bytes.extend([high | LONG_ZEROS, low]);
+            }
+            left -= run;
+        }
+        bytes
+    }
+
+    #[test]
+    fn opcodes_are_found_where_one_by_one_finds_them() {
+        let mut random = Random::from_seed(1);
+        for _ in 0..300 {
+            let bytes = any_value(&mut random);
+            let (mut before, mut here) = (None, Cursor::START);
+            for run in runs(&bytes[HEADER_BYTES..]).map(|run| run.expect("it is whole")) {
+                let last = here.register + usize::from(run.len) - 1;
+                for register in [here.register, last] {
+                    let found = find(&bytes, register, Cursor::START).expect("all are covered");
+                    let at = |cursor: Cursor| (cursor.at, cursor.register);
+                    assert_eq!(found.run, run);
+                    assert_eq!(at(found.here), at(here));
+                    assert_eq!(found.before.map(at), before.map(at));
+                }
+                before = Some(here);
+                here = Cursor { at: here.at + usize::from(run.size), register: last + 1 };
+            }
+            assert!(find(&bytes, REGISTERS, Cursor::START).is_none());
+        }
+    }
 }
