@@ -10,6 +10,7 @@ use russet_base::glob::Glob;
 use russet_base::{Args, SharedBytes};
 use russet_catalog::spec::{Access, Categories, Flags};
 use russet_catalog::{Command, KeyAt, KeysError, keys};
+use std::ops::Range;
 use std::sync::OnceLock;
 
 /// What does not change as long as a node lives: made when it is first asked for.
@@ -17,7 +18,14 @@ use std::sync::OnceLock;
 pub struct CommandReplies {
     count: OnceLock<usize>,
     /// The reply to COMMAND, by protocol.
-    all: [OnceLock<SharedBytes>; 2],
+    all: [OnceLock<Rendered>; 2],
+}
+
+/// The reply to COMMAND, as it is sent, and what it says of each command.
+struct Rendered {
+    bytes: SharedBytes,
+    /// By command; empty for a subcommand, and for what clients have no name for.
+    each: Box<[Range<usize>]>,
 }
 
 pub fn count(ctx: &mut Ctx, _args: Args) -> Outcome {

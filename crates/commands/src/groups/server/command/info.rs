@@ -1,5 +1,6 @@
 //! COMMAND and COMMAND INFO: names, arity, flags and key specs.
 
+use super::Rendered;
 use crate::call::ctx::{Ctx, DONE, Outcome};
 use crate::node::Node;
 use russet_base::{Args, SharedBytes};
@@ -13,26 +14,31 @@ const CATEGORY_BYTES_MAX: usize = 16;
 pub fn all(ctx: &mut Ctx, _args: Args) -> Outcome {
     let (node, resp) = (ctx.node, ctx.reply.resp());
     match ctx.reply.wire() {
-        Some(mut wire) => {
-            let kept = &node.command_replies.all[usize::from(resp == Resp::V3)];
-            wire.push_shared(kept.get_or_init(|| rendered(node, resp)));
+        Some(mut wire) => wire.push_shared(&rendered(node, resp).bytes),
+        None => {
+            let commands: Vec<Command> = super::named(node).collect();
+            ctx.reply.array(commands.len());
+            commands.iter().for_each(|command| write_command(ctx.reply, *command));
         }
-        None => write_all(ctx.reply, node),
     }
     DONE
 }
 
-/// The whole reply, as it is sent.
-fn rendered(node: &Node, resp: Resp) -> SharedBytes {
-    let mut bytes = Vec::new();
-    write_all(&mut RespWriter::new(&mut bytes, resp), node);
-    SharedBytes::new(bytes)
-}
-
-fn write_all(reply: &mut dyn Sink, node: &Node) {
-    let commands: Vec<Command> = super::named(node).collect();
-    reply.array(commands.len());
-    commands.iter().for_each(|command| write_command(reply, *command));
+/// What is sent of all commands, made when it is first asked for.
+fn rendered(node: &Node, resp: Resp) -> &Rendered {
+    let render = || {
+        let commands: Vec<Command> = super::named(node).collect();
+        let mut each = vec![0..0; Command::COUNT].into_boxed_slice();
+        let mut bytes = Vec::new();
+        RespWriter::new(&mut bytes, resp).array(commands.len());
+        for command in commands {
+            let start = bytes.len();
+            write_command(&mut RespWriter::new(&mut bytes, resp), command);
+            each[command as usize] = start..bytes.len();
+        }
+        Rendered { bytes: SharedBytes::new(bytes), each }
+    };
+    node.command_replies.all[usize::from(resp == Resp::V3)].get_or_init(render)
 }
 
 pub fn info(ctx: &mut Ctx, args: Args) -> Outcome {
@@ -43,11 +49,24 @@ pub fn info(ctx: &mut Ctx, args: Args) -> Outcome {
     ctx.reply.array(names.len());
     for name in names.iter() {
         match ctx.node.lookup_full(name) {
-            Some(command) => write_command(ctx.reply, command),
+            Some(command) => write_kept(ctx, command),
             None => ctx.reply.null(),
         }
     }
     DONE
+}
+
+/// Writes what is kept of a command, or else makes it.
+fn write_kept(ctx: &mut Ctx, command: Command) {
+    let (node, resp) = (ctx.node, ctx.reply.resp());
+    if let Some(mut wire) = ctx.reply.wire() {
+        let rendered = rendered(node, resp);
+        let kept = rendered.each[command as usize].clone();
+        if !kept.is_empty() {
+            return wire.extend_from_slice(&rendered.bytes[kept]);
+        }
+    }
+    write_command(ctx.reply, command);
 }
 
 /// In the order of the alphabet, as other servers list them.
