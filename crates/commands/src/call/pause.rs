@@ -64,16 +64,17 @@ impl Pause {
         keyspace.set_paused(true);
     }
 
-    /// Ends the pause. The clients that it held go on; `receipt` is for who waits until they have.
-    pub fn end(&self, keyspace: &Keyspace, receipt: Option<&Receipt>) {
-        self.end_locked(self.lock(), keyspace, receipt);
+    /// Ends the pause. The clients that it held go on; if there are any, `ask` gives a receipt to
+    /// who waits until they have.
+    pub fn end(&self, keyspace: &Keyspace, ask: impl FnOnce() -> Option<Receipt>) {
+        self.end_locked(self.lock(), keyspace, ask);
     }
 
     fn end_locked(
         &self,
         mut state: MutexGuard<'_, State>,
         keyspace: &Keyspace,
-        receipt: Option<&Receipt>,
+        ask: impl FnOnce() -> Option<Receipt>,
     ) {
         state.until = None;
         self.is_on.store(false, Ordering::Relaxed);
@@ -81,8 +82,9 @@ impl Pause {
         let held = std::mem::take(&mut state.held);
         held.iter().for_each(|held| held.card.set_flag(ClientFlags::PAUSED, false));
         drop(state);
+        let receipt = if held.is_empty() { None } else { ask() };
         for Held { mailbox, .. } in held {
-            mailbox.post(Letter::Resume(receipt.map(Receipt::another)));
+            mailbox.post(Letter::Resume(receipt.as_ref().map(Receipt::another)));
         }
     }
 
@@ -95,7 +97,7 @@ impl Pause {
         if self.is_on() {
             let state = self.lock();
             if state.until.is_some_and(|(_, end)| end <= now) {
-                self.end_locked(state, keyspace, None);
+                self.end_locked(state, keyspace, || None);
             }
         }
     }
@@ -131,7 +133,7 @@ impl Pause {
         match state.until {
             None => return false,
             Some((_, end)) if end <= now => {
-                self.end_locked(state, &node.keyspace, None);
+                self.end_locked(state, &node.keyspace, || None);
                 return false;
             }
             Some(_) => {}
@@ -188,7 +190,7 @@ mod tests {
             scope.spawn(move || {
                 for _ in 0..PAUSES {
                     node.pause.start(&node.keyspace, PauseKind::Write, UnixMillis(i64::MAX));
-                    node.pause.end(&node.keyspace, None);
+                    node.pause.end(&node.keyspace, || None);
                     let seen = tries.load(Ordering::SeqCst);
                     let goes_on = (0..TURNS_MAX).any(|_| {
                         std::thread::yield_now();

@@ -3,12 +3,13 @@
 use super::list::{flag_letters, seconds_since};
 use crate::call::ctx::Ctx;
 use crate::error::Refusal;
-use crate::node::clients::{ClientCard, ClientFlags};
+use crate::node::clients::{ClientCard, ClientFlags, Clients};
 use crate::node::config::Directive;
 use russet_base::escape::escape;
 use russet_base::num::parse_i64;
 use russet_base::{Args, UnixMillis};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Letters that a filter may ask for: those that a server of any role can show.
@@ -113,6 +114,19 @@ impl<'a> Filter<'a> {
             None => self.put(Entry { option: "ID", is_negated, test: Test::Ids(ids) }),
         }
         Ok(rest)
+    }
+
+    /// All clients that it can take, in the order of their IDs: where it names those, no others are
+    /// looked at.
+    pub(super) fn candidates(&self, clients: &Clients) -> Vec<Arc<ClientCard>> {
+        let named = self.tests.iter().find_map(|entry| match &entry.test {
+            Test::Ids(ids) if !entry.is_negated => Some(ids),
+            _ => None,
+        });
+        match named {
+            Some(ids) => ids.iter().filter_map(|id| clients.find(*id)).collect(),
+            None => clients.all(),
+        }
     }
 
     pub(super) fn takes(&self, card: &ClientCard, now: UnixMillis) -> bool {

@@ -18,8 +18,8 @@ pub fn kill(ctx: &mut Ctx, args: Args) -> Outcome {
     let own_id = ctx.session.id();
     let mut killed = 0;
     // They are gone when this is answered.
-    let receipt = ctx.session.ask_others();
-    for card in ctx.node.clients.all() {
+    let mut receipt = None;
+    for card in filter.candidates(&ctx.node.clients) {
         let is_own = card.id == own_id;
         if (is_own && skips_own) || !filter.takes(&card, ctx.keys.now) {
             continue;
@@ -28,6 +28,7 @@ pub fn kill(ctx: &mut Ctx, args: Args) -> Outcome {
         if is_own {
             close_after_reply(ctx.session);
         } else {
+            let receipt = receipt.get_or_insert_with(|| ctx.session.ask_others());
             card.kill(Some(receipt.another()));
         }
     }

@@ -77,7 +77,7 @@ pub fn list(ctx: &mut Ctx, args: Args) -> Outcome {
     note_command(ctx);
     let mut text = Vec::new();
     let own_buffers = Buffers::of_caller(ctx, args);
-    for card in ctx.node.clients.all() {
+    for card in filter.candidates(&ctx.node.clients) {
         let is_own = card.id == ctx.session.id();
         if !(is_own && filter.skips_own == Some(true)) && filter.takes(&card, ctx.keys.now) {
             let buffers = if is_own { &own_buffers } else { &Buffers::of(&card) };

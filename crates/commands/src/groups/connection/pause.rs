@@ -29,8 +29,7 @@ pub fn pause(ctx: &mut Ctx, args: Args) -> Outcome {
 
 pub fn unpause(ctx: &mut Ctx, _args: Args) -> Outcome {
     // Who was held back has gone on when this is answered.
-    let receipt = ctx.session.ask_others();
-    ctx.node.pause.end(&ctx.node.keyspace, Some(&receipt));
+    ctx.node.pause.end(&ctx.node.keyspace, || Some(ctx.session.ask_others()));
     ctx.reply.ok();
     DONE
 }

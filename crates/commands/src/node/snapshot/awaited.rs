@@ -218,7 +218,7 @@ impl Node {
     /// There is no end: writes go on.
     fn go_on(&self, pause_before: Option<(PauseKind, UnixMillis)>) {
         self.saves.ending().take();
-        self.pause.end(&self.keyspace, None);
+        self.pause.end(&self.keyspace, || None);
         if let Some((kind, until)) = pause_before.filter(|(_, until)| *until > self.clock.now()) {
             self.pause.start(&self.keyspace, kind, until);
         }

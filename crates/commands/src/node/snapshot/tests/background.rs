@@ -462,7 +462,7 @@ fn an_end_that_fails_lets_writes_go_on() {
     node.pause.start(&node.keyspace, pause.0, pause.1);
     assert!(node.save_at_end(EndOptions::default()).is_err());
     assert_eq!(node.pause.state(), Some(pause));
-    node.pause.end(&node.keyspace, None);
+    node.pause.end(&node.keyspace, || None);
     assert_eq!(node.save_at_end(EndOptions::parse("force")), Ok(()));
     assert!(node.pause.state().is_some(), "it ends all the same");
 }
