@@ -9,6 +9,9 @@ use std::sync::Arc;
 
 /// Pairs of a chunk at most: what is copied at once if it is shared.
 const CHUNK_PAIRS_MAX: usize = 64;
+/// Pairs that are kept without chunks, and copied with a clone: most maps have no more, and are
+/// found with one look at memory instead of three.
+const FEW_PAIRS_MAX: usize = 16;
 
 #[derive(Debug)]
 struct Chunk<K, V>(Vec<(K, V)>);
@@ -22,60 +25,105 @@ impl<K: Copy, V: Copy> Clone for Chunk<K, V> {
     }
 }
 
+impl<K, V> Default for Chunk<K, V> {
+    fn default() -> Self {
+        Chunk(Vec::new())
+    }
+}
+
+impl<K: Copy + Ord, V: Copy> Chunk<K, V> {
+    fn find(&self, key: &K) -> Option<usize> {
+        self.0.binary_search_by_key(key, |pair| pair.0).ok()
+    }
+
+    /// Bytes of its pairs.
+    fn memory_bytes(&self) -> usize {
+        allocated_for::<(K, V)>(self.0.capacity())
+    }
+
+    /// Adds a key that is not there yet.
+    fn insert(&mut self, key: K, value: V) {
+        let Chunk(pairs) = self;
+        if pairs.len() == pairs.capacity() {
+            pairs.reserve_exact(fit::<(K, V)>(pairs.len() + 1) - pairs.len());
+        }
+        let at = pairs.partition_point(|pair| pair.0 < key);
+        pairs.insert(at, (key, value));
+    }
+
+    fn remove(&mut self, at: usize) -> V {
+        let Chunk(pairs) = self;
+        let (_, value) = pairs.remove(at);
+        if pairs.is_empty() {
+            *pairs = Vec::new();
+        } else if pairs.len() < pairs.capacity() / 2 {
+            pairs.shrink_to(fit::<(K, V)>(pairs.len()));
+        }
+        value
+    }
+}
+
 impl<K: Copy, V: Copy> Part for Chunk<K, V> {
     fn elements(&self) -> usize {
         self.0.len()
     }
 }
 
+/// An ordered map.
 #[derive(Debug)]
-pub struct CowMap<K, V> {
-    /// None is empty. Each by a key that is not above its own and above all of those before it.
-    chunks: BTreeMap<K, Arc<Chunk<K, V>>>,
-    len: usize,
-    /// Bytes of all chunks' pairs.
-    pair_bytes: usize,
+pub struct CowMap<K, V>(Form<K, V>);
+
+#[derive(Debug)]
+enum Form<K, V> {
+    Few(Chunk<K, V>),
+    /// In a box, since most maps are small and there are many of them.
+    Many(Box<Chunks<K, V>>),
 }
 
 impl<K, V> Default for CowMap<K, V> {
     fn default() -> Self {
-        CowMap { chunks: BTreeMap::new(), len: 0, pair_bytes: 0 }
+        CowMap(Form::Few(Chunk::default()))
     }
 }
 
-impl<K: Copy, V> Clone for CowMap<K, V> {
+impl<K: Copy, V: Copy> Clone for CowMap<K, V> {
     fn clone(&self) -> Self {
-        CowMap { chunks: self.chunks.clone(), ..*self }
+        CowMap(match &self.0 {
+            Form::Few(few) => Form::Few(few.clone()),
+            Form::Many(many) => Form::Many(many.clone()),
+        })
     }
 }
 
 impl<K: Copy + Ord, V: Copy> CowMap<K, V> {
     pub fn len(&self) -> usize {
-        self.len
+        match &self.0 {
+            Form::Few(few) => few.0.len(),
+            Form::Many(many) => many.len,
+        }
     }
 
     /// Bytes on the heap.
     pub fn memory_bytes(&self) -> usize {
-        let chunk = allocated_bytes(ARC_COUNTS_BYTES + size_of::<Chunk<K, V>>());
-        tree_bytes::<K, Arc<Chunk<K, V>>>(self.chunks.len())
-            + self.chunks.len() * chunk
-            + self.pair_bytes
-    }
-
-    fn chunk_of(&self, key: &K) -> Option<&Chunk<K, V>> {
-        self.chunks.range(..=key).next_back().map(|(_, chunk)| &**chunk)
+        match &self.0 {
+            Form::Few(few) => few.memory_bytes(),
+            Form::Many(many) => allocated_for::<Chunks<K, V>>(1) + many.memory_bytes(),
+        }
     }
 
     pub fn get(&self, key: &K) -> Option<&V> {
-        let Chunk(pairs) = self.chunk_of(key)?;
-        let at = pairs.binary_search_by_key(key, |pair| pair.0).ok()?;
-        Some(&pairs[at].1)
+        let home = match &self.0 {
+            Form::Few(few) => few,
+            Form::Many(many) => many.chunk_of(key)?,
+        };
+        home.find(key).map(|at| &home.0[at].1)
     }
 
     pub fn at_mut(&mut self, key: &K) -> Option<&mut V> {
-        let (_, chunk) = self.chunks.range_mut(..=key).next_back()?;
-        let at = chunk.0.binary_search_by_key(key, |pair| pair.0).ok()?;
-        Some(&mut to_change(chunk).0[at].1)
+        match &mut self.0 {
+            Form::Few(few) => few.find(key).map(|at| &mut few.0[at].1),
+            Form::Many(many) => many.at_mut(key),
+        }
     }
 
     /// Puts a value under a key; the one that was there.
@@ -83,87 +131,53 @@ impl<K: Copy + Ord, V: Copy> CowMap<K, V> {
         if let Some(before) = self.at_mut(&key) {
             return Some(std::mem::replace(before, value));
         }
-        self.len += 1;
-        self.make_room(key);
-        let home = self.chunks.range_mut(..=key).next_back();
-        let (_, chunk) = home.expect("there is room for the key");
-        let Chunk(pairs) = to_change(chunk);
-        let before = allocated_for::<(K, V)>(pairs.capacity());
-        if pairs.len() == pairs.capacity() {
-            pairs.reserve_exact(fit::<(K, V)>(pairs.len() + 1) - pairs.len());
+        if let Form::Few(few) = &mut self.0
+            && few.0.len() == FEW_PAIRS_MAX
+        {
+            self.0 = Form::Many(Box::new(Chunks::of(std::mem::take(few))));
         }
-        let at = pairs.partition_point(|pair| pair.0 < key);
-        pairs.insert(at, (key, value));
-        self.pair_bytes += allocated_for::<(K, V)>(pairs.capacity()) - before;
+        match &mut self.0 {
+            Form::Few(few) => few.insert(key, value),
+            Form::Many(many) => many.insert(key, value),
+        }
         None
     }
 
-    /// Sees to it that there is a chunk where a new key belongs, and that it is not full.
-    fn make_room(&mut self, key: K) {
-        let Some((&start, chunk)) = self.chunks.range(..=key).next_back() else {
-            // Below all others.
-            let is_full = |chunk: &Arc<Chunk<K, V>>| chunk.0.len() >= CHUNK_PAIRS_MAX;
-            let first = match self.chunks.first_entry().filter(|first| !is_full(first.get())) {
-                Some(first) => first.remove(),
-                None => Arc::new(Chunk(Vec::new())),
-            };
-            self.chunks.insert(key, first);
-            return;
-        };
-        if chunk.0.len() < CHUNK_PAIRS_MAX {
-            return;
-        }
-        if chunk.0.last().is_some_and(|last| last.0 < key) {
-            // Keys come in ascending order more often than not: the chunk stays full.
-            self.chunks.insert(key, Arc::new(Chunk(Vec::new())));
-            return;
-        }
-        let Some(chunk) = self.chunks.get_mut(&start) else { return };
-        let Chunk(lower) = to_change(chunk);
-        let before = allocated_for::<(K, V)>(lower.capacity());
-        let upper = lower.split_off(CHUNK_PAIRS_MAX / 2);
-        lower.shrink_to_fit();
-        let after = [&*lower, &upper].map(|pairs| allocated_for::<(K, V)>(pairs.capacity()));
-        self.pair_bytes = self.pair_bytes + after[0] + after[1] - before;
-        self.chunks.insert(upper[0].0, Arc::new(Chunk(upper)));
-    }
-
     pub fn remove(&mut self, key: &K) -> Option<V> {
-        let (&start, chunk) = self.chunks.range_mut(..=key).next_back()?;
-        let at = chunk.0.binary_search_by_key(key, |pair| pair.0).ok()?;
-        let Chunk(pairs) = to_change(chunk);
-        let before = allocated_for::<(K, V)>(pairs.capacity());
-        let (_, value) = pairs.remove(at);
-        if pairs.len() < pairs.capacity() / 2 {
-            pairs.shrink_to(fit::<(K, V)>(pairs.len()));
+        match &mut self.0 {
+            Form::Few(few) => few.find(key).map(|at| few.remove(at)),
+            Form::Many(many) => {
+                let removed = many.remove(key);
+                if many.len == 0 {
+                    *self = CowMap::default();
+                }
+                removed
+            }
         }
-        self.pair_bytes = self.pair_bytes + allocated_for::<(K, V)>(pairs.capacity()) - before;
-        self.len -= 1;
-        if pairs.is_empty() {
-            self.chunks.remove(&start);
-        }
-        Some(value)
     }
 
     pub fn first(&self) -> Option<(&K, &V)> {
-        let (_, chunk) = self.chunks.first_key_value()?;
+        let chunk = match &self.0 {
+            Form::Few(few) => few,
+            Form::Many(many) => many.by_start.first_key_value()?.1,
+        };
         chunk.0.first().map(|(key, value)| (key, value))
     }
 
     pub fn last(&self) -> Option<(&K, &V)> {
-        let (_, chunk) = self.chunks.last_key_value()?;
+        let chunk = match &self.0 {
+            Form::Few(few) => few,
+            Form::Many(many) => many.by_start.last_key_value()?.1,
+        };
         chunk.0.last().map(|(key, value)| (key, value))
     }
 
     /// Those of a range, in order. A range that ends before it starts is empty.
     pub fn range(&self, range: impl RangeBounds<K>) -> impl Iterator<Item = (&K, &V)> {
-        let start = match range.start_bound() {
-            Bound::Included(key) | Bound::Excluded(key) => {
-                self.chunks.range(..=*key).next_back().map(|(start, _)| *start)
-            }
-            Bound::Unbounded => None,
+        let (few, many) = match &self.0 {
+            Form::Few(few) => (few.0.as_slice(), None),
+            Form::Many(many) => (&[][..], Some(many.from(range.start_bound().cloned()))),
         };
-        let from = start.map_or(Bound::Unbounded, Bound::Included);
         let (low, high) = (range.start_bound().cloned(), range.end_bound().cloned());
         let is_before = move |key: &K| match &low {
             Bound::Included(low) => key < low,
@@ -175,9 +189,8 @@ impl<K: Copy + Ord, V: Copy> CowMap<K, V> {
             Bound::Excluded(high) => key < high,
             Bound::Unbounded => true,
         };
-        self.chunks
-            .range((from, Bound::Unbounded))
-            .flat_map(|(_, chunk)| chunk.0.iter())
+        few.iter()
+            .chain(many.into_iter().flatten())
             .skip_while(move |pair| is_before(&pair.0))
             .take_while(move |pair| is_within(&pair.0))
             .map(|(key, value)| (key, value))
@@ -185,6 +198,109 @@ impl<K: Copy + Ord, V: Copy> CowMap<K, V> {
 
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         self.range(..)
+    }
+}
+
+/// The pairs of a map that has many.
+#[derive(Clone, Debug)]
+struct Chunks<K, V> {
+    /// None is empty. Each by a key that is not above its own and above all of those before it.
+    by_start: BTreeMap<K, Arc<Chunk<K, V>>>,
+    len: usize,
+    /// Bytes of all chunks' pairs.
+    pair_bytes: usize,
+}
+
+impl<K: Copy + Ord, V: Copy> Chunks<K, V> {
+    fn of(chunk: Chunk<K, V>) -> Self {
+        let (len, pair_bytes) = (chunk.0.len(), chunk.memory_bytes());
+        let by_start = BTreeMap::from([(chunk.0[0].0, Arc::new(chunk))]);
+        Chunks { by_start, len, pair_bytes }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let chunk = allocated_bytes(ARC_COUNTS_BYTES + size_of::<Chunk<K, V>>());
+        tree_bytes::<K, Arc<Chunk<K, V>>>(self.by_start.len())
+            + self.by_start.len() * chunk
+            + self.pair_bytes
+    }
+
+    fn chunk_of(&self, key: &K) -> Option<&Chunk<K, V>> {
+        self.by_start.range(..=key).next_back().map(|(_, chunk)| &**chunk)
+    }
+
+    fn at_mut(&mut self, key: &K) -> Option<&mut V> {
+        let (_, chunk) = self.by_start.range_mut(..=key).next_back()?;
+        let at = chunk.find(key)?;
+        Some(&mut to_change(chunk).0[at].1)
+    }
+
+    /// Adds a key that is not there yet.
+    fn insert(&mut self, key: K, value: V) {
+        self.len += 1;
+        self.make_room(key);
+        let home = self.by_start.range_mut(..=key).next_back();
+        let (_, chunk) = home.expect("there is room for the key");
+        let chunk = to_change(chunk);
+        let before = chunk.memory_bytes();
+        chunk.insert(key, value);
+        self.pair_bytes += chunk.memory_bytes() - before;
+    }
+
+    /// Sees to it that there is a chunk where a new key belongs, and that it is not full.
+    fn make_room(&mut self, key: K) {
+        let Some((&start, chunk)) = self.by_start.range(..=key).next_back() else {
+            // Below all others.
+            let is_full = |chunk: &Arc<Chunk<K, V>>| chunk.0.len() >= CHUNK_PAIRS_MAX;
+            let first = match self.by_start.first_entry().filter(|first| !is_full(first.get())) {
+                Some(first) => first.remove(),
+                None => Arc::default(),
+            };
+            self.by_start.insert(key, first);
+            return;
+        };
+        if chunk.0.len() < CHUNK_PAIRS_MAX {
+            return;
+        }
+        if chunk.0.last().is_some_and(|last| last.0 < key) {
+            // Keys come in ascending order more often than not: the chunk stays full.
+            self.by_start.insert(key, Arc::default());
+            return;
+        }
+        let Some(chunk) = self.by_start.get_mut(&start) else { return };
+        let lower = to_change(chunk);
+        let before = lower.memory_bytes();
+        let upper = Chunk(lower.0.split_off(CHUNK_PAIRS_MAX / 2));
+        lower.0.shrink_to_fit();
+        self.pair_bytes = self.pair_bytes + lower.memory_bytes() + upper.memory_bytes() - before;
+        self.by_start.insert(upper.0[0].0, Arc::new(upper));
+    }
+
+    fn remove(&mut self, key: &K) -> Option<V> {
+        let (&start, chunk) = self.by_start.range_mut(..=key).next_back()?;
+        let at = chunk.find(key)?;
+        let chunk = to_change(chunk);
+        let before = chunk.memory_bytes();
+        let value = chunk.remove(at);
+        self.pair_bytes = self.pair_bytes + chunk.memory_bytes() - before;
+        self.len -= 1;
+        if chunk.0.is_empty() {
+            self.by_start.remove(&start);
+        }
+        Some(value)
+    }
+
+    /// All pairs from the chunk on that a range may begin in.
+    fn from(&self, start: Bound<K>) -> impl Iterator<Item = &(K, V)> {
+        let start = match start {
+            Bound::Included(key) | Bound::Excluded(key) => {
+                self.by_start.range(..=key).next_back().map(|(start, _)| *start)
+            }
+            Bound::Unbounded => None,
+        };
+        let from = start.map_or(Bound::Unbounded, Bound::Included);
+        let chunks = self.by_start.range((from, Bound::Unbounded));
+        chunks.flat_map(|(_, chunk)| chunk.0.iter())
     }
 }
 
@@ -209,10 +325,14 @@ mod tests {
             map.range(high..=low).count(),
             usize::from(low == high && map.get(&low).is_some())
         );
-        let pairs =
-            map.chunks.values().map(|chunk| allocated_for::<(u32, u32)>(chunk.0.capacity()));
-        assert_eq!(map.pair_bytes, pairs.sum::<usize>());
-        assert!(map.chunks.values().all(|chunk| !chunk.0.is_empty()));
+        match &map.0 {
+            Form::Few(few) => assert!(few.0.len() <= FEW_PAIRS_MAX),
+            Form::Many(many) => {
+                let chunks = many.by_start.values();
+                assert_eq!(many.pair_bytes, chunks.map(|chunk| chunk.memory_bytes()).sum());
+                assert!(many.by_start.values().all(|chunk| !chunk.0.is_empty()));
+            }
+        }
     }
 
     /// Clones that are changed in turn, each against a map of its own.

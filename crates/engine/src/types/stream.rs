@@ -8,6 +8,7 @@ mod id;
 mod idempotency;
 mod lag;
 mod log;
+mod name;
 mod packed;
 mod radix;
 mod run;
@@ -22,14 +23,16 @@ pub use group::{Consumer, ConsumerKey, Count, DELIVERIES_MAX, Group, Pending};
 pub use id::{IdRange, IdText, StreamId};
 pub use idempotency::Idempotency;
 pub use log::{Log, Order};
+pub use name::Name;
 pub use packed::Packed;
 pub use run::{Entry, Run};
 pub use trim::{Threshold, Trim};
 
 use crate::store::raw::prefetch::prefetch_whole;
-use crate::types::capacity::{allocated_bytes, allocated_for, tree_bytes};
+use crate::types::capacity::{allocated_for, tree_bytes};
+use name::name_bytes;
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Deref, DerefMut};
 
 /// Most bytes of one entry's names and values together.
 pub const MEMBERS_BYTES_MAX: usize = 1 << 30;
@@ -53,16 +56,15 @@ pub enum References {
     Respect,
 }
 
-pub type Groups = BTreeMap<Box<[u8]>, Group>;
+/// In boxes, since a tree has room for eleven at once, and most streams have few.
+pub type Groups = BTreeMap<Name, Box<Group>>;
 
 /// What most streams have not.
 #[derive(Default)]
 struct Extras {
     groups: Groups,
-    /// What the groups take besides their places in the tree, all but the one that was opened last:
-    /// that one is measured when it is asked for.
-    closed_bytes: usize,
-    opened: Option<Box<[u8]>>,
+    /// What the groups take besides their places in the tree.
+    groups_bytes: usize,
     idempotency: Option<Idempotency>,
 }
 
@@ -70,43 +72,55 @@ impl Clone for Extras {
     fn clone(&self) -> Self {
         let groups = self.groups.clone();
         // Copies have no room to spare.
-        let closed_bytes = groups.iter().map(|(name, group)| group_bytes(name, group)).sum();
-        Extras { groups, closed_bytes, opened: None, idempotency: self.idempotency.clone() }
+        let groups_bytes = groups.iter().map(|(name, group)| group_bytes(name, group)).sum();
+        Extras { groups, groups_bytes, idempotency: self.idempotency.clone() }
     }
 }
 
 impl Extras {
-    fn opened_bytes(&self) -> usize {
-        let group = self.opened.as_ref().and_then(|name| self.groups.get_key_value(name));
-        group.map_or(0, |(name, group)| group_bytes(name, group))
-    }
-
-    fn close_group(&mut self) {
-        self.closed_bytes += self.opened_bytes();
-        self.opened = None;
-    }
-
-    fn open_group(&mut self, name: &[u8]) -> Option<&mut Group> {
-        if self.opened.as_deref() != Some(name) {
-            self.close_group();
-            self.closed_bytes -= group_bytes(name, self.groups.get(name)?);
-            self.opened = Some(name.into());
-        }
-        self.groups.get_mut(name)
-    }
-
     fn memory_bytes(&self) -> usize {
         allocated_for::<Extras>(1)
-            + tree_bytes::<Box<[u8]>, Group>(self.groups.len())
-            + self.opened.as_ref().map_or(0, |name| allocated_bytes(name.len()))
-            + self.closed_bytes
-            + self.opened_bytes()
+            + tree_bytes::<Name, Box<Group>>(self.groups.len())
+            + self.groups_bytes
             + self.idempotency.as_ref().map_or(0, Idempotency::memory_bytes)
     }
 }
 
+/// A group that is being changed: what it takes then is counted when it is let go.
+pub struct OpenGroup<'a> {
+    group: &'a mut Group,
+    bytes_before: usize,
+    groups_bytes: &'a mut usize,
+}
+
+impl<'a> OpenGroup<'a> {
+    fn new(group: &'a mut Group, groups_bytes: &'a mut usize) -> Self {
+        OpenGroup { bytes_before: group.memory_bytes(), group, groups_bytes }
+    }
+}
+
+impl Deref for OpenGroup<'_> {
+    type Target = Group;
+
+    fn deref(&self) -> &Group {
+        self.group
+    }
+}
+
+impl DerefMut for OpenGroup<'_> {
+    fn deref_mut(&mut self) -> &mut Group {
+        self.group
+    }
+}
+
+impl Drop for OpenGroup<'_> {
+    fn drop(&mut self) {
+        *self.groups_bytes = *self.groups_bytes + self.group.memory_bytes() - self.bytes_before;
+    }
+}
+
 fn group_bytes(name: &[u8], group: &Group) -> usize {
-    allocated_bytes(name.len()) + group.memory_bytes()
+    name_bytes(name) + allocated_for::<Group>(1) + group.memory_bytes()
 }
 
 /// A stream that does not lie inside its table entry.
@@ -138,10 +152,10 @@ impl Stream {
     pub(crate) fn check_bytes(&self) {
         self.log.check_bytes();
         let Some(extras) = &self.extras else { return };
-        extras.groups.values().for_each(Group::check_bytes);
+        extras.groups.values().for_each(|group| group.check_bytes());
         extras.idempotency.iter().for_each(Idempotency::check_bytes);
         let groups = extras.groups.iter().map(|(name, group)| group_bytes(name, group));
-        assert_eq!(extras.closed_bytes + extras.opened_bytes(), groups.sum::<usize>());
+        assert_eq!(extras.groups_bytes, groups.sum::<usize>());
     }
 
     pub fn groups(&self) -> Option<&Groups> {
@@ -149,13 +163,14 @@ impl Stream {
     }
 
     pub fn group(&self, name: &[u8]) -> Option<&Group> {
-        self.groups()?.get(name)
+        self.groups()?.get(name).map(|group| &**group)
     }
 
     /// A group to change, and the entries that it reads.
-    pub fn open_group(&mut self, name: &[u8]) -> Option<(&mut Group, &Log)> {
-        let group = self.extras.as_mut()?.open_group(name)?;
-        Some((group, &self.log))
+    pub fn open_group(&mut self, name: &[u8]) -> Option<(OpenGroup<'_>, &Log)> {
+        let extras = self.extras.as_mut()?;
+        let group = extras.groups.get_mut(name)?;
+        Some((OpenGroup::new(group, &mut extras.groups_bytes), &self.log))
     }
 
     /// False, and nothing is done, if there is one of this name.
@@ -163,17 +178,16 @@ impl Stream {
         let extras = self.extras.get_or_insert_default();
         let is_new = !extras.groups.contains_key(name);
         if is_new {
-            extras.closed_bytes += group_bytes(name, &group);
-            extras.groups.insert(name.into(), group);
+            extras.groups_bytes += group_bytes(name, &group);
+            extras.groups.insert(name.into(), Box::new(group));
         }
         is_new
     }
 
     pub fn remove_group(&mut self, name: &[u8]) -> bool {
         let Some(extras) = &mut self.extras else { return false };
-        extras.close_group();
         let removed = extras.groups.remove(name);
-        extras.closed_bytes -= removed.as_ref().map_or(0, |group| group_bytes(name, group));
+        extras.groups_bytes -= removed.as_ref().map_or(0, |group| group_bytes(name, group));
         removed.is_some()
     }
 
@@ -189,12 +203,9 @@ impl Stream {
     /// Takes an entry off all pending lists; false if it was on none.
     pub fn drop_references(&mut self, id: StreamId) -> bool {
         let Some(extras) = &mut self.extras else { return false };
-        extras.close_group();
         let mut is_any = false;
         for group in extras.groups.values_mut() {
-            let before = group.memory_bytes();
-            is_any |= group.acknowledge(id);
-            extras.closed_bytes = extras.closed_bytes + group.memory_bytes() - before;
+            is_any |= OpenGroup::new(group, &mut extras.groups_bytes).acknowledge(id);
         }
         is_any
     }
@@ -339,7 +350,7 @@ impl<'a> StreamRef<'a> {
     }
 
     pub fn group(self, name: &[u8]) -> Option<&'a Group> {
-        self.groups()?.get(name)
+        self.groups()?.get(name).map(|group| &**group)
     }
 
     pub fn idempotency(self) -> Option<&'a Idempotency> {

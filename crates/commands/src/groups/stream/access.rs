@@ -2,7 +2,7 @@
 
 use crate::error::Refusal;
 use russet_engine::keys::Keys;
-use russet_engine::types::stream::{Group, Log, Stream, StreamRef, stored};
+use russet_engine::types::stream::{Log, OpenGroup, Stream, StreamRef, stored};
 
 /// For a command that reads it: a hit or a miss.
 #[inline]
@@ -25,7 +25,7 @@ pub fn open_group<'k>(
     keys: &'k mut Keys,
     key: &[u8],
     group: &[u8],
-) -> Result<Option<(&'k mut Group, &'k Log)>, Refusal> {
+) -> Result<Option<(OpenGroup<'k>, &'k Log)>, Refusal> {
     // A packed stream has no groups and stays packed.
     if peek(keys, key)?.is_none_or(|stream| stream.group(group).is_none()) {
         return Ok(None);
@@ -38,6 +38,6 @@ pub fn open_known_group<'k>(
     keys: &'k mut Keys,
     key: &[u8],
     group: &[u8],
-) -> Result<Option<(&'k mut Group, &'k Log)>, Refusal> {
+) -> Result<Option<(OpenGroup<'k>, &'k Log)>, Refusal> {
     Ok(edit(keys, key)?.and_then(|stream| stream.open_group(group)))
 }

@@ -20,7 +20,7 @@ pub fn xack(ctx: &mut Ctx, args: Args) -> Outcome {
     }
     let ids = parse_ids(args.from(3).iter())?;
     let acknowledged = access::open_group(ctx.keys, key, name)?
-        .map_or(0, |(group, _)| ids.iter().filter(|id| group.acknowledge(**id)).count());
+        .map_or(0, |(mut group, _)| ids.iter().filter(|id| group.acknowledge(**id)).count());
     if acknowledged > 0 {
         ctx.keys.wrote_beside(key, acknowledged as u64, None);
     }
@@ -43,7 +43,8 @@ pub fn xackdel(ctx: &mut Ctx, args: Args) -> Outcome {
     if let Some(stream) = access::edit(ctx.keys, key)? {
         ctx.reply.array(ids.len());
         for id in ids {
-            let is_acked = stream.open_group(name).is_some_and(|(group, _)| group.acknowledge(id));
+            let is_acked =
+                stream.open_group(name).is_some_and(|(mut group, _)| group.acknowledge(id));
             if !is_acked {
                 ctx.reply.int(NOT_FOUND);
                 continue;
@@ -129,7 +130,7 @@ pub fn xnack(ctx: &mut Ctx, args: Args) -> Outcome {
     if let Some(stream) = access::edit(ctx.keys, key)? {
         for id in ids {
             let is_there = call.forces && stream.log.contains(id);
-            let Some((group, _)) = stream.open_group(name) else { break };
+            let Some((mut group, _)) = stream.open_group(name) else { break };
             if is_there || group.pending(id).is_some() {
                 group.give_back(id, call.count);
                 given_back += 1;

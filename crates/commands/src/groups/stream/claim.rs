@@ -110,14 +110,14 @@ pub fn xclaim(ctx: &mut Ctx, args: Args) -> Outcome {
     let latest_ms = if ctx.origin == Origin::Load { i64::MAX } else { now_ms };
     let call = ClaimCall::parse(args, now_ms, latest_ms)?;
     let is_recording = ctx.keys.is_recording();
-    let Some((group, log)) = access::open_known_group(ctx.keys, key, name)? else {
+    let Some((mut group, log)) = access::open_known_group(ctx.keys, key, name)? else {
         return Err(no_group(key, name));
     };
     let is_moved = call.last_id > group.last_id;
     let mut changes = u64::from(is_moved);
     let mut claims = Claims::default();
     group.last_id = group.last_id.max(call.last_id);
-    let (to, is_new) = consumer(group, args.at(3), now_ms);
+    let (to, is_new) = consumer(&mut group, args.at(3), now_ms);
     let mark = ctx.reply.begin_array();
     let mut len = 0;
     for &id in &call.ids {
@@ -142,11 +142,12 @@ pub fn xclaim(ctx: &mut Ctx, args: Args) -> Outcome {
             len += 1;
             changes += 1;
             if is_recording {
-                claims.claimed.extend(Claimed::of(group, id));
+                claims.claimed.extend(Claimed::of(&group, id));
             }
         }
     }
     ctx.reply.end_array(mark, len);
+    drop(group);
     notify(ctx.keys, key, is_new, changes);
     claims.record(ctx.keys, Reader { key, group: name, consumer: args.at(3) }, is_new);
     if is_moved {
@@ -214,10 +215,10 @@ pub fn xautoclaim(ctx: &mut Ctx, args: Args) -> Outcome {
     let (key, name) = (args.at(1), args.at(2));
     access::read(ctx.keys, key)?;
     let (now_ms, is_recording) = (ctx.keys.real_now().0, ctx.keys.is_recording());
-    let Some((group, log)) = access::open_group(ctx.keys, key, name)? else {
+    let Some((mut group, log)) = access::open_group(ctx.keys, key, name)? else {
         return Err(no_group(key, name));
     };
-    let (to, is_new) = consumer(group, args.at(3), now_ms);
+    let (to, is_new) = consumer(&mut group, args.at(3), now_ms);
     let mut claims = Claims::default();
     let (mut claimed, mut gone): (Ids, Ids) = (SmallVec::new(), SmallVec::new());
     let (mut left, mut attempts) = (call.count, call.count.saturating_mul(ATTEMPTS_PER_ENTRY));
@@ -227,7 +228,7 @@ pub fn xautoclaim(ctx: &mut Ctx, args: Args) -> Outcome {
         first.map(|(id, pending)| (id, *pending))
     };
     while attempts > 0 && left > 0 {
-        let Some((id, pending)) = first_from(group, from) else {
+        let Some((id, pending)) = first_from(&group, from) else {
             from = None;
             break;
         };
@@ -244,18 +245,19 @@ pub fn xautoclaim(ctx: &mut Ctx, args: Args) -> Outcome {
             group.mark_active(to, now_ms);
             claimed.push(id);
             if is_recording {
-                claims.claimed.extend(Claimed::of(group, id));
+                claims.claimed.extend(Claimed::of(&group, id));
             }
             left -= 1;
         }
     }
-    let next = first_from(group, from).map_or(StreamId::MIN, |(id, _)| id);
+    let next = first_from(&group, from).map_or(StreamId::MIN, |(id, _)| id);
     ctx.reply.array(3);
     reply::id(ctx.reply, next);
     ctx.reply.array(claimed.len());
     claimed.iter().for_each(|id| show(ctx.reply, log, *id, call.is_bare));
     ctx.reply.array(gone.len());
     gone.iter().for_each(|id| reply::id(ctx.reply, *id));
+    drop(group);
     notify(ctx.keys, key, is_new, (claimed.len() + gone.len()) as u64);
     claims.gone = gone;
     claims.record(ctx.keys, Reader { key, group: name, consumer: args.at(3) }, is_new);

@@ -8,7 +8,7 @@ use russet_base::text::eq_ignore_case;
 use russet_base::{Args, num};
 use russet_engine::event::Event;
 use russet_engine::keys::Keys;
-use russet_engine::types::stream::{References, Stream, StreamId};
+use russet_engine::types::stream::{Name, References, Stream, StreamId};
 use russet_protocol::Sink;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -145,7 +145,7 @@ pub fn xdelex(ctx: &mut Ctx, args: Args) -> Outcome {
 }
 
 /// Pending entries that are about to be so no more, by group.
-pub type Released = BTreeMap<Box<[u8]>, Ids>;
+pub type Released = BTreeMap<Name, Ids>;
 
 /// Notes in which groups an entry is pending.
 pub fn note_references(stream: &Stream, id: StreamId, released: &mut Released) {

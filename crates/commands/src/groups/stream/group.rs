@@ -100,7 +100,7 @@ pub fn setid(ctx: &mut Ctx, args: Args) -> Outcome {
         b"$" => None,
         arg => Some(any_id(arg, 0)?),
     };
-    if let Some((group, log)) = access::open_known_group(ctx.keys, key, name)? {
+    if let Some((mut group, log)) = access::open_known_group(ctx.keys, key, name)? {
         group.last_id = given.unwrap_or(log.last_id);
         group.entries_read = options.entries_read;
     }
@@ -129,7 +129,7 @@ pub fn createconsumer(ctx: &mut Ctx, args: Args) -> Outcome {
     require_group(ctx.keys, key, name)?;
     let now_ms = ctx.keys.real_now().0;
     let mut is_new = false;
-    if let Some((group, _)) = access::open_known_group(ctx.keys, key, name)?
+    if let Some((mut group, _)) = access::open_known_group(ctx.keys, key, name)?
         && group.find_consumer(consumer).is_none()
     {
         group.add_consumer(consumer, now_ms);
@@ -148,7 +148,7 @@ pub fn delconsumer(ctx: &mut Ctx, args: Args) -> Outcome {
     let (key, name, consumer) = (args.at(2), args.at(3), args.at(4));
     require_group(ctx.keys, key, name)?;
     let removed = access::open_known_group(ctx.keys, key, name)?
-        .and_then(|(group, _)| group.remove_consumer(consumer));
+        .and_then(|(mut group, _)| group.remove_consumer(consumer));
     if removed.is_some() {
         ctx.keys.wrote_beside(key, 1, Some(Event::stream("xgroup-delconsumer")));
     }

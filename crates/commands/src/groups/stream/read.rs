@@ -126,7 +126,7 @@ pub fn oldest_pending_ms(
     index: usize,
 ) -> Result<Option<i64>, Refusal> {
     let Some(reader) = &call.reader else { return Ok(None) };
-    let Some((group, log)) = access::open_group(keys, call.key(index), reader.group)? else {
+    let Some((mut group, log)) = access::open_group(keys, call.key(index), reader.group)? else {
         return Ok(None);
     };
     let oldest = group.by_age().find(|(id, _)| log.contains(*id));
@@ -215,7 +215,7 @@ pub fn answer(
 fn greet(keys: &mut Keys, key: &[u8], reader: &Reader) -> Result<(), Refusal> {
     let now_ms = keys.real_now().0;
     let is_new = match access::open_group(keys, key, reader.group)? {
-        Some((group, _)) => consumer(group, reader.consumer, now_ms).1,
+        Some((mut group, _)) => consumer(&mut group, reader.consumer, now_ms).1,
         None => false,
     };
     if is_new {
@@ -239,18 +239,20 @@ fn serve_stream(
         }
         return Ok(());
     };
-    let Some((group, log)) = access::open_group(keys, key, reader.group)? else {
+    let Some((mut group, log)) = access::open_group(keys, key, reader.group)? else {
         return Err(no_group_to_read(key, reader));
     };
-    let (to, _) = consumer(group, reader.consumer, now_ms);
+    let (to, _) = consumer(&mut group, reader.consumer, now_ms);
     let delivered = Vec::new();
-    let mut delivery = Delivery { group, log, to, now_ms, budget, is_recording, delivered };
+    let mut delivery =
+        Delivery { group: &mut group, log, to, now_ms, budget, is_recording, delivered };
     match start {
         Start::After(id) => delivery.history(reply, id),
         Start::New => delivery.new_entries(reply, call),
     }
-    let Delivery { group, delivered, .. } = delivery;
-    let claims: Vec<_> = delivered.iter().filter_map(|id| Claimed::of(group, *id)).collect();
+    let Delivery { delivered, .. } = delivery;
+    let claims: Vec<_> = delivered.iter().filter_map(|id| Claimed::of(&group, *id)).collect();
+    drop(group);
     keys.wrote_beside(key, 1, None);
     record::claimed(keys, reader.of(key), &claims);
     if start == Start::New {

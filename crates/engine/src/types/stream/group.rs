@@ -2,12 +2,16 @@
 //! acknowledged.
 
 use super::id::{IdRange, StreamId};
-use crate::types::capacity::{allocated_bytes, allocated_for, tree_bytes};
+use super::name::{Name, name_bytes};
+use crate::types::capacity::{allocated_for, tree_bytes};
 use crate::types::cow_map::CowMap;
 use std::collections::BTreeMap;
 
 /// What XINFO and XCLAIM know as the most deliveries; counting ends there.
 pub const DELIVERIES_MAX: u64 = i64::MAX as u64;
+
+/// Room that a group's first consumer makes.
+const CONSUMERS_AT_FIRST: usize = 2;
 
 /// A consumer's number in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,7 +39,7 @@ type AgeKey = (bool, i64, u64);
 
 #[derive(Clone, Debug)]
 pub struct Consumer {
-    pub name: Box<[u8]>,
+    pub name: Name,
     /// When it last asked for something.
     pub seen_ms: i64,
     /// When it last got something.
@@ -58,7 +62,7 @@ pub struct Group {
     /// Slots are used again; the order that clients see is that of the names.
     consumers: Vec<Option<Consumer>>,
     free: Vec<ConsumerKey>,
-    names: BTreeMap<Box<[u8]>, ConsumerKey>,
+    names: BTreeMap<Name, ConsumerKey>,
     /// Made when someone first claims by age, and kept up from then on.
     by_age: Option<BTreeMap<AgeKey, StreamId>>,
     turns: u64,
@@ -150,13 +154,17 @@ impl Group {
             pending: CowMap::default(),
         };
         let key = self.free.pop().unwrap_or_else(|| {
+            let slots = self.consumers.len();
+            if slots == 0 {
+                // Most groups have few.
+                self.consumers.reserve_exact(CONSUMERS_AT_FIRST);
+            }
             self.consumers.push(None);
-            let last = self.consumers.len() - 1;
-            ConsumerKey(u32::try_from(last).expect("memory ends long before"))
+            ConsumerKey(u32::try_from(slots).expect("memory ends long before"))
         });
         self.consumers[key.0 as usize] = Some(consumer);
         self.names.insert(name.into(), key);
-        self.names_bytes += 2 * allocated_bytes(name.len());
+        self.names_bytes += 2 * name_bytes(name);
         key
     }
 
@@ -165,7 +173,7 @@ impl Group {
         let key = self.names.remove(name)?;
         let consumer = self.consumers[key.0 as usize].take()?;
         self.free.push(key);
-        self.names_bytes -= 2 * allocated_bytes(name.len());
+        self.names_bytes -= 2 * name_bytes(name);
         self.owned_bytes -= consumer.pending.memory_bytes();
         for (id, ()) in consumer.pending.iter() {
             if let Some(pending) = self.pending.remove(id) {
@@ -311,7 +319,7 @@ impl Group {
         let aged = self.by_age.as_ref().map_or(0, BTreeMap::len);
         allocated_for::<Option<Consumer>>(self.consumers.capacity())
             + allocated_for::<ConsumerKey>(self.free.capacity())
-            + tree_bytes::<Box<[u8]>, ConsumerKey>(self.names.len())
+            + tree_bytes::<Name, ConsumerKey>(self.names.len())
             + self.pending.memory_bytes()
             + tree_bytes::<AgeKey, StreamId>(aged)
             + self.names_bytes
@@ -320,7 +328,7 @@ impl Group {
 
     #[cfg(test)]
     pub fn check_bytes(&self) {
-        let names: usize = self.names.keys().map(|name| 2 * allocated_bytes(name.len())).sum();
+        let names: usize = self.names.keys().map(|name| 2 * name_bytes(name)).sum();
         let owned = self.consumers.iter().flatten().map(|one| one.pending.memory_bytes());
         assert_eq!((self.names_bytes, self.owned_bytes), (names, owned.sum()));
     }

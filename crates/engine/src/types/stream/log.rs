@@ -239,6 +239,9 @@ impl Log {
     pub(super) fn first_entry_id(&self) -> Option<StreamId> {
         let tail = (self.tail.measure.live > 0).then_some((&self.tail_first, &self.tail));
         let (first, block) = self.older().next().or(tail)?;
+        if block.measure.dead == 0 {
+            return Some(*first);
+        }
         block.entries(*first).next().map(|entry| entry.id)
     }
 

@@ -411,7 +411,7 @@ fn bytes_of_groups_are_counted_whichever_is_open() {
             3 => stream.idempotency_mut().note(name, &step.to_le_bytes(), id),
             4 if random.index(20) == 0 => stream = stream.clone(),
             _ => {
-                let Some((group, _)) = stream.open_group(name) else { continue };
+                let Some((mut group, _)) = stream.open_group(name) else { continue };
                 let reader = step.to_string().into_bytes();
                 let known = group.consumers().next().map(|reader| reader.name.clone());
                 let key = match known {

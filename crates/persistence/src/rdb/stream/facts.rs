@@ -48,13 +48,13 @@ struct Producers {
 impl StreamFacts {
     pub fn of(stream: StreamRef<'_>) -> Self {
         let groups = stream.groups().into_iter().flatten().map(|(name, group)| GroupFacts {
-            name: name.clone(),
+            name: (**name).into(),
             given_back: group
                 .pending_in(IdRange::ALL)
                 .filter(|(_, one)| one.owner.is_none())
                 .map(|(id, one)| (id, one.deliveries))
                 .collect(),
-            active_ms: group.consumers().map(|one| (one.name.clone(), one.active_ms)).collect(),
+            active_ms: group.consumers().map(|one| ((*one.name).into(), one.active_ms)).collect(),
         });
         let producers = stream.idempotency().map(|known| {
             let mut messages: Vec<(Bytes, Vec<(Bytes, StreamId)>)> = Vec::new();
@@ -153,7 +153,7 @@ impl StreamFacts {
     /// Adds the facts to the stream that they are about. Those that don't fit are left out.
     pub fn apply(&self, stream: &mut Stream) {
         for facts in &self.groups {
-            let Some((group, _)) = stream.open_group(&facts.name) else { continue };
+            let Some((mut group, _)) = stream.open_group(&facts.name) else { continue };
             for (id, deliveries) in &facts.given_back {
                 group.give_back(*id, Count::Set(*deliveries));
             }
