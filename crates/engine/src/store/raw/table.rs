@@ -14,6 +14,7 @@ mod blocks;
 mod core;
 mod entry;
 mod face;
+mod gathered;
 mod handle;
 mod pages;
 mod removed;

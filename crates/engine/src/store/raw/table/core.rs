@@ -9,9 +9,8 @@
 use super::account::{Account, block_cost};
 use super::blocks::Blocks;
 use super::entry::{Change, Label, RawEntry};
-use super::segment::{
-    BUCKETS_MAX, Gathered, Segment, Spot, Word, buckets_for, capacity_of, larger,
-};
+use super::gathered::Gathered;
+use super::segment::{BUCKETS_MAX, Segment, Spot, Word, buckets_for, capacity_of, larger};
 use russet_base::hash::KeyHasher;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -21,7 +20,7 @@ pub(super) const DEPTH_MAX: u8 = 23;
 /// Two neighbours with fewer entries than this together become one segment.
 const MERGE_BELOW: usize = 256;
 /// The neighbour is a cache miss away, so it isn't looked at for each removal.
-const MERGE_CHECK_EVERY: u16 = 16;
+const MERGE_CHECK_EVERY: usize = 16;
 /// How full the largest segment would be that keys are expected for: some get more than others.
 const RESERVED_FILL: (usize, usize) = (7, 8);
 /// How far ahead a split asks for the entries it will read.
@@ -216,7 +215,7 @@ impl Core {
     pub(super) fn detach(&mut self, position: SlotPosition) -> RawEntry {
         self.assert_saved(position);
         let entry = self.detach_keeping_shape(position);
-        let is_time = self.segment(position.index).len.is_multiple_of(MERGE_CHECK_EVERY);
+        let is_time = self.segment(position.index).len().is_multiple_of(MERGE_CHECK_EVERY);
         self.shrink(position.index, is_time);
         entry
     }
@@ -409,7 +408,7 @@ impl Core {
         let mut index = index;
         while looks_at_neighbour && self.merge(&mut index) {}
         let segment = self.segment(index);
-        let (len, count) = (usize::from(segment.len), segment.count());
+        let (len, count) = (segment.len(), segment.count());
         if count > 1 && len < capacity_of(count) / 2 {
             // With a quarter to spare, so that the next few keys don't undo it.
             let target = buckets_for(len + len / 4);
@@ -422,13 +421,13 @@ impl Core {
     /// Merges a segment with the one that it was split from, if both together are small.
     fn merge(&mut self, index: &mut usize) -> bool {
         let segment = self.segment(*index);
-        if segment.depth == 0 || usize::from(segment.len) >= MERGE_BELOW {
+        if segment.len() >= MERGE_BELOW || segment.depth == 0 {
             return false;
         }
         let run = self.run_of(*index);
         let buddy = self.run_of(run.start ^ run.len());
         let (here, there) = (self.segment(run.start), self.segment(buddy.start));
-        let len = usize::from(here.len) + usize::from(there.len);
+        let len = here.len() + there.len();
         if here.depth != there.depth || len >= MERGE_BELOW {
             return false;
         }
@@ -557,7 +556,7 @@ impl Core {
                 blocks += block_cost(entry.block_bytes());
                 measured += measure(entry);
             }
-            assert_eq!(own_len, usize::from(segment.len));
+            assert_eq!(own_len, segment.len());
             assert_eq!(own_expires, usize::from(segment.expires));
             assert!(
                 own_expires == 0

@@ -7,6 +7,7 @@
 //! carries the mark "overflowed": a search goes on past a bucket only if it is marked.
 
 use super::entry::RawEntry;
+use super::gathered::Gathered;
 use super::pages::{ADDRESS_BITS, GROUP_BYTES, PagePool};
 use crate::types::capacity::{allocated_bytes, allocated_for};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
@@ -34,7 +35,7 @@ const POINTER_MASK: usize = (1 << ADDRESS_BITS) - 8;
 pub(super) struct Word(*mut u8);
 
 impl Word {
-    const EMPTY: Word = Word(null_mut());
+    pub(super) const EMPTY: Word = Word(null_mut());
 
     pub(super) fn new(entry: RawEntry, fingerprint: u16) -> Word {
         let pointer = entry.pointer().as_ptr();
@@ -170,33 +171,13 @@ impl Spot {
     }
 }
 
-/// Slot words on their way from one arrangement to another.
-pub(super) struct Gathered {
-    words: [Word; SLOTS_MAX],
-    len: usize,
-}
-
-impl Gathered {
-    pub(super) fn new() -> Gathered {
-        Gathered { words: [Word::EMPTY; SLOTS_MAX], len: 0 }
-    }
-
-    pub(super) fn push(&mut self, word: Word) {
-        self.words[self.len] = word;
-        self.len += 1;
-    }
-
-    pub(super) fn words(&self) -> &[Word] {
-        &self.words[..self.len]
-    }
-}
-
-/// A search reads the first line and, for the upper half of the buckets, the second.
+/// A search reads the first line and, for the upper half of the buckets, the second; so does who
+/// adds or removes an entry without an expiry.
 #[repr(C, align(64))]
 pub(super) struct Segment {
     /// Groups of 8 buckets each, as many as there are buckets for; a segment of fewer than 8
-    /// buckets has one shorter group. The first pointer carries the number of buckets above its
-    /// address.
+    /// buckets has one shorter group. Above their addresses the first carries the number of
+    /// buckets, the second that of entries.
     groups: [*mut Bucket; GROUPS_MAX],
     /// A lower bound of the expiries inside; `i64::MAX` if there is none.
     pub(super) expiry_min: i64,
@@ -204,7 +185,6 @@ pub(super) struct Segment {
     pub(super) sweep_after: i64,
     /// Every entry that expires before this time has its "soon" bit set.
     pub(super) horizon: i64,
-    pub(super) len: u16,
     pub(super) expires: u16,
     /// How many leading bits of the hash all entries here share.
     pub(super) depth: u8,
@@ -212,7 +192,7 @@ pub(super) struct Segment {
 
 // As docs/table.md has it.
 const _: () = assert!(size_of::<Segment>() == 192 && offset_of!(Segment, expiry_min) == 128);
-const _: () = assert!(offset_of!(Segment, horizon) == 144 && offset_of!(Segment, depth) == 156);
+const _: () = assert!(offset_of!(Segment, horizon) == 144 && offset_of!(Segment, depth) == 154);
 
 /// Buckets that a segment with `len` entries should have.
 pub(super) fn buckets_for(len: usize) -> usize {
@@ -253,7 +233,6 @@ impl Segment {
             expiry_min: i64::MAX,
             sweep_after: i64::MIN,
             horizon: i64::MIN,
-            len: 0,
             expires: 0,
             depth,
         });
@@ -271,6 +250,17 @@ impl Segment {
         self.groups[0].addr() >> ADDRESS_BITS
     }
 
+    /// How many entries there are.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.groups[1].addr() >> ADDRESS_BITS
+    }
+
+    #[inline]
+    fn set_len(&mut self, len: usize) {
+        self.groups[1] = self.group(1).map_addr(|address| address | len << ADDRESS_BITS);
+    }
+
     /// What it takes. Whole groups are cut from pages, a shorter one and the segment itself come
     /// from the allocator.
     pub(super) fn cost(&self) -> usize {
@@ -280,14 +270,19 @@ impl Segment {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        usize::from(self.len) >= capacity_of(self.count())
+        self.len() >= capacity_of(self.count())
+    }
+
+    /// A group's pointer without what it carries.
+    #[inline]
+    fn group(&self, number: usize) -> *mut Bucket {
+        self.groups[number].map_addr(|address| address & POINTER_MASK)
     }
 
     #[inline]
     fn bucket_pointer(&self, index: usize) -> *mut Bucket {
         assert!(index < self.count());
-        let group = self.groups[index / GROUP_BUCKETS % GROUPS_MAX];
-        let group = group.map_addr(|address| address & POINTER_MASK);
+        let group = self.group(index / GROUP_BUCKETS % GROUPS_MAX);
         // In bounds: the index is below the count, for which there are groups.
         group.wrapping_add(index % GROUP_BUCKETS)
     }
@@ -396,15 +391,17 @@ impl Segment {
 
     /// Adds a word. The segment must not be at its last slot.
     pub(super) fn insert(&mut self, word: Word) -> Spot {
-        let count = self.count();
-        assert!(usize::from(self.len) < count * SLOTS);
+        let (count, len) = (self.count(), self.len());
+        assert!(len < count * SLOTS);
         let mut index = home(word.fingerprint(), count);
         loop {
             let bucket = self.bucket_mut(index);
             if let Some(slot) = bucket.vacancy() {
                 bucket.put(slot, word);
-                self.len += 1;
-                self.expires += u16::from(word.has_expiry());
+                self.set_len(len + 1);
+                if word.has_expiry() {
+                    self.expires += 1;
+                }
                 return Spot::new(index, slot);
             }
             bucket.set_overflowed(true);
@@ -416,10 +413,12 @@ impl Segment {
     /// outlive their reason and searches stay short however many keys come and go.
     pub(super) fn remove(&mut self, spot: Spot) -> Word {
         let word = self.word(spot).expect("only words that are there are removed");
-        self.len -= 1;
-        self.expires -= u16::from(word.has_expiry());
-        if self.expires == 0 {
-            self.expiry_min = i64::MAX;
+        self.set_len(self.len() - 1);
+        if word.has_expiry() {
+            self.expires -= 1;
+            if self.expires == 0 {
+                self.expiry_min = i64::MAX;
+            }
         }
         let mut gap = spot;
         loop {
@@ -463,7 +462,7 @@ impl Segment {
     }
 
     /// Calls back for each entry whose home is the given bucket.
-    pub(super) fn each_of_home(&self, bucket: usize, visit: &mut dyn FnMut(Word)) {
+    pub(super) fn each_of_home(&self, bucket: usize, visit: &mut impl FnMut(Word)) {
         let count = self.count();
         let mut index = bucket;
         for _ in 0..count {
@@ -528,7 +527,7 @@ impl Segment {
             filled[index] += 1;
             expires += u16::from(word.has_expiry());
         }
-        self.len = words.len() as u16;
+        self.set_len(words.len());
         self.expires = expires;
         if self.expires == 0 {
             self.expiry_min = i64::MAX;
@@ -536,23 +535,24 @@ impl Segment {
     }
 
     fn set_count(&mut self, count: usize) {
-        let first = self.groups[0].map_addr(|address| address & POINTER_MASK);
-        self.groups[0] = first.map_addr(|address| address | count << ADDRESS_BITS);
+        self.groups[0] = self.group(0).map_addr(|address| address | count << ADDRESS_BITS);
     }
 
-    /// Changes the number of whole groups, and empties all of them.
+    /// Changes the number of whole groups, and empties all of them; the number of entries is left
+    /// to the caller.
     fn resize_groups(&mut self, count: usize, pool: &PagePool) {
         let (old, new) = (self.count() / GROUP_BUCKETS, count / GROUP_BUCKETS);
         assert!(count.is_multiple_of(GROUP_BUCKETS) && new <= GROUPS_MAX);
         for number in new..old {
-            give_group(std::mem::replace(&mut self.groups[number], null_mut()), pool);
+            give_group(self.group(number), pool);
+            self.groups[number] = null_mut();
         }
         for number in old..new {
             self.groups[number] = pool.take_group().cast().as_ptr();
         }
         self.set_count(count);
         for number in 0..new {
-            let group = self.groups[number].map_addr(|address| address & POINTER_MASK);
+            let group = self.group(number);
             // SAFETY: 1. Each group has `GROUP_BUCKETS` buckets and is ours alone. 2. All zeroes
             // is the empty word.
             unsafe { group.write_bytes(0, GROUP_BUCKETS) };
@@ -577,14 +577,13 @@ impl Segment {
 
     fn give_groups(&mut self, pool: &PagePool) {
         let count = self.count();
-        let groups = std::mem::replace(&mut self.groups, [null_mut(); GROUPS_MAX]);
-        let first = groups[0].map_addr(|address| address & POINTER_MASK);
+        let groups: [_; GROUPS_MAX] = std::array::from_fn(|number| self.group(number));
+        self.groups = [null_mut(); GROUPS_MAX];
         if count < GROUP_BUCKETS {
             // SAFETY: 1. `take_groups` allocated it with this layout. 2. It was forgotten above.
-            return unsafe { dealloc(first.cast(), small_layout(count)) };
+            return unsafe { dealloc(groups[0].cast(), small_layout(count)) };
         }
-        give_group(first, pool);
-        for &group in &groups[1..count / GROUP_BUCKETS] {
+        for &group in &groups[..count / GROUP_BUCKETS] {
             give_group(group, pool);
         }
     }

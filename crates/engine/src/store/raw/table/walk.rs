@@ -133,7 +133,7 @@ impl<O> Table<O> {
     pub fn scan_inside<'t>(
         &'t self,
         cursor: Cursor,
-        visit: &mut dyn FnMut(EntryRef<'t, O>),
+        visit: &mut impl FnMut(EntryRef<'t, O>),
     ) -> Cursor {
         self.scan_raw(cursor, Ahead::This, &mut |entry| {
             // SAFETY: 1. The entry lives in the table, which stays borrowed.
@@ -142,7 +142,7 @@ impl<O> Table<O> {
         })
     }
 
-    fn scan_raw(&self, cursor: Cursor, ahead: Ahead, visit: &mut dyn FnMut(RawEntry)) -> Cursor {
+    fn scan_raw(&self, cursor: Cursor, ahead: Ahead, visit: &mut impl FnMut(RawEntry)) -> Cursor {
         let Some(mut position) = cursor.position() else { return Cursor::START };
         if self.core.directory_len() == 0 {
             return Cursor::START;
