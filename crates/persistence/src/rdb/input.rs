@@ -54,9 +54,15 @@ impl<'b> Input<&'b [u8]> {
         Self::with_buffer(bytes, bytes.len().clamp(1, BUFFER_BYTES))
     }
 
-    /// As [`Input::of_bytes`], of which nobody asks for the sum.
-    pub fn of_summed_bytes(bytes: &'b [u8]) -> Self {
-        Input { sum: None, ..Self::of_bytes(bytes) }
+    /// Reads values one by one, see [`Input::restart`]. Nobody asks for their sum.
+    pub fn of_summed_values() -> Self {
+        Input { sum: None, ..Self::with_buffer(&[], BUFFER_BYTES) }
+    }
+
+    /// Goes on with other bytes, as if they were the first.
+    pub fn restart(&mut self, bytes: &'b [u8]) {
+        self.source = bytes;
+        (self.at, self.end, self.before, self.summed) = (0, 0, 0, 0);
     }
 }
 

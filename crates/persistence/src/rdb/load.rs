@@ -12,7 +12,7 @@ use super::input::Input;
 use super::skim::skim;
 use super::stream::facts::StreamFacts;
 use super::value::{self, Found, Loading, Rules};
-use super::{Dialect, VERSION_REDIS_MAX, VERSION_VALKEY, kind, module};
+use super::{Dialect, VERSION_REDIS_MAX, VERSION_VALKEY, kind, module, string};
 use russet_base::{UnixMillis, num};
 use russet_engine::access::NotedUse;
 use russet_engine::once::OnceRecord;
@@ -85,30 +85,34 @@ pub enum RawFound {
     Empty,
 }
 
-/// Reads values that were taken as they stood, one behind the other.
+/// Reads values that were taken as they stood.
 pub struct RawReader<'b> {
     input: Input<&'b [u8]>,
     now: UnixMillis,
 }
 
 impl<'b> RawReader<'b> {
-    /// Values whose sums were looked at, or will be.
-    pub fn new(bytes: &'b [u8], now: UnixMillis) -> Self {
-        RawReader { input: Input::of_summed_bytes(bytes), now }
+    /// For values whose sums were looked at, or will be.
+    pub fn new(now: UnixMillis) -> Self {
+        RawReader { input: Input::of_summed_values(), now }
     }
 
-    /// Bytes that were read.
-    pub fn offset(&self) -> u64 {
-        self.input.offset()
-    }
-
-    /// Reads the next value, of this kind, and hands it to `put` if there is one.
+    /// Reads a value of this kind, and hands it to `put` if there is one. Errors have offsets
+    /// in the value.
     pub fn read(
         &mut self,
+        bytes: &'b [u8],
         (kind, dialect): (u8, Dialect),
         rules: &Rules,
         put: &mut dyn FnMut(NewValue<'_, Object>),
     ) -> Result<RawFound> {
+        if kind == kind::STRING
+            && let Some(text) = string::short(bytes)
+        {
+            put(text);
+            return Ok(RawFound::Loaded);
+        }
+        self.input.restart(bytes);
         let loading = Loading { rules, now_ms: self.now.0, dialect, stream_facts: None };
         Ok(match value::read(&mut self.input, kind, &loading, put)? {
             Found::Value | Found::Shortened => RawFound::Loaded,

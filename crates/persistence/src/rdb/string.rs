@@ -20,6 +20,13 @@ pub fn read<R: Read>(input: &mut Input<R>, put: Put<'_>) -> Result<()> {
     Ok(())
 }
 
+/// A value that is a short string and nothing else, as most are: it can be taken from where it is.
+pub fn short(value: &[u8]) -> Option<NewValue<'_, Object>> {
+    let (&len, text) = value.split_first()?;
+    // A first byte below 64 is a length.
+    (len < 1 << 6 && text.len() == usize::from(len)).then(|| string::encode(text))
+}
+
 pub fn write<W: Write>(output: &mut Output<W>, text: string::Text<'_>) -> io::Result<()> {
     match text {
         string::Text::Int(value) => output.int_string(value),

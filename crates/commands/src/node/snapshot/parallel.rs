@@ -19,11 +19,12 @@ use russet_persistence::rdb::load::{
 };
 use russet_persistence::rdb::{Cause, Dialect, RdbError, Rules};
 use std::io::Read;
+use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Keys, or bytes of them, after which a batch is done.
-const KEYS_MAX: usize = 512;
+const KEYS_MAX: usize = 4096;
 const BYTES_MAX: usize = 1 << 20;
 /// Keys that are fetched ahead.
 const KEYS_AHEAD: usize = 16;
@@ -37,36 +38,95 @@ pub(super) const TWICE: &str = "a key that is there twice";
 
 /// A key of a batch.
 struct RawKey {
-    db: usize,
-    key: Range<usize>,
     location: Location,
-    expiry: Option<UnixMillis>,
-    noted: Option<NotedUse>,
-    kind: (u8, Dialect),
-    /// The offset of its value in the file, and in the batch.
+    /// The offset of its value in the file.
     at: u64,
-    start: u64,
+    /// Its bytes in the batch: the key, then the value.
+    start: usize,
+    key_len: u32,
+    db: u32,
+    value_len: usize,
+    kind: (u8, Dialect),
+    /// Where in the batch it stands what is said of it, if anything is.
+    said: Option<NonZeroU32>,
 }
+
+impl RawKey {
+    fn key(&self) -> Range<usize> {
+        self.start..self.start + self.key_len as usize
+    }
+
+    fn value(&self) -> Range<usize> {
+        let start = self.key().end;
+        start..start + self.value_len
+    }
+}
+
+/// Expiry and use of a key.
+type Said = (Option<UnixMillis>, Option<NotedUse>);
 
 /// Keys of one thread.
 #[derive(Default)]
 struct Batch {
-    names: Vec<u8>,
-    values: Vec<u8>,
+    bytes: Vec<u8>,
     keys: Vec<RawKey>,
+    said: Vec<Said>,
 }
 
 impl Batch {
     fn is_full(&self) -> bool {
-        self.keys.len() >= KEYS_MAX || self.names.len() + self.values.len() >= BYTES_MAX
+        self.keys.len() >= KEYS_MAX || self.bytes.len() >= BYTES_MAX
+    }
+
+    fn add(&mut self, loaded: LoadedKey<'_>, location: Location, value: RawValue<'_>) {
+        let LoadedKey { db, key, expiry, noted } = loaded;
+        let said = (expiry.is_some() || noted.is_some()).then(|| {
+            self.said.push((expiry, noted));
+            NonZeroU32::new(self.said.len() as u32).expect("one was added")
+        });
+        self.keys.push(RawKey {
+            location,
+            at: value.at,
+            start: self.bytes.len(),
+            key_len: key.len() as u32,
+            db: db as u32,
+            value_len: value.bytes.len(),
+            kind: (value.kind, value.dialect),
+            said,
+        });
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(value.bytes);
+    }
+
+    fn said(&self, raw: &RawKey) -> Said {
+        raw.said.map_or((None, None), |number| self.said[number.get() as usize - 1])
+    }
+
+    /// The keys of each shard side by side, in the order of the file: what leads to a shard's
+    /// entries is then fetched once for several of them.
+    fn by_shard(&self, shards: usize) -> Vec<&RawKey> {
+        let mut starts = vec![0; shards + 1];
+        for raw in &self.keys {
+            starts[usize::from(raw.location.shard) + 1] += 1;
+        }
+        for shard in 1..shards {
+            starts[shard] += starts[shard - 1];
+        }
+        let mut sorted: Vec<&RawKey> = self.keys.iter().collect();
+        for raw in &self.keys {
+            let start = &mut starts[usize::from(raw.location.shard)];
+            sorted[*start] = raw;
+            *start += 1;
+        }
+        sorted
     }
 
     fn clear(&mut self) {
-        self.names.clear();
-        self.values.clear();
+        self.bytes.clear();
         // A long value is not to take its room for ever.
-        self.values.shrink_to(2 * BYTES_MAX);
+        self.bytes.shrink_to(2 * BYTES_MAX);
         self.keys.clear();
+        self.said.clear();
     }
 }
 
@@ -97,21 +157,22 @@ impl Filler<'_> {
     }
 
     fn fill_all(&self, batch: &Batch) -> Result<(), Refused> {
-        let known: Vec<KnownKey> = (batch.keys.iter())
-            .map(|raw| KnownKey { key: &batch.names[raw.key.clone()], location: raw.location })
-            .collect();
-        let mut reader =
-            RawReader::new(&batch.values, self.overdue.load_time(self.node.clock.now()));
         let keyspace = &self.node.keyspace;
+        let sorted = batch.by_shard(keyspace.shards());
+        let known: Vec<KnownKey> = (sorted.iter())
+            .map(|raw| KnownKey { key: &batch.bytes[raw.key()], location: raw.location })
+            .collect();
+        let mut reader = RawReader::new(self.overdue.load_time(self.node.clock.now()));
         let locked = keyspace.lock(self.shards.clone());
         let mut effects = Effects::default();
         let mut keys = keyspace.keys(locked, &mut effects, (0, self.node.clock.now()));
         self.overdue.set_time(&mut keys);
         let mut found_sums = [0; 3];
-        for (index, raw) in batch.keys.iter().enumerate() {
-            if keys.db != raw.db {
+        let mut refused: Option<Refused> = None;
+        for (index, raw) in sorted.into_iter().enumerate() {
+            if keys.db != raw.db as usize {
                 keys.publish();
-                keys.db = raw.db;
+                keys.db = raw.db as usize;
             }
             if index.is_multiple_of(KEYS_AHEAD) {
                 keys.know(&known[index..known.len().min(index + KEYS_AHEAD)]);
@@ -119,18 +180,14 @@ impl Filler<'_> {
             }
             keys.skip_to(index % KEYS_AHEAD);
             self.node.delay_load();
-            let key = known[index].key;
-            let mut is_twice = false;
-            let found = reader.read(raw.kind, &self.rules, &mut |value| {
-                let loaded = LoadedKey { db: raw.db, key, expiry: raw.expiry, noted: raw.noted };
-                is_twice = !put(&mut keys, loaded, value, self.meeting);
-            });
-            let file_offset = |offset: u64| raw.at + offset.saturating_sub(raw.start);
-            let found = found.map_err(|error| (file_offset(error.offset), reason_of(error)))?;
-            if is_twice {
-                return Err((file_offset(reader.offset()), TWICE.to_owned()));
+            match self.fill_one(batch, raw, (&mut reader, &mut keys)) {
+                Ok(found) => found_sums[found as usize] += 1,
+                // The first in the file, which need not be the first here.
+                Err(next) if refused.as_ref().is_none_or(|first| next.0 < first.0) => {
+                    refused = Some(next);
+                }
+                Err(_) => {}
             }
-            found_sums[found as usize] += 1;
         }
         let Counts { loaded, expired, empty } = self.counts;
         for (count, found) in
@@ -139,7 +196,27 @@ impl Filler<'_> {
             count.fetch_add(found_sums[found as usize], Ordering::Relaxed);
         }
         keys.publish();
-        Ok(())
+        refused.map_or(Ok(()), Err)
+    }
+
+    fn fill_one<'b>(
+        &self,
+        batch: &'b Batch,
+        raw: &RawKey,
+        (reader, keys): (&mut RawReader<'b>, &mut Keys<'_>),
+    ) -> Result<RawFound, Refused> {
+        let (expiry, noted) = batch.said(raw);
+        let key = &batch.bytes[raw.key()];
+        let loaded = LoadedKey { db: keys.db, key, expiry, noted };
+        let mut is_twice = false;
+        let found = reader.read(&batch.bytes[raw.value()], raw.kind, &self.rules, &mut |value| {
+            is_twice = !put(keys, loaded, value, self.meeting);
+        });
+        let found = found.map_err(|error| (raw.at + error.offset, reason_of(error)))?;
+        if is_twice {
+            return Err((raw.at + raw.value_len as u64, TWICE.to_owned()));
+        }
+        Ok(found)
     }
 }
 
@@ -281,17 +358,10 @@ impl Target for Loading<'_, '_> {
     }
 
     fn raw(&mut self, loaded: LoadedKey<'_>, value: RawValue<'_>) -> Result<(), String> {
-        let LoadedKey { db, key, expiry, noted } = loaded;
-        let location = self.node.keyspace.locate(key);
+        let location = self.node.keyspace.locate(loaded.key);
         let worker = if self.is_alone { 0 } else { self.pool.worker_of(location.shard) };
         let batch = &mut self.batches[worker];
-        let names_start = batch.names.len();
-        batch.names.extend_from_slice(key);
-        let start = batch.values.len() as u64;
-        batch.values.extend_from_slice(value.bytes);
-        let (kind, at) = ((value.kind, value.dialect), value.at);
-        let key = names_start..batch.names.len();
-        batch.keys.push(RawKey { db, key, location, expiry, noted, kind, at, start });
+        batch.add(loaded, location, value);
         match batch.is_full() {
             // The load ends, and the error is reported then.
             true => self.done(worker).map_err(|(_, why)| why),
