@@ -176,6 +176,7 @@ pub fn idle_seconds(access: u32, now: UnixMillis) -> u32 {
 }
 
 /// The moment when a key was used last, in seconds since the epoch.
+#[inline]
 pub(crate) fn last_used_seconds(access: u32, now: UnixMillis) -> u64 {
     let seconds = u64::try_from(now.0 / 1000).unwrap_or(0);
     seconds.saturating_sub(u64::from(idle_seconds(access, now)))

@@ -25,6 +25,10 @@ const SEEN_MAX: usize = 160;
 const SEEN_PER_SAMPLE: usize = 2;
 /// Buckets that one look goes through at most: keys that may go can be few.
 const BUCKETS_MAX: usize = 64;
+/// How many bits a rank has, and below it what decides between keys of one rank.
+const RANK_BITS: u32 = u64::BITS - LOT_BITS;
+const LOT_BITS: u32 = 16;
+const RANK_MAX: u64 = (1 << RANK_BITS) - 1;
 /// Looks after which it is counted again how many keys each shard has.
 const LOOKS_PER_COUNT: u32 = 1024;
 
@@ -87,16 +91,24 @@ pub enum Order {
 pub struct Candidate {
     db: usize,
     key: Box<[u8]>,
-    /// The higher, the sooner it goes. It does not change by itself as time passes, except that
-    /// counters of uses go down, so that ranks of different moments can be compared.
+    /// See [`Keyspace::rank`].
     rank: u64,
 }
 
 /// A key that is looked at.
 struct Seen<'t> {
-    db: usize,
+    /// Its rank, and below it a lot that decides between keys of one rank. New keys take the first
+    /// places that are free: in the order in which they are found, the newest would go.
+    order: u64,
     entry: EntryRef<'t, Object>,
-    rank: u64,
+    db: u32,
+}
+
+impl Seen<'_> {
+    #[inline]
+    fn rank(&self) -> u64 {
+        self.order >> LOT_BITS
+    }
 }
 
 /// What a look has removed.
@@ -167,7 +179,7 @@ impl Candidates {
     /// of those that are kept should go as well: so many as are better.
     fn choose(&mut self, mut seen: SmallVec<[Seen<'_>; SEEN_MAX]>, choice: Choice) -> usize {
         let count = (seen.len() / choice.seen_per_removal()).clamp(1, REMOVED_MAX).min(seen.len());
-        let best_first = |one: &Seen<'_>, other: &Seen<'_>| other.rank.cmp(&one.rank);
+        let best_first = |one: &Seen<'_>, other: &Seen<'_>| other.order.cmp(&one.order);
         if count < seen.len() {
             seen.select_nth_unstable_by(count, best_first);
         }
@@ -175,7 +187,7 @@ impl Candidates {
         let (mut own, mut others) = (0, 0);
         while own + others < count {
             let kept = self.kept.iter().nth_back(others);
-            match kept.is_some_and(|kept| kept.rank > seen[own].rank) {
+            match kept.is_some_and(|kept| kept.rank > seen[own].rank()) {
                 true => others += 1,
                 false => own += 1,
             }
@@ -183,20 +195,25 @@ impl Candidates {
         self.chosen.clear();
         self.names.clear();
         for Seen { db, entry, .. } in &seen[..own] {
-            self.chosen.push((*db, entry.key().len()));
+            self.chosen.push((*db as usize, entry.key().len()));
             self.names.extend_from_slice(entry.key());
         }
-        for Seen { db, entry, rank } in &seen[own..] {
-            self.offer(*db, entry, *rank);
+        for it in &seen[own..] {
+            if self.is_wanted(it.rank()) {
+                self.offer(it.db as usize, &it.entry, it.rank());
+            }
         }
         others
     }
 
+    /// Whether there is room for a candidate of this rank, or one that is worse.
+    #[inline]
+    fn is_wanted(&self, rank: u64) -> bool {
+        self.kept.len() < CANDIDATES_MAX || self.kept.first().is_none_or(|worst| rank > worst.rank)
+    }
+
     fn offer(&mut self, db: usize, entry: &EntryRef<'_, Object>, rank: u64) {
         let is_full = self.kept.len() >= CANDIDATES_MAX;
-        if is_full && self.kept.first().is_some_and(|worst| rank <= worst.rank) {
-            return;
-        }
         // If it was used since it was seen, its rank has changed.
         let is_same = |it: &Candidate| it.db == db && *it.key == *entry.key();
         match self.kept.iter().position(is_same) {
@@ -259,23 +276,22 @@ impl Keyspace {
             if choice.count_in(table) > 0 {
                 let count = choice.seen_for(table, bytes);
                 self.sample(table, (choice, count), &mut |entry| {
-                    seen.push(Seen { db, entry, rank: 0 });
+                    seen.push(Seen { order: 0, entry, db: db as u32 });
                 });
             }
         }
-        // New keys take the first places that are free: in this order, of keys with the same rank
-        // the newest would go.
         let mut random = Random::from_seed(self.draw_u64());
-        (1..seen.len()).rev().for_each(|last| seen.swap(last, random.index(last + 1)));
         // By now their memory was asked for, and is waited for once.
-        seen.retain(|it| {
-            let rank = self.rank(&it.entry, choice, now);
-            it.rank = match choice.order {
-                Order::Random => random.next_u64(),
-                _ => rank.unwrap_or(0),
+        for it in &mut seen {
+            let drawn = random.next_u64();
+            it.order = match choice.order {
+                Order::Random => drawn,
+                _ => {
+                    let rank = self.rank(&it.entry, choice, now).unwrap_or(0);
+                    rank << LOT_BITS | drawn >> RANK_BITS
+                }
             };
-            rank.is_some()
-        });
+        }
         seen
     }
 
@@ -285,7 +301,7 @@ impl Keyspace {
         &self,
         table: &'t Table<Object>,
         (choice, count): (Choice, usize),
-        visit: &mut dyn FnMut(EntryRef<'t, Object>),
+        visit: &mut impl FnMut(EntryRef<'t, Object>),
     ) {
         let mut left = count;
         let mut cursor = table.random_cursor(self.draw_u64());
@@ -302,17 +318,21 @@ impl Keyspace {
         }
     }
 
-    /// How soon a key should go; None if it may not.
+    /// How soon a key should go, the higher the sooner; None if it may not. It does not change by
+    /// itself as time passes, except that counters of uses go down, so that ranks of different
+    /// moments can be compared.
+    #[inline]
     fn rank(&self, entry: &EntryRef<'_, Object>, choice: Choice, now: UnixMillis) -> Option<u64> {
         if choice.is_volatile && entry.expiry().is_none() {
             return None;
         }
         Some(match choice.order {
-            Order::Idle => u64::MAX - last_used_seconds(entry.access(), now),
+            Order::Idle => RANK_MAX - last_used_seconds(entry.access(), now).min(RANK_MAX),
             Order::Frequency => self.rank_by_count(entry.access(), now),
-            Order::Deadline => u64::MAX - entry.expiry()?.max(0) as u64,
+            // One of nine thousand years from now is as good as any later one.
+            Order::Deadline => RANK_MAX - (entry.expiry()?.max(0) as u64).min(RANK_MAX),
             // Whoever looks at it draws one, which holds for ever.
-            Order::Random => u64::MAX,
+            Order::Random => RANK_MAX,
         })
     }
 
