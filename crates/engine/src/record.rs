@@ -17,8 +17,8 @@ const SPLICES_KEPT_MAX: usize = 16;
 const LIST_BYTES_MAX: usize = 1 << 20;
 /// Bytes before each record: length, database, destination, whether its unit ends with it.
 const HEADER_BYTES: usize = 16;
-/// `*1\r\n` to `*9\r\n`: what is kept free for the count of arguments before they are counted.
-const SHORT_COUNT_BYTES: usize = 4;
+/// `*1` to `*9`: what is kept free for the count of arguments before they are counted.
+const SHORT_COUNT_BYTES: usize = 2;
 
 /// Who gets a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -90,6 +90,12 @@ impl<'e> EncodedRecord<'e> {
             done = at - self.start;
         }
         piece(&self.bytes[done..]);
+    }
+
+    /// The bytes of the command, if none of its arguments is apart.
+    #[inline]
+    pub fn whole(self) -> Option<&'e [u8]> {
+        self.splices.is_empty().then_some(self.bytes)
     }
 
     /// The same with long arguments apart: bytes that were copied, and what follows them.
@@ -236,10 +242,9 @@ impl Encoded {
         let (mut at, mut splices) = (0, &self.splices[..]);
         std::iter::from_fn(move || {
             let header: &[u8; HEADER_BYTES] = self.bytes[at..].first_chunk()?;
-            let word = |at: usize| -> u64 {
-                u64::from_le_bytes(std::array::from_fn(|index| header[at + index]))
-            };
-            let (len, facts) = (word(0) as usize, word(8));
+            let (len, facts) = header.split_first_chunk()?;
+            let facts = u64::from_le_bytes(*facts.first_chunk()?);
+            let len = u64::from_le_bytes(*len) as usize;
             let start = at + HEADER_BYTES;
             at = start + len;
             let own = splices.partition_point(|(offset, _)| *offset < at);
@@ -269,52 +274,74 @@ impl Encoded {
         self.bytes[start + 8..start + 16].copy_from_slice(&facts.to_le_bytes());
     }
 
+    /// How many arguments come. The end of this line is written with the next.
     #[inline]
-    fn number(&mut self, mark: u8, number: usize) {
-        let digit = |value: usize| b'0' + value as u8;
-        match number {
-            0..10 => self.bytes.extend_from_slice(&[mark, digit(number), b'\r', b'\n']),
-            10..100 => {
-                let (tens, ones) = (digit(number / 10), digit(number % 10));
-                self.bytes.extend_from_slice(&[mark, tens, ones, b'\r', b'\n']);
-            }
-            number => {
-                self.bytes.push(mark);
-                write_u64(&mut self.bytes, number as u64);
-                self.bytes.extend_from_slice(b"\r\n");
+    fn count(&mut self, count: usize) {
+        match count {
+            0..10 => self.bytes.extend_from_slice(&[b'*', b'0' + count as u8]),
+            _ => {
+                self.bytes.push(b'*');
+                write_u64(&mut self.bytes, count as u64);
             }
         }
     }
 
+    /// Ends the line before an argument and says how long it is: at once, for most are so short
+    /// that each step would cost as much as their bytes.
     #[inline]
-    fn arg(&mut self, arg: &[u8]) {
-        self.number(b'$', arg.len());
-        self.bytes.extend_from_slice(arg);
+    fn len_line(&mut self, len: usize) {
+        let digit = |value: usize| b'0' + (value % 10) as u8;
+        let (ones, tens, hundreds) = (digit(len), digit(len / 10), digit(len / 100));
+        let line = match len {
+            0..10 => [b'\r', b'\n', b'$', ones, b'\r', b'\n', 0, 0],
+            10..100 => [b'\r', b'\n', b'$', tens, ones, b'\r', b'\n', 0],
+            100..1000 => [b'\r', b'\n', b'$', hundreds, tens, ones, b'\r', b'\n'],
+            _ => return self.long_len_line(len),
+        };
+        self.bytes.extend_from_slice(&line);
+        let unused = usize::from(len < 10) + usize::from(len < 100);
+        self.bytes.truncate(self.bytes.len() - unused);
+    }
+
+    #[cold]
+    fn long_len_line(&mut self, len: usize) {
+        self.bytes.extend_from_slice(b"\r\n$");
+        write_u64(&mut self.bytes, len as u64);
         self.bytes.extend_from_slice(b"\r\n");
     }
 
+    /// An argument without the end of its line.
+    #[inline]
+    fn arg(&mut self, arg: &[u8]) {
+        self.len_line(arg.len());
+        self.bytes.extend_from_slice(arg);
+    }
+
     fn shared_arg(&mut self, arg: &SharedBytes) {
-        self.number(b'$', arg.len());
+        self.len_line(arg.len());
         self.splices.push((self.bytes.len(), arg.clone()));
+    }
+
+    #[inline]
+    fn end_line(&mut self) {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
     /// Arguments that are counted while they are written.
     fn counted_args<A: AsRef<[u8]>>(&mut self, args: impl IntoIterator<Item = A>) {
         let at = self.bytes.len();
-        self.bytes.extend_from_slice(b"*0\r\n");
+        self.bytes.extend_from_slice(b"*0");
         let mut count = 0;
         for arg in args {
             self.arg(arg.as_ref());
             count += 1;
         }
-        let mut head = Vec::with_capacity(16);
-        head.push(b'*');
-        write_u64(&mut head, count);
-        head.extend_from_slice(b"\r\n");
-        if head.len() == SHORT_COUNT_BYTES {
-            self.bytes[at..at + SHORT_COUNT_BYTES].copy_from_slice(&head);
+        self.end_line();
+        if count < 10 {
+            self.bytes[at + 1] = b'0' + count as u8;
         } else {
+            let mut head = vec![b'*'];
+            write_u64(&mut head, count);
             self.bytes.splice(at..at + SHORT_COUNT_BYTES, head);
         }
     }
@@ -428,13 +455,14 @@ impl Records {
     #[inline]
     fn push_for(&mut self, db: usize, args: Args, destination: Destination) {
         let start = self.begin(destination);
-        self.encoded.number(b'*', args.len());
+        self.encoded.count(args.len());
         for (index, arg) in args.iter().enumerate() {
             match args.shared(index) {
                 Some(shared) => self.encoded.shared_arg(shared),
                 None => self.encoded.arg(arg),
             }
         }
+        self.encoded.end_line();
         self.encoded.finish(start, (db, destination));
     }
 

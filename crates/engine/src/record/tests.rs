@@ -110,3 +110,21 @@ fn records_come_back_as_they_went_in() {
         assert_eq!(record.arg(args.len()), None);
     }
 }
+
+#[test]
+fn a_record_is_a_command_in_resp_whatever_its_lengths() {
+    for lens in [&[0][..], &[3, 1, 9, 10], &[4, 99, 100, 999, 1000, 16_000], &[1; 9], &[2; 123]] {
+        let args: Vec<Vec<u8>> = lens.iter().map(|len| vec![b'x'; *len]).collect();
+        let mut expected = format!("*{}\r\n", args.len()).into_bytes();
+        for arg in &args {
+            expected.extend([format!("${}\r\n", arg.len()).as_bytes(), arg, b"\r\n"].concat());
+        }
+        let mut records = Records::recording();
+        records.push(0, args.iter());
+        records.push_owned(0, args.iter().collect());
+        records.end_unit();
+        for record in records.encoded_mut().iter() {
+            assert!(record.whole() == Some(&expected[..]), "{lens:?}");
+        }
+    }
+}

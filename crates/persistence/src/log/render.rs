@@ -124,6 +124,9 @@ fn named_entry(record: EncodedRecord, out: &mut Rendered) {
 
 #[inline]
 fn as_it_is(record: EncodedRecord, out: &mut Rendered) {
+    if let Some(bytes) = record.whole() {
+        return out.bytes.extend_from_slice(bytes);
+    }
     record.parts(|bytes, long| {
         out.bytes.extend_from_slice(bytes);
         out.splices.extend(long.map(|long| (out.bytes.len(), long.clone())));
