@@ -214,6 +214,7 @@ impl<S: Service> Thread<S> {
                     return Verdict::Close;
                 }
                 if !self.service.may_run(&connection.client) {
+                    self.look_for_long(connection);
                     return Verdict::Keep;
                 }
                 let mut input = std::mem::take(&mut connection.input);
@@ -250,7 +251,8 @@ impl<S: Service> Thread<S> {
         if !self.service.may_hold_input(&connection.client, connection.input_bytes()) {
             return Verdict::Close;
         }
-        if connection.long_input.is_some() {
+        // It may have come behind a call that is blocked.
+        if connection.long_input.is_some() || !self.service.may_run(&connection.client) {
             return Verdict::Keep;
         }
         let mut input = std::mem::take(&mut connection.input);
@@ -339,12 +341,29 @@ impl<S: Service> Thread<S> {
         verdict
     }
 
+    /// For a client that waits, whose input is not run: if what follows first breaks off in a long
+    /// argument, that is read apart from now on, too. The input would be copied again and again as
+    /// it grows, and others would wait for that.
+    fn look_for_long(&mut self, connection: &mut Connection<S>) {
+        if connection.is_parsed {
+            return;
+        }
+        let limits = self.service.limits(&connection.client);
+        // An error is found again when the client may run.
+        if connection.batch.parse_batch(&connection.input, &limits, 1) != Ok(0) {
+            return connection.batch.truncate(0);
+        }
+        let mut input = std::mem::take(&mut connection.input);
+        input.drain(..connection.batch.consumed());
+        if let Some(part) = self.begin_long(connection, &input) {
+            input.drain(part);
+        }
+        connection.input = input;
+    }
+
     /// If the input breaks off in a long argument, that is read apart from now on: returns which
     /// part of the input was taken for it.
     fn begin_long(&self, connection: &mut Connection<S>, input: &[u8]) -> Option<Range<usize>> {
-        if !self.service.may_run(&connection.client) {
-            return None;
-        }
         let arg = connection.batch.long_arg()?;
         let end = input.len().min(arg.start + arg.len);
         let long = LongInput::new(input.get(arg.start..end)?, arg.len);
