@@ -172,20 +172,25 @@ impl Client {
 
     /// A reply that is there already, without waiting for one.
     pub fn glance(&mut self) -> Result<Option<Reply>, ReadError> {
-        if let Some((reply, used)) =
-            decode(&self.buffer[self.taken..]).map_err(ReadError::Malformed)?
-        {
-            self.taken += used;
-            return Ok(Some(reply));
+        match self.is_answered()? {
+            // The first byte is here: the rest is on its way.
+            true => self.read(REPLY_WAIT).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Whether a reply is there, or begins to be. It is still to be read.
+    pub fn is_answered(&mut self) -> Result<bool, ReadError> {
+        if self.taken < self.buffer.len() {
+            return Ok(true);
         }
         self.stream.socket().set_nonblocking(true)?;
         let seen = self.fill_with_what_is_there();
         self.stream.socket().set_nonblocking(false)?;
         match seen {
-            Err(ReadError::TimedOut) => Ok(None),
+            Err(ReadError::TimedOut) => Ok(false),
             Err(error) => Err(error),
-            // The first byte is here: the rest is on its way.
-            Ok(()) => self.read(REPLY_WAIT).map(Some),
+            Ok(()) => Ok(true),
         }
     }
 

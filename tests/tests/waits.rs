@@ -78,8 +78,9 @@ fn send_and_begin(client: &mut Client, lines: &[&str]) {
     assert_eq!(read(client), "begun");
 }
 
+/// Whether a reply that is yet to be read has not come.
 fn is_unanswered(client: &mut Client) -> bool {
-    client.glance().unwrap().is_none()
+    !client.is_answered().unwrap()
 }
 
 /// Tries until the situation that a test is about was met so many times: `attempt` says whether it
