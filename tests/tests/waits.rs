@@ -511,3 +511,25 @@ fn time_spent_waiting_is_remembered_apart() {
     assert_eq!(read(&mut slow), "done");
     assert!(call(&mut reader, "LATENCY DOCTOR").contains("had to wait for keys"));
 }
+
+/// What was wrong behind a long argument was forgotten with the argument, and what followed was
+/// taken for its bytes.
+#[test]
+fn an_error_behind_a_long_argument_of_a_blocked_client_ends_it() {
+    let server = server(&[]);
+    let [a, c] = &mut [(); 2].map(|()| connect(&server));
+    send(a, "BLPOP q 0");
+    await_blocked(c, 1);
+    a.send_raw(b"*4\r\n$3\r\nSET\r\n$1\r\nk\r\n$70000\r\n").unwrap();
+    a.send_raw(&[b'x'; 70_000]).unwrap();
+    // So that both come while it waits, one after the other.
+    std::thread::sleep(Duration::from_millis(50));
+    a.send_raw(b"\r\n!bad\r\n").unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(call(c, "RPUSH q v"), "1");
+    assert_eq!(read(a), "q v");
+    let refused = read(a);
+    assert!(refused.contains("Protocol error: expected '$', got '!'"), "{refused}");
+    assert!(a.is_closed(REPLY_WAIT));
+    assert_eq!(call(c, "EXISTS k"), "0");
+}

@@ -264,6 +264,17 @@ impl Client {
         Progress::Blocked
     }
 
+    /// Something has become durable, or the log has ended.
+    fn look_at_sync(&mut self, worker: &Worker, out: &mut Output) -> After {
+        let Hold::Durable(awaited) = &self.session.hold else { return After::Wait };
+        let journal = worker.node.keyspace.journal();
+        // Another log may have begun by now.
+        match journal.is_on() && journal.when_durable(awaited.offset, &awaited.waker) {
+            true => After::Wait,
+            false => self.end_sync(worker, out),
+        }
+    }
+
     /// Answers WAITAOF.
     fn end_sync(&mut self, worker: &Worker, out: &mut Output) -> After {
         let Hold::Durable(awaited) = std::mem::take(&mut self.session.hold) else {
@@ -325,18 +336,7 @@ impl Client {
             },
             Letter::Durable => {
                 self.held.durable();
-                let journal = worker.node.keyspace.journal();
-                match &self.session.hold {
-                    // The log may have ended, and another have begun by now.
-                    Hold::Durable(awaited)
-                        if journal.is_on()
-                            && journal.when_durable(awaited.offset, &awaited.waker) =>
-                    {
-                        After::Wait
-                    }
-                    Hold::Durable(_) => self.end_sync(worker, out),
-                    _ => After::Wait,
-                }
+                self.look_at_sync(worker, out)
             }
             Letter::JobOver => match self.session.hold {
                 Hold::Job => {

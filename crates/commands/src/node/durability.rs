@@ -437,6 +437,7 @@ impl Node {
 
     /// Ends the log. Nothing waits for it any more, not even for one that can't be written.
     fn drop_log(&self) {
+        self.drop_beginning();
         self.cancel_rewrite();
         let _is_whole = self.stop_log();
         self.keyspace.journal().set_mode(Mode::Off);

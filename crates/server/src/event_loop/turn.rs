@@ -344,8 +344,11 @@ impl<S: Service> Thread<S> {
     /// For a client that waits, whose input is not run: if what follows first breaks off in a long
     /// argument, that is read apart from now on, too. The input would be copied again and again as
     /// it grows, and others would wait for that.
+    ///
+    /// One is enough: if something is wrong with the request behind it, that has to be found when
+    /// the client may run, and could not be found twice without the bytes that were taken out.
     fn look_for_long(&mut self, connection: &mut Connection<S>) {
-        if connection.is_parsed {
+        if connection.is_parsed || connection.batch.supplied_bytes() > 0 {
             return;
         }
         let limits = self.service.limits(&connection.client);

@@ -69,8 +69,8 @@ fn begin_log(ctx: &mut Ctx) -> Result<Begun, String> {
     };
     let is_first = node.end_beginning(&begun);
     match outcome {
-        Ok(()) if node.durability.log().is_some() => Ok(Begun::Log),
-        // Another who waited for it has given it up.
+        Ok(()) if node.durability.log().is_some() && !node.is_log_beginning() => Ok(Begun::Log),
+        // It was given up, or switched off, by another; one more may have been begun since.
         Ok(()) => begin_log(ctx),
         Err(why) => {
             if is_first {

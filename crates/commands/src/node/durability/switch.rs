@@ -9,11 +9,12 @@ use russet_persistence::log::Log;
 use std::sync::Arc;
 
 const HAS_FAILED: &str = "the log could not be begun: its base was not written";
+const WAS_DROPPED: &str = "the log was switched off before it had begun";
 
 impl Node {
     /// Begins a log, or joins those who wait for one that begins. Every shard is held, and all that
-    /// was written is in the data. None if it can't be begun beside a snapshot that is under way, or
-    /// there is one.
+    /// was written is in the data. None if it can't be begun beside a snapshot that is under way,
+    /// or there is one.
     pub(crate) fn begin_log(&self) -> Result<Option<Arc<AwaitedSave>>, String> {
         if let Some(begun) = &*lock(&self.durability.beginning) {
             return Ok(Some(begun.clone()));
@@ -64,8 +65,15 @@ impl Node {
         lock(&self.durability.beginning).take_if(is_it).is_some()
     }
 
+    /// There is no log to wait for any more.
+    pub(super) fn drop_beginning(&self) {
+        if let Some(begun) = lock(&self.durability.beginning).take() {
+            begun.finish(Err(WAS_DROPPED.to_owned()));
+        }
+    }
+
     /// Whether there is a log to be, and none yet.
-    pub(super) fn is_log_beginning(&self) -> bool {
+    pub(crate) fn is_log_beginning(&self) -> bool {
         lock(&self.durability.beginning).is_some()
     }
 

@@ -21,6 +21,7 @@ mod removed;
 mod segment;
 mod slab;
 mod walk;
+mod word;
 
 #[cfg(test)]
 mod tests;

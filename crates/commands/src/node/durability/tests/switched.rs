@@ -273,6 +273,13 @@ fn who_switches_on_a_log_that_begins_waits_for_it_too() {
     drop(second);
     node.tend_beginning();
     assert!(node.durability.log().is_none());
+    // Who switches it off meanwhile tells those who wait.
+    let begun = node.with_all_keys(|_| node.begin_log()).unwrap().unwrap();
+    transaction(&mut server, &["CONFIG SET appendonly yes"], "EXEC");
+    assert_eq!(server.say("CONFIG SET appendonly no"), "+OK");
+    let outcome = begun.outcome_or_wait(&server.session.mailbox);
+    assert!(outcome.is_some_and(|it| it.is_err_and(|why| why.contains("switched off"))));
+    assert!(!node.is_log_beginning() && node.durability.log().is_none());
     // In a transaction the switch waits until that is decided.
     let begun = node.with_all_keys(|_| node.begin_log()).unwrap().unwrap();
     transaction(&mut server, &["CONFIG SET appendonly yes"], "EXEC");

@@ -9,6 +9,8 @@
 use super::entry::RawEntry;
 use super::gathered::Gathered;
 use super::pages::{ADDRESS_BITS, GROUP_BYTES, PagePool};
+pub(super) use super::word::Word;
+use super::word::{POINTER_MASK, SlotFlag};
 use crate::types::capacity::{allocated_bytes, allocated_for};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::mem::offset_of;
@@ -22,80 +24,6 @@ const GROUP_BUCKETS: usize = GROUP_BYTES / size_of::<Bucket>();
 /// Words of a full segment at which it grows: 57/64 = 0.89 of its slots.
 const LOAD_MAX: (usize, usize) = (57, 64);
 
-const EXPIRY_BIT: usize = 1;
-/// On the first word of a bucket only, and about the bucket, not about the entry.
-const OVERFLOW_BIT: usize = 2;
-/// The entry's expiry is before the segment's horizon.
-const SOON_BIT: usize = 4;
-const POINTER_MASK: usize = (1 << ADDRESS_BITS) - 8;
-
-/// A slot: fingerprint, pointer and flags in one word; no pointer means empty.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-pub(super) struct Word(*mut u8);
-
-impl Word {
-    pub(super) const EMPTY: Word = Word(null_mut());
-
-    pub(super) fn new(entry: RawEntry, fingerprint: u16) -> Word {
-        let pointer = entry.pointer().as_ptr();
-        assert!(pointer.addr() & !POINTER_MASK == 0, "blocks have 48-bit addresses, 8-aligned");
-        Word(pointer.map_addr(|address| address | usize::from(fingerprint) << ADDRESS_BITS))
-    }
-
-    #[inline]
-    fn is_empty(self) -> bool {
-        self.0.addr() & POINTER_MASK == 0
-    }
-
-    #[inline]
-    pub(super) fn fingerprint(self) -> u16 {
-        (self.0.addr() >> ADDRESS_BITS) as u16
-    }
-
-    #[inline]
-    pub(super) fn has_expiry(self) -> bool {
-        self.0.addr() & EXPIRY_BIT != 0
-    }
-
-    #[cfg(test)]
-    pub(super) fn is_soon(self) -> bool {
-        self.0.addr() & SOON_BIT != 0
-    }
-
-    pub(super) fn with_expiry(self, has_expiry: bool, is_soon: bool) -> Word {
-        let bits = usize::from(has_expiry) * EXPIRY_BIT + usize::from(is_soon) * SOON_BIT;
-        Word(self.0.map_addr(|address| address & !(EXPIRY_BIT | SOON_BIT) | bits))
-    }
-
-    /// The same slot word for an entry that moved.
-    pub(super) fn moved_to(self, entry: RawEntry) -> Word {
-        let kept = self.0.addr() & (EXPIRY_BIT | SOON_BIT);
-        Word(Word::new(entry, self.fingerprint()).0.map_addr(|address| address | kept))
-    }
-
-    fn with_overflow_of(self, other: Word) -> Word {
-        let mark = other.0.addr() & OVERFLOW_BIT;
-        Word(self.0.map_addr(|address| address & !OVERFLOW_BIT | mark))
-    }
-
-    /// The entry of a word that is not empty.
-    #[inline]
-    pub(super) fn entry(self) -> RawEntry {
-        let pointer = self.0.map_addr(|address| address & POINTER_MASK);
-        let pointer = NonNull::new(pointer).expect("only words with a pointer are asked for it");
-        // SAFETY: 1. Words are made from entries, keep their provenance, and leave the table no
-        // later than their entry is freed. 2. The table's borrow rules guard the entry.
-        unsafe { RawEntry::new(pointer) }
-    }
-
-    pub(super) fn prefetch(self) {
-        let pointer = self.0.map_addr(|address| address & POINTER_MASK);
-        crate::store::raw::prefetch::prefetch(pointer);
-        crate::store::raw::prefetch::prefetch(pointer.wrapping_add(56));
-    }
-}
-
 #[repr(C, align(64))]
 struct Bucket {
     words: [Word; SLOTS],
@@ -104,12 +32,11 @@ struct Bucket {
 impl Bucket {
     #[inline]
     fn is_overflowed(&self) -> bool {
-        self.words[0].0.addr() & OVERFLOW_BIT != 0
+        self.words[0].is_overflowed()
     }
 
     fn set_overflowed(&mut self, is_overflowed: bool) {
-        let mark = usize::from(is_overflowed) * OVERFLOW_BIT;
-        self.words[0].0 = self.words[0].0.map_addr(|address| address & !OVERFLOW_BIT | mark);
+        self.words[0] = self.words[0].with_overflow(is_overflowed);
     }
 
     /// A slot's word without the bucket's mark.
@@ -483,9 +410,9 @@ impl Segment {
     /// A bit for every slot of a bucket whose entry has an expiry or, if asked so, one before the
     /// segment's horizon.
     pub(super) fn due_slots(&self, bucket: usize, is_soon_only: bool) -> u32 {
-        let bit = if is_soon_only { SOON_BIT } else { EXPIRY_BIT };
+        let flag = if is_soon_only { SlotFlag::ExpiresSoon } else { SlotFlag::Expires };
         let words = self.bucket(bucket).words.iter().enumerate();
-        words.fold(0, |due, (slot, word)| due | u32::from(word.0.addr() & bit != 0) << slot)
+        words.fold(0, |due, (slot, word)| due | u32::from(word.has(flag)) << slot)
     }
 
     pub(super) fn words(&self) -> impl Iterator<Item = (Spot, Word)> + '_ {
