@@ -287,6 +287,7 @@ impl Keyspace {
             it.order = match choice.order {
                 Order::Random => drawn,
                 _ => {
+                    // Those that may not go were not sampled.
                     let rank = self.rank(&it.entry, choice, now).unwrap_or(0);
                     rank << LOT_BITS | drawn >> RANK_BITS
                 }
@@ -329,7 +330,7 @@ impl Keyspace {
         Some(match choice.order {
             Order::Idle => RANK_MAX - last_used_seconds(entry.access(), now).min(RANK_MAX),
             Order::Frequency => self.rank_by_count(entry.access(), now),
-            // One of nine thousand years from now is as good as any later one.
+            // One in the year 10889 is as good as any later one.
             Order::Deadline => RANK_MAX - (entry.expiry()?.max(0) as u64).min(RANK_MAX),
             // Whoever looks at it draws one, which holds for ever.
             Order::Random => RANK_MAX,
