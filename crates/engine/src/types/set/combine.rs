@@ -350,7 +350,7 @@ impl SetRules {
     ) -> Encoding {
         match encoding {
             Encoding::Hashtable if len <= self.listpack_entries_max => {
-                let longest = members().fold((true, 0), grown).1;
+                let longest = members().fold(Seen::default(), Seen::with).longest;
                 self.listpack_with(len.saturating_sub(1), longest)
             }
             other => other,
@@ -358,38 +358,59 @@ impl SetRules {
     }
 
     fn encoding_of(&self, set: SetRef<'_>) -> Encoding {
-        let mut longest = (true, 0);
+        let mut seen = Seen::default();
         if set.len() <= self.intset_entries_max.max(self.listpack_entries_max) {
-            set.for_each(&mut |member| longest = grown(longest, member));
+            set.for_each(&mut |member| seen = seen.with(member));
         }
-        self.encoding_for(set.len(), longest)
+        self.encoding_for(set.len(), seen)
     }
 
-    /// What Redis makes of members that are added one by one to a new intset.
+    /// What Redis makes of members that are added one by one, in this order, to a new intset.
     fn encoding_by<'e, I: Iterator<Item = Element<'e>>>(
         &self,
         len: usize,
         members: impl FnOnce() -> I,
     ) -> Encoding {
-        let mut longest = (true, 0);
+        let mut seen = Seen::default();
         if len <= self.intset_entries_max.max(self.listpack_entries_max) {
-            longest = members().fold(longest, grown);
+            seen = members().fold(seen, Seen::with);
         }
-        self.encoding_for(len, longest)
+        self.encoding_for(len, seen)
     }
 
-    fn encoding_for(&self, len: usize, (is_ints, longest): (bool, usize)) -> Encoding {
-        if is_ints {
+    /// COMPAT: an intset that became too long for one is a hashtable for good, though with the
+    /// texts behind its integers it would be a listpack; test
+    /// `integers_before_texts_may_make_a_hashtable`.
+    fn encoding_for(&self, len: usize, seen: Seen) -> Encoding {
+        if !seen.has_text {
             return self.intset_of(len);
         }
-        self.listpack_with(len.saturating_sub(1), longest)
+        match self.intset_of(seen.ints_first) {
+            Encoding::Intset => self.listpack_with(len.saturating_sub(1), seen.longest),
+            other => other,
+        }
     }
 }
 
-/// Whether all are integers, and the longest text, with one more.
-fn grown((is_ints, longest): (bool, usize), member: Element<'_>) -> (bool, usize) {
-    let bytes = member.with_bytes(<[u8]>::len);
-    (is_ints && matches!(member, Element::Int(_)), longest.max(bytes))
+/// What decides the encoding of members that are added one by one.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    /// Integers before the first text.
+    ints_first: usize,
+    has_text: bool,
+    /// The bytes of the longest member.
+    longest: usize,
+}
+
+impl Seen {
+    fn with(self, member: Element<'_>) -> Seen {
+        let is_int = matches!(member, Element::Int(_));
+        Seen {
+            ints_first: self.ints_first + usize::from(is_int && !self.has_text),
+            has_text: self.has_text || !is_int,
+            longest: self.longest.max(member.with_bytes(<[u8]>::len)),
+        }
+    }
 }
 
 impl Encoding {

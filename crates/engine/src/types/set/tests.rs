@@ -283,6 +283,21 @@ fn a_difference_keeps_the_encoding_of_a_copy() {
 }
 
 #[test]
+fn integers_before_texts_may_make_a_hashtable() {
+    let rules = SetRules { intset_entries_max: 1, ..usual() };
+    let encoding = |operation, members: &[&str]| {
+        let set = of(members.iter().map(|member| member.as_bytes().to_vec()), &usual());
+        let given = [Some(set.as_ref()), None].into_iter();
+        Combination::new(operation, given).build(&rules).as_ref().encoding()
+    };
+    for operation in [Operation::Union, Operation::Diff] {
+        assert_eq!(encoding(operation, &["1", "2", "text"]), Encoding::Hashtable);
+        assert_eq!(encoding(operation, &["1", "text", "2"]), Encoding::Listpack);
+        assert_eq!(encoding(operation, &["text", "1", "2"]), Encoding::Listpack);
+    }
+}
+
+#[test]
 fn an_intersection_of_integers_may_be_a_listpack() {
     let rules = SetRules { intset_entries_max: 3, ..usual() };
     let numbers = |count: i64| (0..count).map(|number| number.to_string().into_bytes());
