@@ -250,12 +250,17 @@ fn lengths(run: &[u8]) -> (usize, usize) {
     }
 }
 
+/// Bytes of integers with a tag of their own, by the last three bits of it.
+const TAGGED_INT_BYTES: u64 = u64::from_le_bytes([9, 3, 4, 5, 9, 9, 9, 9]);
+
 /// Bytes of the form that starts `run`. The usual ones are told apart without a table.
 #[inline(always)]
 pub fn stored_bytes(run: &[u8]) -> usize {
     match run[0] {
         0..0x80 => 1,
         tag @ 0x80..0xc0 => 1 + usize::from(tag & 0x3f),
+        0xc0..0xe0 => 2,
+        tag @ INT_16.. => usize::from((TAGGED_INT_BYTES >> (8 * (tag & 7))) as u8),
         _ => {
             let (head, payload) = lengths(run);
             head + payload
@@ -329,6 +334,26 @@ mod tests {
         for text in digits.chain(negative).chain(texts) {
             let bytes = Stored::new(Element::parse(&text)).bytes();
             assert!(bytes <= text_bytes_max(text.len()), "{}", text.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn a_needle_is_what_starts_with_it() {
+        let text = b"abcdefghijkl";
+        for head in 1..10 {
+            for payload in 0..10 {
+                let pieces = [&text[..head], &text[..payload]];
+                let whole = pieces.concat();
+                let needle = Needle::new(pieces);
+                assert!(needle.starts(&whole), "{head} {payload}");
+                let followed = [&whole[..], b"0123456789"].concat();
+                assert!(needle.starts(&followed), "{head} {payload}");
+                for at in 0..whole.len() {
+                    let mut other = followed.clone();
+                    other[at] ^= 1;
+                    assert!(!needle.starts(&other), "{head} {payload} {at}");
+                }
+            }
         }
     }
 

@@ -82,7 +82,7 @@ pub fn pfmerge(ctx: &mut Ctx, args: Args) -> Outcome {
     let was_dense = ctx.keys.is_recording() && is_dense(ctx, target);
     let mut union = None;
     let gain = read_merged(ctx, args, &mut union)?;
-    match (ctx.keys.write(target), gain, union) {
+    match (ctx.keys.write(target), gain, &union) {
         (Some(mut entry), Some(gain), _) => gain.store(&mut entry)?,
         (Some(mut entry), None, Some(union)) => union.store(&mut entry, sparse_max)?,
         (None, _, Some(union)) => {

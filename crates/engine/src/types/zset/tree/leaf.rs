@@ -9,7 +9,7 @@ use crate::types::cow_vec::{CowVec, Part};
 
 /// A leaf is cut when it is longer than this and holds more than one entry; the last one earlier,
 /// for it is filled in order more often than not.
-pub const LEAF_BYTES_MAX: usize = 1024;
+pub const LEAF_BYTES_MAX: usize = 512;
 /// A leaf shorter than this looks for a neighbour to join.
 pub const LEAF_BYTES_MIN: usize = LEAF_BYTES_MAX / 4;
 /// The longest leaf that joining may make.

@@ -3,10 +3,19 @@
 use super::super::entry::{self, Entries, Pair};
 use super::super::range::Probe;
 use super::{NONE, Tree};
+use crate::store::raw::prefetch::prefetch_bytes;
 use smallvec::SmallVec;
 use std::ops::{ControlFlow, Range};
 
 impl Tree {
+    /// Asks for a leaf that is read next: it is on its way while this one is read.
+    #[inline]
+    fn prefetch(&self, leaf: u32) {
+        if leaf != NONE {
+            prefetch_bytes(self.run(leaf));
+        }
+    }
+
     /// Visits the entries of a range of ranks in order, until told to stop. The range lies inside
     /// the tree.
     pub fn each_in<'t>(
@@ -21,11 +30,15 @@ impl Tree {
             if ranks.start == 0 { (self.first, 0) } else { self.select(ranks.start) };
         let mut left = ranks.len();
         while left > 0 && leaf != NONE {
+            let next = self.leaves.at(leaf).next;
+            if self.count_in(leaf) - index < left {
+                self.prefetch(next);
+            }
             for pair in self.entries(leaf).skip_entries(index).take(left) {
                 visit(pair)?;
                 left -= 1;
             }
-            (leaf, index) = (self.leaves.at(leaf).next, 0);
+            (leaf, index) = (next, 0);
         }
         ControlFlow::Continue(())
     }
@@ -39,8 +52,9 @@ impl Tree {
         let mut leaf = self.descend(start, |_, _| {});
         let mut rest = &self.run(leaf)[entry::spot(self.run(leaf), start).at..];
         loop {
-            Entries::new(rest).try_for_each(&mut visit)?;
             leaf = self.leaves.at(leaf).next;
+            self.prefetch(leaf);
+            Entries::new(rest).try_for_each(&mut visit)?;
             if leaf == NONE {
                 return ControlFlow::Continue(());
             }
@@ -61,7 +75,10 @@ impl Tree {
         let mut end = last + 1;
         let mut left = ranks.len();
         loop {
-            let run = self.run(leaf);
+            let (run, before) = (self.run(leaf), self.leaves.at(leaf).prev);
+            if end < left {
+                self.prefetch(before);
+            }
             // Entries are read forwards only.
             let mut offsets = SmallVec::<[u32; 128]>::new();
             let mut at = 0;
@@ -73,7 +90,7 @@ impl Tree {
                 visit(entry::decode(&run[*at as usize..]).0)?;
             }
             left -= left.min(end);
-            leaf = self.leaves.at(leaf).prev;
+            leaf = before;
             if left == 0 || leaf == NONE {
                 return ControlFlow::Continue(());
             }
