@@ -55,17 +55,25 @@ pub struct Args<'a> {
     buffer: &'a [u8],
     spans: &'a [Span],
     shared: Option<&'a SharedArgs>,
+    /// The buffer is the whole command in RESP, every length in its shortest form.
+    is_resp: bool,
 }
 
 impl<'a> Args<'a> {
     /// Every span must lie inside `buffer`; the parser that made them vouches for it.
     pub fn new(buffer: &'a [u8], spans: &'a [Span]) -> Self {
-        Args { buffer, spans, shared: None }
+        Args { buffer, spans, shared: None, is_resp: false }
+    }
+
+    /// As [`Args::new`], for a buffer that is the whole command in RESP, just as this server would
+    /// write it; the parser that made the spans vouches for that, too.
+    pub fn of_resp(buffer: &'a [u8], spans: &'a [Span]) -> Self {
+        Args { buffer, spans, shared: None, is_resp: true }
     }
 
     /// As [`Args::new`], for spans some of which may be of long arguments.
     pub fn with_shared(buffer: &'a [u8], spans: &'a [Span], shared: &'a SharedArgs) -> Self {
-        Args { buffer, spans, shared: (!shared.is_empty()).then_some(shared) }
+        Args { shared: (!shared.is_empty()).then_some(shared), ..Args::new(buffer, spans) }
     }
 
     pub fn len(self) -> usize {
@@ -79,6 +87,12 @@ impl<'a> Args<'a> {
     #[inline]
     pub fn at(self, index: usize) -> &'a [u8] {
         self.unescape(self.spans[index])
+    }
+
+    /// The whole command in RESP, if it came so.
+    #[inline]
+    pub fn resp(self) -> Option<&'a [u8]> {
+        self.is_resp.then_some(self.buffer)
     }
 
     /// An argument that has a buffer of its own.
@@ -115,12 +129,12 @@ impl<'a> Args<'a> {
 
     /// The arguments from `start` on.
     pub fn from(self, start: usize) -> Args<'a> {
-        Args { spans: self.spans.get(start..).unwrap_or(&[]), ..self }
+        Args { spans: self.spans.get(start..).unwrap_or(&[]), is_resp: false, ..self }
     }
 
     /// At most `count` arguments, the first ones.
     pub fn first(self, count: usize) -> Args<'a> {
-        Args { spans: &self.spans[..count.min(self.spans.len())], ..self }
+        Args { spans: &self.spans[..count.min(self.spans.len())], is_resp: false, ..self }
     }
 
     /// Bytes from the first argument to the end of the last, what stands between them included.
@@ -255,6 +269,16 @@ mod tests {
         assert_eq!(args.from(1).at(0), b"key");
         assert!(args.from(9).is_empty());
         assert_eq!(OwnedArgs::from(args), owned);
+    }
+
+    #[test]
+    fn a_part_of_a_command_is_no_command() {
+        let spans = [Span { start: 8, len: 3 }, Span { start: 17, len: 1 }];
+        let args = Args::of_resp(b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n", &spans);
+        assert!(args.resp().is_some() && args.at(1) == b"k");
+        assert_eq!(args.from(1).resp(), None);
+        assert_eq!(args.first(1).resp(), None);
+        assert_eq!(OwnedArgs::from(args).as_args().resp(), None);
     }
 
     #[test]

@@ -147,15 +147,13 @@ impl<'e> EncodedRecord<'e> {
         None
     }
 
-    /// Whether the command has this name.
+    /// How long the name of the command is.
     #[inline]
-    pub fn has_name(self, name: &[u8]) -> bool {
+    pub fn name_len(self) -> usize {
         match self.bytes {
             // Fewer than ten arguments, and a name of fewer than ten bytes: nearly all.
-            [b'*', _, b'\r', b'\n', b'$', len, b'\r', b'\n', rest @ ..] => {
-                usize::from(len.wrapping_sub(b'0')) == name.len() && rest.starts_with(name)
-            }
-            _ => self.name() == name,
+            [b'*', _, b'\r', b'\n', b'$', len, b'\r', b'\n', ..] => usize::from(len - b'0'),
+            _ => self.name().len(),
         }
     }
 
@@ -173,6 +171,16 @@ fn read_number(line: &[u8]) -> (usize, &[u8]) {
     let (len, number) = digits
         .fold((0, 0), |(len, number), digit| (len + 1, number * 10 + usize::from(digit - b'0')));
     (number, &line[1 + len + 2..])
+}
+
+/// What stands before a record of `len` bytes; that it ends its unit is noted when it does.
+#[inline]
+fn header(len: usize, (db, destination): (usize, Destination)) -> [u8; HEADER_BYTES] {
+    let facts = db as u64 | (destination as u64) << 32;
+    let mut header = [0; HEADER_BYTES];
+    header[..8].copy_from_slice(&(len as u64).to_le_bytes());
+    header[8..].copy_from_slice(&facts.to_le_bytes());
+    header
 }
 
 impl Encoded {
@@ -267,11 +275,16 @@ impl Encoded {
         start
     }
 
-    fn finish(&mut self, start: usize, (db, destination): (usize, Destination)) {
+    fn finish(&mut self, start: usize, to: (usize, Destination)) {
         let len = self.bytes.len() - start - HEADER_BYTES;
-        let facts = db as u64 | (destination as u64) << 32;
-        self.bytes[start..start + 8].copy_from_slice(&(len as u64).to_le_bytes());
-        self.bytes[start + 8..start + 16].copy_from_slice(&facts.to_le_bytes());
+        self.bytes[start..start + HEADER_BYTES].copy_from_slice(&header(len, to));
+    }
+
+    /// A record whose command is in RESP already.
+    #[inline]
+    fn push_resp(&mut self, command: &[u8], to: (usize, Destination)) {
+        self.bytes.extend_from_slice(&header(command.len(), to));
+        self.bytes.extend_from_slice(command);
     }
 
     /// How many arguments come. The end of this line is written with the next.
@@ -429,10 +442,16 @@ impl Records {
 
     #[inline]
     fn begin(&mut self, destination: Destination) -> usize {
+        self.note(destination);
+        self.encoded.begin()
+    }
+
+    /// A record begins here.
+    #[inline]
+    fn note(&mut self, destination: Destination) {
         self.is_logged |= destination.is_logged();
-        self.last = self.encoded.begin();
+        self.last = self.encoded.bytes.len();
         self.open += 1;
-        self.last
     }
 
     /// Adds a command, if anybody listens.
@@ -454,6 +473,11 @@ impl Records {
 
     #[inline]
     fn push_for(&mut self, db: usize, args: Args, destination: Destination) {
+        // As most calls come: what they were sent as is what is recorded.
+        if let Some(command) = args.resp() {
+            self.note(destination);
+            return self.encoded.push_resp(command, (db, destination));
+        }
         let start = self.begin(destination);
         self.encoded.count(args.len());
         for (index, arg) in args.iter().enumerate() {

@@ -103,7 +103,17 @@ struct Found {
     start: usize,
     end: usize,
     spans_end: usize,
-    in_scratch: bool,
+    home: Home,
+}
+
+/// What the spans of a command are spans of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Home {
+    /// Its part of the buffer, which is RESP as this server would write it.
+    Resp,
+    /// Its part of the buffer, whatever stands between the arguments.
+    Buffer,
+    Scratch,
 }
 
 /// Parses the complete commands of a pipeline in one pass, so that the caller can look ahead
@@ -205,9 +215,13 @@ impl Batch {
         self.found.get(from..).unwrap_or_default().iter().map(move |found| {
             let spans = &self.spans[spans_start..found.spans_end];
             spans_start = found.spans_end;
-            let bytes =
-                if found.in_scratch { &self.scratch } else { &buffer[found.start..found.end] };
-            Args::with_shared(bytes, spans, &self.shared)
+            match found.home {
+                Home::Resp => Args::of_resp(&buffer[found.start..found.end], spans),
+                Home::Buffer => {
+                    Args::with_shared(&buffer[found.start..found.end], spans, &self.shared)
+                }
+                Home::Scratch => Args::new(&self.scratch, spans),
+            }
         })
     }
 
@@ -281,7 +295,7 @@ impl Batch {
             && let Some(consumed) = short::command(&buffer[start..], &mut self.spans)
         {
             let (end, spans_end) = (start + consumed, self.spans.len());
-            self.found.push(Found { start, end, spans_end, in_scratch: false });
+            self.found.push(Found { start, end, spans_end, home: Home::Resp });
             start = end;
         }
         start
@@ -299,7 +313,8 @@ impl Batch {
         match self.progress.advance(request, limits, &mut self.spans, &mut self.scratch) {
             Ok(Outcome::Command { consumed, in_scratch }) => {
                 let (end, spans_end) = (start + consumed, self.spans.len());
-                self.found.push(Found { start, end, spans_end, in_scratch });
+                let home = if in_scratch { Home::Scratch } else { Home::Buffer };
+                self.found.push(Found { start, end, spans_end, home });
                 Ok(Some(consumed))
             }
             Ok(Outcome::Empty { consumed }) => Ok(Some(consumed)),

@@ -1,6 +1,7 @@
 //! Records, encoded and read again.
 
 use super::*;
+use russet_base::args::Span;
 
 #[test]
 fn a_script_decides_who_gets_its_records() {
@@ -73,6 +74,24 @@ fn what_only_replicas_get_obeys_the_script_too() {
         records.push_for_replicas(0, message.as_args());
         assert_eq!(records.len() == 1, is_kept, "{destination:?}");
     }
+}
+
+#[test]
+fn a_command_in_resp_is_recorded_as_it_came() {
+    let mut records = Records::recording();
+    let command = b"*2\r\n$4\r\nincr\r\n$1\r\nk\r\n";
+    let spans = [(8, 4), (18, 1)].map(|(start, len)| Span { start, len });
+    let sent = Args::of_resp(command, &spans);
+    records.push_args(1, sent);
+    records.push_args(2, OwnedArgs::from(sent).as_args());
+    records.end_unit();
+    let encoded: Vec<_> = records.encoded_mut().iter().collect();
+    assert_eq!(encoded.len(), 2);
+    for (record, db) in encoded.iter().zip([1, 2]) {
+        assert_eq!((record.whole(), record.db), (Some(&command[..]), db));
+        assert_eq!((record.name(), record.name_len()), (&b"incr"[..], 4));
+    }
+    assert!(!encoded[0].ends_unit && encoded[1].ends_unit);
 }
 
 /// What is written is what is read, whoever wrote it, with long arguments where they belong.

@@ -12,10 +12,14 @@ const EXEC: &[u8] = b"*1\r\n$4\r\nEXEC\r\n";
 const ONCE: &[u8] = b"ONCE";
 /// An entry whose producer has named it, and where that is said.
 const XADD: &[u8] = b"XADD";
+/// Of both: all other names are told from them by this.
+const RENDERED_NAME_BYTES: usize = 4;
 const IDMP: &[u8] = b"IDMP";
 const PRODUCER_AT: usize = 2;
 /// Longest name of an entry that becomes an annotation; one that is longer stays with the command.
 const NOTE_BYTES_MAX: usize = 256 << 10;
+
+const _: () = assert!(ONCE.len() == RENDERED_NAME_BYTES && XADD.len() == RENDERED_NAME_BYTES);
 
 /// Bytes of a file. Long arguments are not copied: they are kept with their offset.
 #[derive(Debug, Default)]
@@ -86,13 +90,16 @@ impl Renderer {
     #[inline]
     fn record(&mut self, record: EncodedRecord, out: &mut Rendered) {
         self.select(record.db, &mut out.bytes);
-        if record.has_name(ONCE) {
-            let mut text = Vec::new();
-            record.pieces(|piece| text.extend_from_slice(piece));
-            return once::write(&mut out.bytes, &text);
-        }
-        if record.has_name(XADD) && record.arg(PRODUCER_AT) == Some(IDMP) {
-            return named_entry(record, out);
+        if record.name_len() == RENDERED_NAME_BYTES {
+            let name = record.name();
+            if name == ONCE {
+                let mut text = Vec::new();
+                record.pieces(|piece| text.extend_from_slice(piece));
+                return once::write(&mut out.bytes, &text);
+            }
+            if name == XADD && record.arg(PRODUCER_AT) == Some(IDMP) {
+                return named_entry(record, out);
+            }
         }
         as_it_is(record, out);
     }
