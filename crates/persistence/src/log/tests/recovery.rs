@@ -163,6 +163,31 @@ fn a_log_that_has_filled_the_disk_goes_on_after_a_rewrite() {
     }
 }
 
+/// With `everysec` a full disk had the file cut where the last sync was: what calls had been told
+/// to be written since was in memory alone for as long as the disk stayed full.
+#[test]
+fn what_was_written_before_the_disk_was_full_stays_and_becomes_durable() {
+    for policy in [Policy::EverySecond, Policy::Never] {
+        let disk = disk();
+        let mut run = Run::start(&disk, policy).unwrap();
+        let last = run.append(3);
+        wait_until("it is not written", || match policy {
+            Policy::Never => run.journal.backlog_bytes() == 0,
+            _ => run.log.as_ref().unwrap().status().unsynced_bytes > 0,
+        });
+        let kept = run.units.clone();
+        disk.set_bytes_max(Some(disk.bytes() + 10));
+        let refused = run.append(3);
+        wait_until("it does not fail", || run.log.as_ref().unwrap().status().is_failed);
+        wait_until("it is not made durable", || run.journal.durable() >= last);
+        assert!(run.journal.durable() < refused, "{policy:?}");
+        assert_eq!(load(&disk.after_power_loss(Loss::All, 1)).unwrap().0, kept, "{policy:?}");
+        disk.set_bytes_max(None);
+        wait_until("it does not recover", || run.journal.durable() == refused);
+        assert_eq!(load(&disk.after_power_loss(Loss::All, 1)).unwrap().0, run.units);
+    }
+}
+
 /// What is appended while the base is written stands behind it, and a base that fails costs
 /// nothing: the blocks are kept, and written once there is room.
 #[test]

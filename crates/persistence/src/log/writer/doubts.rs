@@ -5,8 +5,10 @@ use super::thread::Writer;
 use std::sync::atomic::Ordering;
 
 impl Writer {
-    /// A sync has failed. Another one would prove nothing of what the system was left with.
-    pub(super) fn doubt_left(&mut self) {
+    /// A sync has failed. Another one would prove nothing of what it was to cover, which is written
+    /// again where it is kept; what the system was left with is not.
+    pub(super) fn doubt(&mut self) {
+        self.has_sync_failed = true;
         let left_end = std::mem::take(&mut self.left_end);
         if left_end > 0 {
             self.doubted_end = self.doubted_end.max(left_end);

@@ -196,9 +196,8 @@ impl Writer {
 
     /// The first block that the base does not hold, of a log that can't be written.
     fn first_block(&mut self) -> Behind {
-        // Whatever it came to: the base holds what it was to cover, and needs the room.
-        let _no_matter = self.end_sync(true);
-        self.cut_unsafe();
+        // Whatever it came to: the base holds all of it, and until it is there the file is the log.
+        let _no_matter = self.keep_whole();
         Behind::Block(self.blocks.len())
     }
 

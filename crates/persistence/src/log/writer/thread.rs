@@ -60,8 +60,10 @@ pub(super) struct Writer {
     /// Bytes of the log's other files.
     pub(super) others_bytes: u64,
     pub(super) new_base: Option<NewBase>,
-    /// What is to be kept of the file after an error.
+    /// What is to be kept of the file after a sync that failed.
     safe_len: u64,
+    /// A sync of the file has failed: a later one proves nothing of what that was to cover.
+    pub(super) has_sync_failed: bool,
     /// What the last line says to be durable.
     claimed_len: u64,
     /// Blocks that are not durable; those before `written` are in the file.
@@ -124,6 +126,7 @@ impl Writer {
             len: 0,
             synced_len: 0,
             safe_len: 0,
+            has_sync_failed: false,
             claimed_len: 0,
             blocks: VecDeque::new(),
             aside: None,
@@ -340,7 +343,7 @@ impl Writer {
 
     pub(super) fn sync_now(&mut self) -> io::Result<()> {
         let (started, len) = (Instant::now(), self.len);
-        self.file.sync_data().inspect_err(|_| self.doubt_left())?;
+        self.file.sync_data().inspect_err(|_| self.doubt())?;
         let time = started.elapsed();
         self.events.took("aof-fsync-always", time);
         self.synced(len, (self.written, u64::MAX));
@@ -376,7 +379,7 @@ impl Writer {
         };
         let Some(Sync { end, len, blocks, .. }) = self.sync.take() else { return Ok(()) };
         self.shared.is_syncing.store(false, Ordering::Relaxed);
-        result.inspect_err(|_| self.doubt_left())?;
+        result.inspect_err(|_| self.doubt())?;
         self.synced(len, (blocks.min(self.written), end));
         Ok(())
     }
@@ -439,6 +442,7 @@ impl Writer {
         (self.file, self.has_file) = (file, true);
         (self.sums, self.renderer) = (SumWriter::default(), Renderer::default());
         (self.len, self.synced_len, self.safe_len, self.claimed_len) = (0, 0, 0, 0);
+        self.has_sync_failed = false;
     }
 
     pub(super) fn write_claim(&mut self) -> io::Result<()> {
@@ -475,21 +479,32 @@ impl Writer {
         self.events.warn("The log can be written again, in a new file");
     }
 
-    /// Cuts what was written in part, if that can be done.
-    pub(super) fn cut_unsafe(&mut self) {
-        if self.file.truncate(self.safe_len).is_ok() {
-            self.len = self.safe_len;
+    /// After an error: cuts what was written in part, and makes durable what was written in whole,
+    /// for the disk may stay full for long. If a sync has failed only what one covered before that
+    /// is kept.
+    pub(super) fn keep_whole(&mut self) -> io::Result<()> {
+        // Whatever it came to: what is not durable is written again.
+        let _no_matter = self.end_sync(true);
+        if !self.has_sync_failed {
+            self.file.truncate(self.len)?;
+            match self.file.sync_data() {
+                Ok(()) => {
+                    self.check_files(self.has_file.then_some(self.len))?;
+                    self.synced(self.len, (self.written, u64::MAX));
+                    return Ok(());
+                }
+                Err(_) => self.doubt(),
+            }
         }
+        self.file.truncate(self.safe_len)?;
+        self.file.sync_data().inspect_err(|_| self.doubt())?;
+        (self.len, self.synced_len) = (self.safe_len, self.safe_len);
+        self.check_files(self.has_file.then_some(self.safe_len))
     }
 
-    /// Cuts the file where it is known to be good and writes all that is kept to a new one.
+    /// Makes the file good and writes all that is not in it to a new one.
     fn begin_anew(&mut self) -> io::Result<()> {
-        // Whatever it came to: all that was not durable before is written again.
-        let _no_matter = self.end_sync(true);
-        self.file.truncate(self.safe_len)?;
-        self.file.sync_data().inspect_err(|_| self.doubt_left())?;
-        (self.len, self.synced_len) = (self.safe_len, self.safe_len);
-        self.check_files(self.has_file.then_some(self.safe_len))?;
+        self.keep_whole()?;
         let (name, file, written) = self.write_kept(0)?;
         self.directory.commit_increment(name).map_err(other)?;
         self.go_on_in(file, written);
