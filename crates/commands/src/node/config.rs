@@ -22,7 +22,7 @@ mod users;
 mod value;
 
 pub use amounts::{BufferLimit, ClientClass, SavePoint};
-pub use change::Requester;
+pub use change::{Requester, Undo};
 pub use check::{CheckReport, CheckedLine, Verdict};
 pub use directive::Directive;
 pub(crate) use error::os_text;

@@ -26,6 +26,7 @@ use std::time::Duration;
 
 /// How often it is looked whether the log has all that was written.
 const WRITTEN_NAP: Duration = Duration::from_millis(1);
+const DIR_HAS_LOG: &str = "the append-only log is in the current one: switch it off first";
 const IS_OFF: &str = "the append-only log is off";
 const IS_REWRITING: &str = "Background append only file rewriting already in progress";
 
@@ -430,6 +431,8 @@ impl Node {
             Directive::JournalBacklogMax => {
                 journal.set_backlog_bytes_max(self.config.memory(Directive::JournalBacklogMax));
             }
+            // DIFFERS: the log would stay where it is, and a start would look for it elsewhere.
+            Directive::Dir => return Err(DIR_HAS_LOG.to_owned()),
             _ => {}
         }
         Ok(())

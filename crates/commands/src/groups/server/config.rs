@@ -5,7 +5,7 @@ use super::save::wait;
 use crate::call::ctx::{Ctx, DONE, Outcome};
 use crate::call::invoke::publish_notices;
 use crate::error::Refusal;
-use crate::node::config::{Directive, Requester};
+use crate::node::config::{Directive, Requester, Undo};
 use crate::node::snapshot::AwaitedSave;
 use crate::node::tracking;
 use russet_base::Args;
@@ -87,33 +87,14 @@ pub(crate) fn config_set(ctx: &mut Ctx, args: Args) -> Outcome {
     }
     let values: Vec<&[u8]> = args.from(2).iter().collect();
     let pairs: Vec<(&[u8], &[u8])> = values.chunks(2).map(|pair| (pair[0], pair[1])).collect();
-    let requester = if is_local(ctx.session) { Requester::Local } else { Requester::Remote };
     let node = ctx.node;
-    let is_inner = ctx.is_inner();
-    let mut has_begun = false;
-    if !is_inner && ctx.keys.holds_all() && pairs.iter().any(switches_log_on) {
-        match begin_log(ctx).map_err(|why| Refusal::text(format!("ERR {why}")))? {
-            Begun::Waits(begun) => return wait(ctx, begun),
-            Begun::Log => has_begun = true,
-            Begun::Prepared => {}
+    if !ctx.is_inner() && ctx.keys.holds_all() && pairs.iter().any(switches_log_on) {
+        if let Some(begun) = set_with_log(ctx, &pairs)? {
+            return wait(ctx, begun);
         }
+    } else {
+        set(ctx, &pairs).map_err(Refusal::text)?;
     }
-    // In a transaction: what was done before it is published by what held then.
-    publish_notices(ctx.keys, node);
-    let set = node.config.set(&pairs, requester, &mut |directive| {
-        if is_inner && directive == Directive::AppendOnly {
-            node.schedule_log_switch();
-            return Ok(());
-        }
-        node.directive_changed(directive)
-    });
-    ctx.keys.refresh_listeners();
-    node.forget_base();
-    // Unless another who waited for it has it.
-    if set.is_err() && has_begun && !node.config.flag(Directive::AppendOnly) {
-        node.give_up_log();
-    }
-    set.map_err(Refusal::text)?;
     if ctx.keys.held().is_empty() {
         tracking::trim(node, ctx.keys.effects, ctx.keys.now);
     }
@@ -124,6 +105,60 @@ pub(crate) fn config_set(ctx: &mut Ctx, args: Args) -> Outcome {
     }
     ctx.reply.ok();
     DONE
+}
+
+fn requester(ctx: &Ctx) -> Requester {
+    if is_local(ctx.session) { Requester::Local } else { Requester::Remote }
+}
+
+/// Sets all of these, or none.
+fn set(ctx: &mut Ctx, pairs: &[(&[u8], &[u8])]) -> Result<Undo, String> {
+    let (node, is_inner) = (ctx.node, ctx.is_inner());
+    // In a transaction: what was done before it is published by what held then.
+    publish_notices(ctx.keys, node);
+    let set = node.config.set(pairs, requester(ctx), &mut |directive| {
+        if is_inner && directive == Directive::AppendOnly {
+            node.schedule_log_switch();
+            return Ok(());
+        }
+        node.directive_changed(directive)
+    });
+    ctx.keys.refresh_listeners();
+    set
+}
+
+/// The same where the log is to begin, if need be in a directory that is among what is set. Its
+/// base takes the place of a log that may lie there: before it begins, all else holds already, and
+/// is put back if there is to be no log. Whose call has to wait is given what for, and is given
+/// again.
+fn set_with_log(
+    ctx: &mut Ctx,
+    pairs: &[(&[u8], &[u8])],
+) -> Result<Option<Arc<AwaitedSave>>, Refusal> {
+    let node = ctx.node;
+    let (switch, others): (Vec<_>, Vec<_>) = pairs.iter().copied().partition(switches_log_on);
+    if ctx.session.save.is_none() {
+        node.config.check_all(pairs, requester(ctx)).map_err(Refusal::text)?;
+        let undo = set(ctx, &others).map_err(Refusal::text)?;
+        ctx.session.undo = Some(Box::new(undo));
+    }
+    let begun = begin_log(ctx).map_err(|why| format!("ERR {why}"));
+    let (begun, has_begun) = match begun {
+        Ok(Begun::Waits(begun)) => return Ok(Some(begun)),
+        Ok(begun) => (Ok(()), matches!(begun, Begun::Log)),
+        Err(why) => (Err(why), false),
+    };
+    let done = begun.and_then(|()| set(ctx, &switch));
+    node.forget_base();
+    let undo = ctx.session.undo.take();
+    let Err(why) = done else { return Ok(None) };
+    // Unless another who waited for it has it.
+    if has_begun && !node.config.flag(Directive::AppendOnly) {
+        node.give_up_log();
+    }
+    node.config.undo(*undo.unwrap_or_default(), &mut |changed| node.directive_changed(changed));
+    ctx.keys.refresh_listeners();
+    Err(Refusal::text(why))
 }
 
 pub(crate) fn config_resetstat(ctx: &mut Ctx, _args: Args) -> Outcome {

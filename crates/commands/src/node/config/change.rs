@@ -26,7 +26,36 @@ struct Step<'a> {
     old: Value,
 }
 
+/// What was changed, to be put back if what was to follow can't be done.
+#[derive(Debug, Default)]
+pub struct Undo(Vec<Undone>);
+
+#[derive(Debug)]
+struct Undone {
+    directive: Directive,
+    new: Value,
+    old: Value,
+}
+
 impl Config {
+    /// Whether [`Config::set`] would take all of these, as far as can be told without applying them.
+    pub fn check_all(&self, pairs: &[(&[u8], &[u8])], requester: Requester) -> Result<(), String> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.check(pairs, requester).map(drop)
+    }
+
+    /// Puts back what was set, unless it was set again since.
+    pub fn undo(&self, undo: Undo, apply: &mut dyn FnMut(Directive) -> Result<(), String>) {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        for Undone { directive, new, old } in undo.0.into_iter().rev() {
+            if self.load(directive) == new {
+                self.store(directive, old);
+                // It held before; if it can't be had again, what is stored is still right.
+                let _ = apply(directive);
+            }
+        }
+    }
+
     /// Sets every pair of name and value, or none. `apply` is called for each directive that
     /// changed, when all are in place; if it refuses one, everything is put back, and it is
     /// called again for those that it had accepted. The error is the whole reply.
@@ -35,7 +64,7 @@ impl Config {
         pairs: &[(&[u8], &[u8])],
         requester: Requester,
         apply: &mut dyn FnMut(Directive) -> Result<(), String>,
-    ) -> Result<(), String> {
+    ) -> Result<Undo, String> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let steps = self.check(pairs, requester)?;
         for step in &steps {
@@ -57,7 +86,8 @@ impl Config {
             }
             return Err(failed(step.name, &reason));
         }
-        Ok(())
+        let undone = |Step { directive, new, old, .. }| Undone { directive, new, old };
+        Ok(Undo(steps.into_iter().map(undone).collect()))
     }
 
     /// Does something while no CONFIG SET is under way, so that none is seen half-made.

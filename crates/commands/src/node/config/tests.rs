@@ -53,7 +53,7 @@ fn start_file(path: &std::path::Path) -> Result<Box<Config>, String> {
 fn set(config: &Config, pairs: &[(&str, &str)]) -> Result<(), String> {
     let pairs: Vec<(&[u8], &[u8])> =
         pairs.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
-    config.set(&pairs, Requester::Local, &mut |_| Ok(()))
+    config.set(&pairs, Requester::Local, &mut |_| Ok(())).map(drop)
 }
 
 fn shown(config: &Config, name: &str) -> String {
@@ -379,12 +379,30 @@ fn a_refused_apply_rolls_everything_back() {
     });
     let text = "ERR CONFIG SET failed (possibly related to argument 'port') - Unable to listen on \
                 this port. Check server logs.";
-    assert_eq!(result, Err(text.to_owned()));
+    assert_eq!(result.map(drop), Err(text.to_owned()));
     // hz did not change, so nobody is notified.
     let (clients, timeout, port) = (Directive::MaxClients, Directive::Timeout, Directive::Port);
     let expected = [(clients, 5), (timeout, 9), (port, 1), (clients, 10_000), (timeout, 0)];
     assert_eq!(calls, expected);
     assert_eq!(config.int(Directive::Port), 6379);
+}
+
+#[test]
+fn what_was_set_can_be_put_back_unless_it_was_set_again() {
+    let config = Config::default();
+    let pairs: [(&[u8], &[u8]); 2] = [(b"maxclients", b"5"), (b"timeout", b"9")];
+    let undo = config.set(&pairs, Requester::Remote, &mut |_| Ok(())).unwrap();
+    set(&config, &[("timeout", "7")]).unwrap();
+    let mut calls = Vec::new();
+    config.undo(undo, &mut |directive| {
+        calls.push((directive, config.int(directive)));
+        Ok(())
+    });
+    assert_eq!(calls, [(Directive::MaxClients, 10_000)]);
+    assert_eq!(config.int(Directive::Timeout), 7);
+    assert!(config.check_all(&[(b"maxclients", b"x")], Requester::Remote).is_err());
+    assert!(config.check_all(&[(b"maxclients", b"6")], Requester::Remote).is_ok());
+    assert_eq!(config.int(Directive::MaxClients), 10_000);
 }
 
 #[test]

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const WAIT_MAX: Duration = Duration::from_secs(20);
+/// `enable-protected-configs yes`, as it is kept.
+const PROTECTED_FOR_ALL: i64 = 1;
 
 /// A server without a log that may begin one.
 fn server_on(disk: &SimulatedDisk) -> TestServer {
@@ -252,6 +254,57 @@ fn a_call_that_is_refused_does_not_end_the_log() {
     server.say("SET k v");
     await_log(&server);
     assert_eq!(after_crash(&disk).say("GET k"), "\"v\"");
+}
+
+fn files(disk: &SimulatedDisk, dir: &str) -> Vec<String> {
+    let mut names = disk.list(&Path::new(dir).join("appendonlydir")).unwrap_or_default();
+    names.sort();
+    names
+}
+
+/// A call that was refused for another of its directives had replaced the log that lay there by
+/// that time: what it held was gone.
+#[test]
+fn a_call_that_is_refused_leaves_a_log_on_the_disk_as_it_is() {
+    let disk = SimulatedDisk::new();
+    let mut server = server_with_log(&disk);
+    let dir = server.worker.node.config.string(Directive::Dir);
+    server.say("SET k v");
+    await_log(&server);
+    assert_eq!(server.say("CONFIG SET appendonly no"), "+OK");
+    let before = files(&disk, &dir);
+    assert!(!before.is_empty());
+    server.say("FLUSHALL");
+    for others in ["nosuch 1", "appendonly yes", "hz x", "dir /data", "databases 3"] {
+        let reply = server.say(&format!("CONFIG SET appendonly yes {others}"));
+        assert!(reply.contains("ERR"), "{others}: {reply}");
+        assert_eq!(files(&disk, &dir), before, "{others}");
+        assert!(server.worker.node.durability.log().is_none(), "{others}");
+    }
+    assert_eq!(after_crash(&disk).say("GET k"), "\"v\"");
+}
+
+/// The log began where the directory was before the call, and a start looked for it in the new one.
+#[test]
+fn a_log_begins_in_the_directory_that_the_same_call_sets() {
+    let disk = SimulatedDisk::new();
+    let mut server = server_on(&disk);
+    // Both exist on every machine; nothing is written to either.
+    let (first, second) = (std::env::temp_dir().display().to_string(), "/".to_owned());
+    for dir in [&first, &second] {
+        disk.create_dir(Path::new(dir)).unwrap();
+    }
+    server.worker.node.config.replace_int(Directive::EnableProtectedConfigs, PROTECTED_FOR_ALL);
+    server.say("SET k v");
+    assert_eq!(server.say(&format!("CONFIG SET appendonly yes dir {first}")), "+OK");
+    await_log(&server);
+    assert!(!files(&disk, &first).is_empty());
+    // It would stay there, and a start would look for it elsewhere.
+    let refused = server.say(&format!("CONFIG SET dir {second}"));
+    assert!(refused.contains("switch it off first"), "{refused}");
+    assert_eq!(server.say(&format!("CONFIG SET dir {first}")), "+OK", "it is the same");
+    assert_eq!(server.say("CONFIG SET appendonly no"), "+OK");
+    assert_eq!(server.say(&format!("CONFIG SET dir {second}")), "+OK");
 }
 
 /// A second call was answered as if there were a log, and `appendonly` stayed yes without one when
