@@ -66,14 +66,20 @@ impl SumLine {
     /// The line that `text` begins with, which is at this offset of a file; None if it is none, or
     /// not as we have written it.
     pub fn read(text: &[u8], at: u64) -> Option<SumLine> {
+        let (line, read) = SumLine::parse(text)?;
+        let is_ours = line == line_text(at, (read.sum, read.bytes), read.synced);
+        is_ours.then_some(read)
+    }
+
+    /// What the line says that `text` begins with, be it true or not, and its text.
+    fn parse(text: &[u8]) -> Option<(&str, SumLine)> {
         let text = &text[..text.len().min(LINE_BYTES_MAX)];
         let end = memchr::memchr(b'\n', text)? + 1;
         let line = std::str::from_utf8(&text[..end]).ok()?;
         let mut parts = line.strip_prefix(SUM_TAG)?.split(' ');
         let sum = u64::from_str_radix(parts.next()?, 16).ok()?;
         let (bytes, synced) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-        let is_ours = line == line_text(at, (sum, bytes), synced);
-        is_ours.then_some(SumLine { sum, bytes, synced })
+        Some((line, SumLine { sum, bytes, synced }))
     }
 }
 
@@ -86,23 +92,55 @@ pub struct Ahead {
     pub synced: u64,
 }
 
-/// Looks for lines in all that follows, whatever stands between them.
+/// What stands between two lines.
+#[derive(Default)]
+struct Between {
+    sum: Checksum,
+    bytes: u64,
+}
+
+impl Between {
+    fn add(&mut self, bytes: &[u8]) {
+        self.sum.add(bytes);
+        self.bytes += bytes.len() as u64;
+    }
+
+    /// The line behind it, if that tells the truth about it: both are as they were written,
+    /// wherever in the file they are now.
+    fn line(&self, text: &[u8]) -> Option<SumLine> {
+        let (_, line) = SumLine::parse(text)?;
+        (line.bytes == self.bytes && line.sum == self.sum.finish()).then_some(line)
+    }
+}
+
+/// Looks for lines in all that follows, whatever stands between them. One that is not where it was
+/// written, for bytes before it were put in or taken out, counts if what is before it is as it says.
 pub fn look_ahead<R: Read>(window: &mut Window<R>) -> io::Result<Ahead> {
     let finder = memmem::Finder::new(SUM_TAG);
     let mut ahead = Ahead::default();
+    let mut between: Option<Between> = None;
+    let pass = |window: &mut Window<R>, between: &mut Option<Between>, len: usize| {
+        if let Some(between) = between {
+            between.add(&window.bytes()[..len]);
+        }
+        window.pass(len);
+    };
     loop {
         if let Some(found) = finder.find(window.bytes()) {
             ahead.has_tag = true;
-            window.pass(found);
+            pass(window, &mut between, found);
             window.fill(LINE_BYTES_MAX)?;
-            if let Some(line) = SumLine::read(window.bytes(), window.at()) {
+            let moved = || between.as_ref()?.line(window.bytes());
+            if let Some(line) = SumLine::read(window.bytes(), window.at()).or_else(moved) {
                 ahead.synced = ahead.synced.max(line.synced);
             }
-            window.pass(SUM_TAG.len());
+            between = Some(Between::default());
+            pass(window, &mut between, SUM_TAG.len());
             continue;
         }
         // The end may be the beginning of one.
-        window.pass(window.bytes().len().saturating_sub(SUM_TAG.len() - 1));
+        let len = window.bytes().len().saturating_sub(SUM_TAG.len() - 1);
+        pass(window, &mut between, len);
         if !window.more()? {
             return Ok(ahead);
         }
@@ -155,6 +193,20 @@ mod tests {
         assert_eq!(ahead, Ahead { has_tag: true, synced: offsets[2] as u64 });
         let none = look_ahead(&mut Window::new(&b"nothing #RUSSET:SU"[..], 0)).unwrap();
         assert_eq!(none, Ahead::default());
+    }
+
+    #[test]
+    fn lines_that_were_moved_count_if_what_is_before_them_is_whole() {
+        let file = file();
+        let offsets: Vec<usize> = memmem::find_iter(&file, SUM_TAG.as_bytes()).collect();
+        let moved = [b"put in", &file[..]].concat();
+        let ahead = |bytes: &[u8]| look_ahead(&mut Window::new(bytes, 0)).unwrap().synced;
+        assert_eq!(ahead(&moved), offsets[2] as u64);
+        for at in 6 + offsets[1]..6 + offsets[2] {
+            let mut damaged = moved.clone();
+            damaged[at] ^= 1;
+            assert!(ahead(&damaged) < offsets[2] as u64, "{at}");
+        }
     }
 
     #[test]

@@ -454,6 +454,39 @@ fn every_flipped_bit_is_found_or_harmless() {
     assert!(refused > 1000, "only {refused}");
 }
 
+/// Bytes that were put into a file, or are missing in it, were taken for a torn end: all behind
+/// them was cut, though lines there said that it had been durable, of another place in the file.
+#[test]
+fn bytes_that_are_put_in_or_taken_out_are_found() {
+    let (disk, units) = small();
+    let bytes = content(&disk, FIRST);
+    let lines: Vec<usize> = memchr::memmem::find_iter(&bytes, b"\n#RUSSET:SUM ").collect();
+    // The last two lines have to be whole, or nothing tells that there was more.
+    let told = lines[lines.len() - 3];
+    let mut refused = 0;
+    for at in 0..bytes.len() {
+        let (before, behind) = bytes.split_at(at);
+        let duplicate = &behind[..behind.len().min(50)];
+        for changed in [
+            [before, b"xyz", behind].concat(),
+            [before, duplicate, behind].concat(),
+            [before, &behind[1..]].concat(),
+        ] {
+            replace(&disk, FIRST, &changed);
+            match load(&disk) {
+                Err(_) => refused += 1,
+                Ok((loaded, _)) => assert!(loaded == units || at > told, "at {at}: {loaded:?}"),
+            }
+            for name in disk.list(Path::new("/data/appendonlydir")).unwrap() {
+                if name.contains("torn") {
+                    disk.remove(&Path::new("/data/appendonlydir").join(name)).unwrap();
+                }
+            }
+        }
+    }
+    assert!(refused > told, "only {refused}");
+}
+
 /// The file may end anywhere: a beginning of the units is loaded, or all is refused.
 #[test]
 fn a_file_that_ends_anywhere_is_cut() {
