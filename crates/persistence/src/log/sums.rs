@@ -114,7 +114,8 @@ impl Between {
 }
 
 /// Looks for lines in all that follows, whatever stands between them. One that is not where it was
-/// written, for bytes before it were put in or taken out, counts if what is before it is as it says.
+/// written, as bytes before it were put in or taken out, counts if it is right about the bytes
+/// between it and the line before it.
 pub fn look_ahead<R: Read>(window: &mut Window<R>) -> io::Result<Ahead> {
     let finder = memmem::Finder::new(SUM_TAG);
     let mut ahead = Ahead::default();

@@ -38,7 +38,7 @@ struct Undone {
 }
 
 impl Config {
-    /// Whether [`Config::set`] would take all of these, as far as can be told without applying them.
+    /// Whether [`Config::set`] would take all of these, as far as that can be told beforehand.
     pub fn check_all(&self, pairs: &[(&[u8], &[u8])], requester: Requester) -> Result<(), String> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         self.check(pairs, requester).map(drop)
