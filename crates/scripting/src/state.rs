@@ -461,7 +461,8 @@ impl State {
                 // A coroutine that the run was killed in stays dead.
                 let dead = Coroutine { status: Status::Dead, ..Coroutine::default() };
                 let waiting = std::mem::replace(self.heap.threads.at_mut(thread.index()), dead);
-                self.current = waiting;
+                let killed = std::mem::replace(&mut self.current, waiting);
+                self.heap.give_stack(thread, killed.size_bytes());
             }
         }
         self.current.unwind(0);

@@ -42,12 +42,9 @@ impl State {
         }
         let wanted = (top + WINDOW).max(self.current.stack.len() * 2);
         let len = wanted.min(STACK_VALUES_MAX + WINDOW);
-        if self.thread.is_some() {
+        if let Some(thread) = self.thread {
             let more = (len - self.current.stack.len()) * STACK_SLOT_BYTES;
-            self.heap.take(more)?;
-            if self.thread.is_some_and(|thread| self.heap.threads.is_permanent(thread.index())) {
-                self.heap.grown_bytes += more.cast_signed();
-            }
+            self.heap.take_stack(thread, more)?;
         }
         self.current.stack.resize(len, Value::Nil);
         Ok(())
