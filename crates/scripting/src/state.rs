@@ -440,6 +440,28 @@ impl State {
         self.origin.as_ref()
     }
 
+    /// A field of the error that the last call failed with, or what its metatable gives for it: a
+    /// handler runs within the same limits, and may fail in its turn.
+    pub fn error_field(
+        &mut self,
+        host: &mut dyn Host,
+        error: TableRef,
+        name: &[u8],
+    ) -> Result<Value, Fault> {
+        let own = self.heap.field(error, name);
+        if !own.is_nil() || self.heap.meta(error).is_none() {
+            return Ok(own);
+        }
+        let key = Value::Str(self.heap.string(name)?);
+        self.current.top = 0;
+        // For the next field.
+        self.held.push(Value::Table(error));
+        let inherited = self.index(host, Value::Table(error), key);
+        // What failed is over; the origin stays that of the error.
+        self.unwind_all();
+        inherited
+    }
+
     /// The code that ran last, or that called the native that ran last. Code is killed between two
     /// instructions: then the next one says where it was, for the last may be a jump from afar.
     fn find_origin(&self, is_killed: bool) -> Option<Origin> {
