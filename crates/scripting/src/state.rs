@@ -134,10 +134,14 @@ pub struct State {
 /// Where the error of a run was raised.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Origin {
-    /// The name that the chunk was compiled with.
+    /// The name that the chunk was compiled with, or [`NATIVE`].
     pub chunk_name: Arc<[u8]>,
-    pub line: u32,
+    /// -1 in a native, which has none.
+    pub line: i64,
 }
+
+/// What stands for the chunk of a native, as in Lua 5.1.
+const NATIVE: &[u8] = b"=[C]";
 
 impl State {
     /// A state without libraries: see [`crate::library::open`].
@@ -435,7 +439,7 @@ impl State {
         Ok(&self.current.stack[func..self.current.top])
     }
 
-    /// Where the last call that failed was in its source; nothing if no Lua code ran there.
+    /// Where the last call that failed was in its source; nothing if it was a native itself.
     pub fn origin(&self) -> Option<&Origin> {
         self.origin.as_ref()
     }
@@ -471,10 +475,12 @@ impl State {
             Callee::Lua { .. } => (last, is_killed),
             Callee::Native(_) => (frames.next()?, false),
         };
-        let Callee::Lua { proto, .. } = frame.callee else { return None };
+        let Callee::Lua { proto, .. } = frame.callee else {
+            return Some(Origin { chunk_name: NATIVE.into(), line: -1 });
+        };
         let proto = &self.protos.at(proto.index()).proto;
         let line = proto.line((frame.pc as usize).saturating_sub(usize::from(!is_between)));
-        Some(Origin { chunk_name: proto.chunk_name.clone(), line })
+        Some(Origin { chunk_name: proto.chunk_name.clone(), line: i64::from(line) })
     }
 
     fn unwind_all(&mut self) {
