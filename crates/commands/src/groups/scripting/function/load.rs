@@ -235,6 +235,7 @@ impl LoadHost {
                  at least one character long",
             ));
         }
+        // DIFFERS: elsewhere only equal names are refused, though the case does not count.
         if !self.names.insert(function.name.to_ascii_lowercase()) {
             return Err(plain(call, "Function already exists in the library"));
         }
