@@ -171,6 +171,12 @@ impl Call<'_> {
         Some(self.state.protos.at(code.index()).proto.number)
     }
 
+    /// Whether a value is a function of ours or the host's that keeps nothing from call to call.
+    pub fn is_stateless_native(&self, value: Value) -> bool {
+        let Value::Native(native) = value else { return false };
+        self.state.heap.natives.at(native.index()).upvalues.is_empty()
+    }
+
     /// A value kept with this function when it was made.
     pub fn upvalue(&self, index: usize) -> Value {
         let upvalues = &self.state.heap.natives.at(self.native.index()).upvalues;

@@ -111,6 +111,8 @@ pub struct Heap {
     pub(crate) out_of_memory: StrRef,
     /// The field and the text of the status that most commands answer with.
     status: [StrRef; 2],
+    /// The field of `arg` that counts its elements.
+    count_name: StrRef,
     /// By [`Value::type_index`].
     pub(crate) type_names: [StrRef; TYPE_NAMES.len()],
     /// Permanent strings that the host holds.
@@ -130,6 +132,7 @@ impl Heap {
             text.expect("an empty state has room for some short strings")
         };
         let (out_of_memory, status) = (intern(OUT_OF_MEMORY), ["ok", "OK"].map(&mut intern));
+        let count_name = intern("n");
         let type_names = TYPE_NAMES.map(intern);
         Heap {
             strings,
@@ -147,8 +150,9 @@ impl Heap {
             collect_at_bytes: COLLECT_BYTES_MIN,
             out_of_memory,
             status,
+            count_name,
             type_names,
-            pinned: status.into_iter().chain(type_names).collect(),
+            pinned: status.into_iter().chain([count_name]).chain(type_names).collect(),
             string_meta: None,
             steps_left: crate::limits::STEPS_PER_TICK,
         }
@@ -342,6 +346,15 @@ impl Heap {
         let table = self.table(0, 1)?;
         let [name, text] = self.status;
         self.set(table, Value::Str(name), Value::Str(text))?;
+        Ok(table)
+    }
+
+    /// A new table of a function's further arguments, and their number as `n`.
+    pub(crate) fn try_arg_table(&mut self, args: &[Value]) -> Result<TableRef, Refusal> {
+        let table = self.try_table(args.len(), 1)?;
+        self.tables.at_mut(table.index()).array.copy_from_slice(args);
+        let count = Value::Number(args.len() as f64);
+        self.try_set(table, Value::Str(self.count_name), count)?;
         Ok(table)
     }
 

@@ -134,10 +134,14 @@ pub struct State {
 /// Where the error of a run was raised.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Origin {
-    /// The name that the chunk was compiled with.
+    /// The name that the chunk was compiled with, or [`NATIVE`].
     pub chunk_name: Arc<[u8]>,
-    pub line: u32,
+    /// -1 in a native, which has none.
+    pub line: i64,
 }
+
+/// What stands for the chunk of a native, as in Lua 5.1.
+const NATIVE: &[u8] = b"=[C]";
 
 impl State {
     /// A state without libraries: see [`crate::library::open`].
@@ -435,9 +439,31 @@ impl State {
         Ok(&self.current.stack[func..self.current.top])
     }
 
-    /// Where the last call that failed was in its source; nothing if no Lua code ran there.
+    /// Where the last call that failed was in its source; nothing if it was a native itself.
     pub fn origin(&self) -> Option<&Origin> {
         self.origin.as_ref()
+    }
+
+    /// A field of the error that the last call failed with, or what its metatable gives for it: a
+    /// handler runs within the same limits, and may fail in its turn.
+    pub fn error_field(
+        &mut self,
+        host: &mut dyn Host,
+        error: TableRef,
+        name: &[u8],
+    ) -> Result<Value, Fault> {
+        let own = self.heap.field(error, name);
+        if !own.is_nil() || self.heap.meta(error).is_none() {
+            return Ok(own);
+        }
+        let key = Value::Str(self.heap.string(name)?);
+        self.current.top = 0;
+        // For the next field.
+        self.held.push(Value::Table(error));
+        let inherited = self.index(host, Value::Table(error), key);
+        // What failed is over; the origin stays that of the error.
+        self.unwind_all();
+        inherited
     }
 
     /// The code that ran last, or that called the native that ran last. Code is killed between two
@@ -449,10 +475,12 @@ impl State {
             Callee::Lua { .. } => (last, is_killed),
             Callee::Native(_) => (frames.next()?, false),
         };
-        let Callee::Lua { proto, .. } = frame.callee else { return None };
+        let Callee::Lua { proto, .. } = frame.callee else {
+            return Some(Origin { chunk_name: NATIVE.into(), line: -1 });
+        };
         let proto = &self.protos.at(proto.index()).proto;
         let line = proto.line((frame.pc as usize).saturating_sub(usize::from(!is_between)));
-        Some(Origin { chunk_name: proto.chunk_name.clone(), line })
+        Some(Origin { chunk_name: proto.chunk_name.clone(), line: i64::from(line) })
     }
 
     fn unwind_all(&mut self) {
@@ -461,7 +489,8 @@ impl State {
                 // A coroutine that the run was killed in stays dead.
                 let dead = Coroutine { status: Status::Dead, ..Coroutine::default() };
                 let waiting = std::mem::replace(self.heap.threads.at_mut(thread.index()), dead);
-                self.current = waiting;
+                let killed = std::mem::replace(&mut self.current, waiting);
+                self.heap.give_stack(thread, killed.size_bytes());
             }
         }
         self.current.unwind(0);

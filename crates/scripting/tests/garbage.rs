@@ -7,7 +7,11 @@ use russet_scripting::{Fault, NoHost, State, Value, compile, library};
 const MEMORY_BYTES: usize = 32 << 20;
 
 fn new_state() -> State {
-    let mut state = State::new(Config { seed: 9, memory_bytes_max: MEMORY_BYTES });
+    new_state_with(MEMORY_BYTES)
+}
+
+fn new_state_with(memory_bytes_max: usize) -> State {
+    let mut state = State::new(Config { seed: 9, memory_bytes_max });
     library::open(&mut state).unwrap();
     library::guard_globals(&mut state).unwrap();
     state.freeze();
@@ -210,4 +214,151 @@ fn a_script_can_ask_for_a_collection() {
                 local answer = collectgarbage() local after = collectgarbage('count') \
                 return answer == 0 and full > before + 400 and after < before + 10 and 'freed'";
     assert_eq!(run(&mut state, code), "freed");
+}
+
+/// What instructions make.
+const INSTRUCTIONS: &[&str] = &[
+    "f(1, 2, 3)",
+    "local x = i if i < 0 then kept = function() x = x + 1 end end",
+    "(function(x) if i < 0 then kept = function() x = x + 1 end end end)(i)",
+    "local x = {}",
+    "local x = {1, 2, f(3), 4}",
+    "local x = {unpack(list)}",
+    "local x = {a = 1, b = 2}",
+    "local x = {} x.a = 1 x.b = 2 x.c = 3",
+    "local x = {} x[1] = 1 x[2] = 2 x[3] = 3",
+    "local x = function() return i end",
+    "local x = 'x' .. i",
+    "local x = i .. '' .. i",
+    "local x = long .. i",
+    "t.x = i",
+    "local x = t.x",
+    "local x = t + 1",
+    "local x = t .. 'x'",
+    "local x = 'x' .. i .. t",
+    "local x = -t",
+    "local x = t < t",
+    "local x = t == other",
+    "t(i)",
+    "return_f(i)",
+    "for x in t do break end",
+    "for x in f, i, nil do break end",
+    "for x in ('abc'):gmatch('.') do local y = x end",
+];
+
+/// What natives make.
+const NATIVES: &[&str] = &[
+    "tostring(i)",
+    "tostring({})",
+    "tostring(t)",
+    "local x = ('x'):rep(i % 100)",
+    "local x = long:upper()",
+    "local x = long:sub(2)",
+    "local x = long:reverse()",
+    "local x = ('abc'):gsub('.', '%0%0')",
+    "local x = ('abc'):gsub('.', string.upper)",
+    "local x = ('abc'):gsub('.', f)",
+    "local x = ('abc'):gsub('.', t)",
+    "local x = ('abc'):match('(.)(.)(.)')",
+    "local x = ('abc'):gmatch('.')",
+    "local x = ('abc'):find('(b)')",
+    "local x = ('%d %s'):format(i, long)",
+    "local x = string.char(i % 256, 65)",
+    "local x = table.concat(list, 'x')",
+    "table.sort(list, f2)",
+    "table.foreach(list, f)",
+    "local x = {} table.insert(x, i)",
+    "local x = {} rawset(x, i, i)",
+    "pcall(error, 'x' .. i)",
+    "pcall(error, {})",
+    "pcall(function() local x = nil + i end)",
+    "pcall(string.rep)",
+    "xpcall(f, f)",
+    "loadstring('return ' .. i)",
+    "loadstring('return = ' .. i)",
+    "local n = 0 load(function() n = n + 1 return n < 3 and 'local x ' or nil end)",
+    "coroutine.create(f)",
+    "coroutine.wrap(f)()",
+    "coroutine.wrap(function() coroutine.yield(i) end)()",
+    "pcall(coroutine.wrap(function() error('x' .. i) end))",
+    "setmetatable({}, {})",
+    "local x = cjson.decode('[1,{\"a\":\"b\"}]')",
+    "local x = cjson.encode(list)",
+    "local x = cmsgpack.unpack(cmsgpack.pack(list))",
+    "local x = struct.pack('>I4s', i, long)",
+    "local x = struct.unpack('>s', long .. '\\0')",
+    "local x = bit.tohex(i)",
+    "gcinfo()",
+    "local x = os.clock()",
+    "local x = ('%q'):format(long)",
+    "local x = {select(2, i, i, i)}",
+];
+
+/// The tables of further arguments and the variables that functions share were never collected: a
+/// loop of nothing but calls ran out of memory.
+#[test]
+fn whatever_makes_garbage_has_it_collected() {
+    let setting = "local kept, list, long = nil, {3, 1, 2}, ('y'):rep(1500) \
+        local function f(...) return 1 end \
+        local function f2(a, b, ...) return a < b end \
+        local function return_f(...) return f(...) end \
+        local function text(...) return 'x' end \
+        local m = {__index = f, __newindex = f, __add = f, __unm = f, __concat = f, __call = f, \
+        __lt = f, __eq = f, __tostring = text} \
+        local t, other = setmetatable({}, m), setmetatable({}, m) ";
+    let mut state = new_state_with(1 << 20);
+    for body in INSTRUCTIONS.iter().chain(NATIVES) {
+        let code = format!("{setting} for i = 1, 100000 do {body} end return 'done'");
+        assert_eq!(run(&mut state, &code), "done", "{body}");
+    }
+}
+
+/// The first instructions of a function may collect: its arguments, of which nobody else knows, are
+/// alive by then, and so is what its caller is about to use.
+#[test]
+fn what_a_function_is_given_outlives_its_first_instructions() {
+    let mut state = new_state();
+    state.collect_eagerly();
+    let shown = "local function shown(...) local s = '' for i = 1, arg.n do \
+                 s = s .. (type(arg[i]) == 'table' and arg[i][1] or tostring(arg[i])) end \
+                 return s end \
+                 local function boxed(text) return {text .. ''} end ";
+    let cases = [
+        "return shown('a' .. 1, boxed('b'), nil) == 'a1bnil'",
+        "local m = {__index = shown} return setmetatable(boxed('b'), m)['k' .. 1] == 'bk1'",
+        "local m, got = {} function m.__newindex(...) got = shown(...) end \
+         setmetatable(boxed('b'), m)['k' .. 1] = boxed('v') return got == 'bk1v'",
+        "local m = {__add = shown, __unm = shown, __concat = shown} \
+         local function new(text) return setmetatable(boxed(text), m) end \
+         return new('a') + new('b') .. new('c') == 'abc' and -new('d') == 'dd' \
+         and 'x' .. 1 .. new('e') .. 'y' .. 2 == 'x1ey2'",
+        "local m = {__call = function(self, ...) return shown(self, ...) end, \
+         __lt = function(...) return shown(...) == 'ab' end} \
+         return setmetatable(boxed('a'), m)('x' .. 1) == 'ax1' \
+         and setmetatable(boxed('a'), m) < setmetatable(boxed('b'), m)",
+        "local got = '' local function once(...) if got == '' then got = shown(...) return 'x' end \
+         end for x in once, boxed('s'), 'k' .. 1 do got = got .. x end return got == 'sk1x'",
+        "local wrapped = coroutine.wrap(function(...) local s = shown(...) while true do \
+         s = shown(s, coroutine.yield(s)) end end) \
+         return wrapped('a' .. 1, boxed('b')) == 'a1b' and wrapped('c' .. 2) == 'a1bc2'",
+        "local function tail(...) return shown('t' .. 1, ...) end \
+         return tail(boxed('a'), 'b' .. 2) == 't1ab2' \
+         and select(2, pcall(tail, boxed('a'))) == 't1a'",
+        "local list = {boxed('c'), boxed('a'), boxed('b')} \
+         table.sort(list, function(...) local t = arg return t[1][1] < t[2][1] end) \
+         return shown(unpack(list)) == 'abc'",
+        "return ('abc'):gsub('(.)(.)', function(...) return shown(...):upper() end) == 'ABc'",
+        "local function joined(a, b, c) local function add() a = a .. b .. c[1] end add() \
+         b = nil add = nil return a end return joined('a' .. 1, 'b' .. 2, boxed('c')) == 'a1b2c'",
+        "local made = {} for i = 1, 5 do local x, y = 'v' .. i, boxed(i) \
+         made[i] = function() x = x .. y[1] return x end end \
+         local s = '' for i = 1, 5 do s = s .. made[i]() end return s == 'v11v22v33v44v55'",
+    ];
+    for code in cases {
+        let answer = run(
+            &mut state,
+            &format!("{shown} local function case() {code} end return tostring(case())"),
+        );
+        assert_eq!(answer, "true", "{code}");
+    }
 }

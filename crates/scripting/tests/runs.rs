@@ -516,3 +516,36 @@ fn a_run_that_is_killed_in_a_coroutine_leaves_dead_ones() {
     let answer = call(&mut state, &mut warden, turn);
     assert_eq!(answer.as_deref(), Ok("of the runcannot resume dead coroutine"));
 }
+
+/// The stacks of coroutines that a run was killed in stayed counted, until a library that has some
+/// of its own had no memory left.
+#[test]
+fn coroutines_that_a_run_was_killed_in_give_their_memory_back() {
+    let mut state = new_state(4 << 20);
+    let mut warden = Warden::new(usize::MAX);
+    let source = "
+        local inner, outer
+        keep(function()
+            local function deep(n)
+                if n == 0 then coroutine.yield() while true do end end
+                deep(n - 1) return n
+            end
+            inner = coroutine.create(deep)
+            outer = coroutine.create(function() coroutine.yield() coroutine.resume(inner) end)
+            return tostring(coroutine.resume(inner, 2000)) .. tostring(coroutine.resume(outer))
+        end)
+        keep(function() coroutine.resume(outer) end)
+        keep(function() coroutine.wrap(function() coroutine.resume(outer) end)() end)";
+    run(&mut state, &mut warden, source).unwrap();
+    let [make, direct, of_the_run] = warden.kept[..] else { panic!("three functions") };
+    let mut used_bytes = Vec::new();
+    for turn in 0..200 {
+        assert_eq!(call(&mut state, &mut warden, make).as_deref(), Ok("truetrue"), "{turn}");
+        let endless = if turn % 2 == 0 { direct } else { of_the_run };
+        let answer = call(&mut state, &mut Warden::new(1), endless);
+        assert_eq!(answer, Err("Killed".to_owned()));
+        state.collect_permanent();
+        used_bytes.push(state.heap().used_bytes());
+    }
+    assert_eq!(used_bytes[0], used_bytes[199]);
+}

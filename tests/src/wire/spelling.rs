@@ -4,8 +4,9 @@
 use crate::client::Reply;
 
 /// The end of an error that a script has raised: `script: <digest or function>, on @user_script:1.`
+/// or `... on =[C]:-1.`
 const SCRIPT_BEGIN: &[u8] = b" script: ";
-const SCRIPT_END: &[u8] = b", on @user_";
+const SCRIPT_END: &[u8] = b", on ";
 const NOSCRIPT_ADVICE: &[u8] = b" Please use EVAL.";
 
 /// A reply of Redis, its errors spelled as Valkey and Russet spell them.
@@ -46,6 +47,8 @@ mod tests {
         let plain = Reply::Error("ERR x script: on @user_script:1.".into());
         assert_eq!(spelled("ERR x script: abc123, on @user_script:1."), plain);
         assert_eq!(spelled("ERR x script: on @user_script:1."), plain);
+        let native = Reply::Error("ERR x script: on =[C]:-1.".into());
+        assert_eq!(spelled("ERR x script: abc123, on =[C]:-1."), native);
         assert_eq!(
             spelled("NOSCRIPT No matching script. Please use EVAL."),
             Reply::Error("NOSCRIPT No matching script.".into())

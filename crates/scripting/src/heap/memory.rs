@@ -1,6 +1,8 @@
 //! The account of what a state holds, in bytes.
 
-use crate::fault::Refusal;
+use super::Heap;
+use crate::fault::{Fault, Refusal};
+use crate::value::ThreadRef;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
@@ -44,5 +46,24 @@ impl Memory {
     pub fn give(&mut self, bytes: usize) {
         debug_assert!(bytes <= self.used_bytes, "freed more than was taken");
         self.used_bytes = self.used_bytes.saturating_sub(bytes);
+    }
+}
+
+impl Heap {
+    /// Counts what a coroutine's stack is to grow by.
+    pub(crate) fn take_stack(&mut self, thread: ThreadRef, bytes: usize) -> Result<(), Fault> {
+        self.take(bytes)?;
+        if self.threads.is_permanent(thread.index()) {
+            self.grown_bytes += bytes.cast_signed();
+        }
+        Ok(())
+    }
+
+    /// The stack of a coroutine is gone, before the coroutine is.
+    pub(crate) fn give_stack(&mut self, thread: ThreadRef, bytes: usize) {
+        self.memory.give(bytes);
+        if self.threads.is_permanent(thread.index()) {
+            self.grown_bytes -= bytes.cast_signed();
+        }
     }
 }

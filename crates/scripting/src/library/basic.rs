@@ -177,6 +177,8 @@ fn loadstring(call: &mut Call<'_>) -> Outcome {
 }
 
 fn compile_here(call: &mut Call<'_>, source: &[u8], name: &[u8]) -> Outcome {
+    // COMPAT: a name is a C string: a zero byte ends it. (tests/corpus/messages.txt)
+    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
     call.charge(source.len() / 8)?;
     // The tree of a text takes many times its size while it is compiled.
     call.heap().check_room(source.len().saturating_mul(16))?;

@@ -76,6 +76,9 @@ impl Parser<'_> {
     /// An error near the current token.
     pub(super) fn error(&self, text: &str) -> SyntaxError {
         let near = match &self.token {
+            // COMPAT: the end of a text has the same number there, and no name.
+            // (tests/corpus/messages.txt)
+            Token::Char(0) => return self.lexer.error(text, None),
             Token::Name(_) | Token::Str(_) | Token::Number(_) => self.lexer.text().to_vec(),
             token => token.shown(),
         };

@@ -42,12 +42,9 @@ impl State {
         }
         let wanted = (top + WINDOW).max(self.current.stack.len() * 2);
         let len = wanted.min(STACK_VALUES_MAX + WINDOW);
-        if self.thread.is_some() {
+        if let Some(thread) = self.thread {
             let more = (len - self.current.stack.len()) * STACK_SLOT_BYTES;
-            self.heap.take(more)?;
-            if self.thread.is_some_and(|thread| self.heap.threads.is_permanent(thread.index())) {
-                self.heap.grown_bytes += more.cast_signed();
-            }
+            self.heap.take_stack(thread, more)?;
         }
         self.current.stack.resize(len, Value::Nil);
         Ok(())
@@ -287,12 +284,14 @@ impl State {
     /// Whether the running instruction is a call.
     #[cold]
     fn is_at_call(&self) -> bool {
-        let Some(Frame { callee: Callee::Lua { proto, .. }, pc, .. }) = self.current.frames.last()
-        else {
-            return false;
-        };
+        self.current.frames.last().is_some_and(|frame| self.is_call(frame))
+    }
+
+    /// Whether the last instruction of a frame was a call.
+    pub(super) fn is_call(&self, frame: &Frame) -> bool {
+        let Callee::Lua { proto, .. } = frame.callee else { return false };
         let code = &self.protos.at(proto.index()).proto.code;
-        let op = (*pc as usize).checked_sub(1).and_then(|at| code.get(at));
+        let op = (frame.pc as usize).checked_sub(1).and_then(|at| code.get(at));
         matches!(op, Some(Op::Call { .. } | Op::TailCall { .. }))
     }
 

@@ -108,8 +108,9 @@ impl State {
         let mut position = position;
         let caller = self.current.frames.iter().rev().nth(1);
         let named = caller.and_then(|frame| {
-            let generator = self.name_in(frame, GENERATOR_OPERAND);
-            self.name_in(frame, 0).or(generator)
+            // Any other instruction has called a metamethod: what it names is an operand.
+            let callee = if self.is_call(frame) { 0 } else { GENERATOR_OPERAND };
+            self.name_in(frame, callee)
         });
         let mut message = Vec::new();
         match named {

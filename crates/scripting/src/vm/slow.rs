@@ -57,9 +57,9 @@ impl State {
             | Op::GeK { .. }
             | Op::NotGeK { .. } => self.slow_compare(host, op, base),
             Op::NewCell { a } => {
-                let made = self.heap.cell(self.at(base, a));
-                let cell = made.map_err(|refusal| self.refused(refusal))?;
+                let cell = self.with_memory(|state| state.heap.cell(state.at(base, a)))?;
                 self.put(base, a, Value::Cell(cell));
+                self.collect_if_due();
                 Ok(())
             }
             Op::NewTable { a, array_len, hash_len } => {
@@ -320,13 +320,12 @@ impl State {
 
     fn arg_table(&mut self, base: usize, a: u8) -> Result<(), Fault> {
         let varargs = self.frame().varargs as usize;
-        let table = self.heap.table(varargs, 1)?;
+        let table = self.with_memory(|state| {
+            state.heap.try_arg_table(&state.current.stack[base - varargs..base])
+        })?;
         self.put(base, a, Value::Table(table));
-        for index in 0..varargs {
-            let value = self.current.stack[base - varargs + index];
-            self.heap.set_index(table, index + 1, value)?;
-        }
-        self.heap.set_field(table, b"n", Value::Number(varargs as f64))
+        self.collect_if_due();
+        Ok(())
     }
 
     /// The plain loop had no room for them.

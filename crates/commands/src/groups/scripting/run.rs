@@ -20,6 +20,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Arguments of a call that FUNCTION STATS shows.
 pub const ARGS_SHOWN_MAX: usize = 32;
+/// The field of an error object with its text, and what is said of one without.
+const ERR: &[u8] = b"err";
+const UNKNOWN: &str = "ERR unknown error";
 /// Room for the arguments of commands that an interpreter keeps between runs.
 const ARGS_KEPT_BYTES_MAX: usize = 4096;
 
@@ -93,7 +96,8 @@ pub fn run(ctx: &mut Ctx, lua: &mut Lua, request: &Request) -> Outcome {
     ctx.session.is_in_script = true;
     let destination = ctx.keys.effects.records.destination;
     let mut host = RunHost::new(ctx, request, (started, std::mem::take(&mut lua.command_args)));
-    let result = call(lua, request, &mut host);
+    let result = call(lua, request, &mut host)
+        .map_err(|fault| refusal(&mut lua.state, &mut host, fault, request.is_function()));
     let (resp, operations) = (host.resp, host.operations);
     lua.command_args = host.end();
     lua.command_args.clear();
@@ -120,7 +124,7 @@ pub fn run(ctx: &mut Ctx, lua: &mut Lua, request: &Request) -> Outcome {
             reply::write(lua.state.heap(), (value, resp == Resp::V3), ctx.reply, &count);
             DONE
         }
-        Err(fault) => Err(refusal(&lua.state, fault, request.is_function())),
+        Err(refusal) => Err(refusal),
     };
     lua.end_run();
     outcome
@@ -152,22 +156,35 @@ fn restore_db(ctx: &mut Ctx, db: usize) {
     }
 }
 
-fn refusal(state: &State, fault: Fault, is_function: bool) -> Refusal {
-    let was_counted = match &fault {
-        Fault::Error(Value::Table(table)) => reply::was_counted(state.heap(), *table),
-        _ => false,
+/// What is answered to an error that nobody caught. The fields of an error object may be those of
+/// its metatable.
+fn refusal(state: &mut State, host: &mut RunHost, fault: Fault, is_function: bool) -> Refusal {
+    let Fault::Error(Value::Table(error)) = fault else {
+        return Refusal::text(error_text(state, fault, is_function));
     };
-    let text = error_text(state, fault, is_function);
-    if was_counted { Refusal::Counted(text) } else { Refusal::text(text) }
+    let text = match state.error_field(host, error, ERR) {
+        Ok(err) => text_of_field(state.heap(), err).unwrap_or(UNKNOWN.to_owned()),
+        Err(Fault::Error(_)) => UNKNOWN.to_owned(),
+        Err(fault) => return Refusal::text(error_text(state, fault, is_function)),
+    };
+    let text = with_origin(state, text);
+    match state.error_field(host, error, reply::COUNTED) {
+        Ok(Value::Bool(true)) => Refusal::Counted(text),
+        _ => Refusal::text(text),
+    }
 }
 
-/// What an error that nobody caught says, and where it was.
+/// What an error says, and where it was.
 fn error_text(state: &State, fault: Fault, is_function: bool) -> String {
     let text = match fault {
         Fault::Error(value) => text_of(state.heap(), value),
         Fault::Killed => killed_text(is_function).to_owned(),
         Fault::Yield { .. } => "ERR attempt to yield across metamethod/C-call boundary".to_owned(),
     };
+    with_origin(state, text)
+}
+
+fn with_origin(state: &State, text: String) -> String {
     match state.origin() {
         Some(origin) => {
             let name = escape(&origin.chunk_name).into_owned();
@@ -179,17 +196,21 @@ fn error_text(state: &State, fault: Fault, is_function: bool) -> String {
 
 /// The text of an error value.
 pub fn text_of(heap: &Heap, value: Value) -> String {
-    let text = |bytes: &[u8]| escape(reply::up_to_nul(bytes)).into_owned();
     match value {
-        Value::Str(string) => format!("ERR {}", text(heap.bytes(string))),
-        Value::Number(number) => format!("ERR {}", plain(number)),
-        Value::Table(table) => match heap.field(table, b"err") {
-            Value::Str(string) => text(heap.bytes(string)),
-            Value::Number(number) => plain(number),
-            _ => "ERR unknown error".to_owned(),
-        },
+        Value::Table(table) => {
+            text_of_field(heap, heap.field(table, ERR)).unwrap_or(UNKNOWN.to_owned())
+        }
         Value::Bool(value) => format!("ERR {value}"),
-        other => format!("ERR {}", other.type_name()),
+        _ => format!("ERR {}", text_of_field(heap, value).unwrap_or(value.type_name().to_owned())),
+    }
+}
+
+/// What the field `err` of an error object says.
+fn text_of_field(heap: &Heap, err: Value) -> Option<String> {
+    match err {
+        Value::Str(string) => Some(escape(reply::up_to_nul(heap.bytes(string))).into_owned()),
+        Value::Number(number) => Some(plain(number)),
+        _ => None,
     }
 }
 
