@@ -216,3 +216,18 @@ fn a_long_pipeline_that_waited_is_run_to_its_end() {
     }
     assert!(client.is_closed(REPLY_WAIT));
 }
+
+/// A blank line and the begin of a request, read together ahead of the client's turn, made the rest
+/// of the request a protocol error.
+#[test]
+fn a_request_that_is_cut_behind_a_blank_line_is_read_ahead() {
+    let server = Server::start(Kind::Russet, &["--threads", "1"]).unwrap();
+    let mut clients: Vec<Client> = (0..16).map(|_| connect(&server)).collect();
+    for _ in 0..100 {
+        clients.iter_mut().for_each(|client| client.send_raw(b"\r\n*1\r\n$4\r\nPI").unwrap());
+        clients.iter_mut().for_each(|client| client.send_raw(b"NG\r\n").unwrap());
+        for client in &mut clients {
+            assert_eq!(client.read(REPLY_WAIT).unwrap(), Reply::Status(b"PONG".to_vec()));
+        }
+    }
+}

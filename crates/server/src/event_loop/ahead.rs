@@ -58,7 +58,10 @@ impl<S: Service> Thread<S> {
         // An error is found again when the connection has its turn.
         let count = batch.parse_batch(bytes, &limits, BATCH_MAX).unwrap_or(0);
         connection.is_parsed = count > 0;
-        if count == 1 {
+        if count == 0 {
+            // The request under way begins behind the empty ones.
+            bytes.drain(..batch.consumed());
+        } else if count == 1 {
             self.service.expect(&mut self.worker, client, batch.command(0, bytes));
         }
     }
