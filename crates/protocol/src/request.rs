@@ -158,7 +158,9 @@ impl Batch {
     /// bytes are wanted. `buffer` begins where [`Batch::consumed`] of the call before ended.
     ///
     /// An error is reported only by the call that finds no command before it: the commands before
-    /// it run first, and if one of them authenticates the client, the wider limits hold.
+    /// it run first, and if one of them authenticates the client, the wider limits hold. Until then
+    /// what was understood before the error is not looked at again, and long arguments are kept:
+    /// the call may be repeated, with what follows [`Batch::consumed`] as after any other.
     pub fn parse_batch(
         &mut self,
         buffer: &[u8],
@@ -179,9 +181,13 @@ impl Batch {
             if self.found.len() >= commands_max || start >= buffer.len() {
                 break;
             }
-            match self.parse_careful(&buffer[start..], start, limits)? {
-                Some(consumed) => start += consumed,
-                None => break,
+            match self.parse_careful(&buffer[start..], start, limits) {
+                Ok(Some(consumed)) => start += consumed,
+                Ok(None) => break,
+                Err(error) => {
+                    self.consumed = start;
+                    return Err(error);
+                }
             }
         }
         self.consumed = start;
@@ -242,6 +248,12 @@ impl Batch {
     /// Bytes of the long arguments that were supplied and not run yet.
     pub fn supplied_bytes(&self) -> usize {
         self.shared.bytes_total()
+    }
+
+    /// Where the command ends that was found, and must run, although it was given up: with a long
+    /// argument, it can't be parsed anew. 0 if there is none.
+    pub fn kept_end(&self) -> usize {
+        if self.has_kept { self.end(0) } else { 0 }
     }
 
     /// Where a command ends in the buffer: the bytes to discard for a caller that stops there.
@@ -322,10 +334,8 @@ impl Batch {
                 self.needed = needed;
                 Ok(None)
             }
-            Err(error) => {
-                self.forget_request_under_way();
-                if self.found.is_empty() { Err(error) } else { Ok(None) }
-            }
+            Err(error) if self.found.is_empty() => Err(error),
+            Err(_) => Ok(None),
         }
     }
 

@@ -9,6 +9,7 @@
 //! is the [`Service`]'s business: the server has one, and the benchmark's floor has another.
 
 mod ahead;
+mod backlog;
 mod connection;
 mod fleet;
 mod idle;

@@ -91,3 +91,30 @@ fn a_long_argument_must_end_its_line() {
     request[end] = b'x';
     assert_eq!(read_apart(&request, 5000), Err(ProtocolError::InvalidLineEnd));
 }
+
+/// What was wrong behind a long argument was forgotten with it, and what followed was taken for
+/// its bytes.
+#[test]
+fn an_error_keeps_the_long_arguments_before_it() {
+    let limits = RequestLimits { bulk_bytes_max: LONG_STRING_BYTES, ..RequestLimits::default() };
+    let bytes: SharedBytes = Arc::new(vec![b'v'; LONG_STRING_BYTES]);
+    let mut batch = Batch::new();
+    let head = format!("*3\r\n$1\r\nx\r\n${LONG_STRING_BYTES}\r\n");
+    assert_eq!(batch.parse_batch(head.as_bytes(), &limits, 9), Ok(0));
+    batch.supply(bytes.clone());
+    let input = [head.as_bytes(), b"\r\n$70000\r\n"].concat();
+    for _ in 0..2 {
+        let refused = batch.parse_batch(&input, &limits, 9);
+        assert_eq!(refused, Err(ProtocolError::InvalidBulkLength));
+        assert_eq!((batch.supplied_bytes(), batch.long_arg()), (bytes.len(), None));
+    }
+    assert_eq!(batch.parse_batch(&input, &RequestLimits::default(), 9), Ok(0));
+    assert_eq!(batch.long_arg(), Some(LongArg { start: input.len(), len: 70_000 }));
+    batch.supply(Arc::new(vec![b'w'; 70_000]));
+    let input = [&input[..], b"\r\n"].concat();
+    assert_eq!(batch.parse_batch(&input, &limits, 9), Ok(1));
+    assert!(Arc::ptr_eq(batch.command(0, &input).shared(1).unwrap(), &bytes));
+    assert_eq!(batch.kept_end(), 0);
+    batch.truncate(0);
+    assert_eq!(batch.kept_end(), input.len());
+}

@@ -68,6 +68,9 @@ impl Progress {
 
     /// Goes on with the request at the front of `buffer`. Args are added to `spans`, relative to
     /// the start of the request or, for an inline request with quotes, to that of the scratch.
+    ///
+    /// After an error it stands before what was wrong: the next call finds the same, unless the
+    /// limits have become wider.
     #[inline]
     pub(super) fn advance(
         &mut self,
@@ -87,7 +90,7 @@ impl Progress {
             State::Inline => self.inline_request(buffer, limits, spans, scratch),
             _ => self.multibulk(buffer, limits, spans),
         };
-        if !matches!(outcome, Ok(Outcome::Incomplete { .. })) {
+        if matches!(outcome, Ok(Outcome::Command { .. } | Outcome::Empty { .. })) {
             *self = Progress::default();
         }
         outcome
@@ -156,15 +159,15 @@ impl Progress {
                     let header = match buffer.get(position..).and_then(|b| short_header(b, b'$')) {
                         Some((len, size)) => Some((len, position + size)),
                         None => {
-                            self.position = position;
+                            self.save(State::BulkHeader, position, left);
                             self.bulk_header(buffer, limits)?
                         }
                     };
-                    let Some((len, next)) = header else {
+                    let Some((len, next)) = header else { return Ok(self.incomplete(buffer)) };
+                    if let Err(error) = check_bulk(len, next, limits) {
                         self.save(State::BulkHeader, position, left);
-                        return Ok(self.incomplete(buffer));
-                    };
-                    check_bulk(len, next, limits)?;
+                        return Err(error);
+                    }
                     position = next;
                     len
                 }
@@ -175,6 +178,7 @@ impl Progress {
                 return Ok(Outcome::Incomplete { needed: next });
             }
             if buffer[position + len..next] != *LINE_END {
+                self.save(State::Bulk(len), position, left);
                 return Err(ProtocolError::InvalidLineEnd);
             }
             spans.push(Span { start: position as u32, len: len as u32 });
@@ -283,7 +287,13 @@ impl Progress {
         };
         let line = buffer[..end].strip_suffix(b"\r").unwrap_or(&buffer[..end]);
         let spans_before = spans.len();
-        let in_scratch = inline::split(line, spans, scratch)?;
+        let in_scratch = match inline::split(line, spans, scratch) {
+            Ok(in_scratch) => in_scratch,
+            Err(error) => {
+                spans.truncate(spans_before);
+                return Err(error);
+            }
+        };
         let consumed = end + 1;
         if spans.len() == spans_before {
             return Ok(Outcome::Empty { consumed });

@@ -485,3 +485,45 @@ fn narrow_limits_close_the_short_way() {
         assert!(Batch::new().parse_batch(&call, &limits, 32).is_err());
     }
 }
+
+/// After an error nothing is looked at again but what was wrong, so that the call can be repeated:
+/// here all that was understood before is overwritten in between.
+#[test]
+fn an_error_is_found_again_where_it_was_found() {
+    let limits = RequestLimits::default();
+    for (bad, error) in REFUSED {
+        let mut batch = Batch::new();
+        let stream = [b"\r\n", &encode(&["GET", "a"])[..], b"\r\n*0\r\n", bad].concat();
+        assert_eq!(batch.parse_batch(&stream, &limits, 32), Ok(1));
+        let rest = [&stream[batch.consumed()..], b"*1\r\n$4\r\nPING\r\n"].concat();
+        for _ in 0..3 {
+            assert_eq!(batch.parse_batch(&rest, &limits, 32), Err(*error));
+            assert_eq!((batch.consumed(), batch.len()), (0, 0), "{}", bad.escape_ascii());
+        }
+        let mut batch = Batch::new();
+        let stream = [b"\r\n*0\r\n", *bad].concat();
+        assert_eq!(batch.parse_batch(&stream, &limits, 32), Err(*error));
+        let rest = &stream[batch.consumed()..];
+        assert_eq!(batch.parse_batch(rest, &limits, 32), Err(*error), "{}", bad.escape_ascii());
+    }
+    let mut stream = [b"*9\r\n", &b"$2\r\nxy\r\n".repeat(7)[..], b"!2\r\n"].concat();
+    let mut batch = Batch::new();
+    assert_eq!(batch.parse_batch(&stream, &limits, 32), Err(ProtocolError::ExpectedDollar(b'!')));
+    let at = stream.len() - 4;
+    stream[..at].fill(b'?');
+    assert_eq!(batch.parse_batch(&stream, &limits, 32), Err(ProtocolError::ExpectedDollar(b'!')));
+}
+
+/// A request that was refused goes on where it stood once wider limits hold.
+#[test]
+fn what_narrow_limits_refuse_goes_on_by_wider_ones() {
+    let narrow = RequestLimits { bulk_bytes_max: 8, ..RequestLimits::default() };
+    let call = ["SET", "key", "ten letters", "EX", "10"];
+    let mut stream = encode(&call);
+    let mut batch = Batch::new();
+    assert_eq!(batch.parse_batch(&stream, &narrow, 32), Err(ProtocolError::InvalidBulkLength));
+    stream[..4].fill(b'?');
+    assert_eq!(batch.parse_batch(&stream, &RequestLimits::default(), 32), Ok(1));
+    assert_eq!(owned(batch.command(0, &stream)), args(&call));
+    assert_eq!(batch.consumed(), stream.len());
+}

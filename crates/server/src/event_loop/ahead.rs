@@ -8,6 +8,7 @@
 
 use super::Service;
 use super::connection::Connection;
+use super::input::Input;
 use super::turn::Thread;
 use russet_commands::call::batch::BATCH_MAX;
 use std::io::ErrorKind;
@@ -23,7 +24,8 @@ impl<S: Service> Thread<S> {
     pub fn read_ahead(&mut self, connection: &mut Connection<S>) {
         if !connection.is_readable
             || !self.service.may_run(&connection.client)
-            || !connection.input.is_empty()
+            || !connection.input.bytes.is_empty()
+            || connection.backlog.is_some()
             || !connection.letters.is_empty()
             || connection.stream.is_handshaking()
             || connection.last_read_bytes >= AHEAD_BYTES_MAX
@@ -35,8 +37,8 @@ impl<S: Service> Thread<S> {
             // The end, or a failure, is found again when the connection has its turn.
             Ok(0) => {}
             Ok(count) => {
-                connection.input = self.inputs.pop().unwrap_or_default();
-                connection.input.extend_from_slice(&buffer[..count]);
+                connection.input.bytes = self.inputs.pop().unwrap_or_default();
+                connection.input.bytes.extend_from_slice(&buffer[..count]);
                 self.received(connection, count, AHEAD_BYTES_MAX);
                 self.expect_first(connection);
             }
@@ -51,13 +53,16 @@ impl<S: Service> Thread<S> {
 
     /// Tells the service a client's first command. One that has sent more looks ahead by itself.
     fn expect_first(&mut self, connection: &mut Connection<S>) {
-        let Connection { client, batch, input, .. } = connection;
+        let Connection { client, input: Input { bytes, batch, .. }, .. } = connection;
         let limits = self.service.limits(client);
         // An error is found again when the connection has its turn.
-        let count = batch.parse_batch(input, &limits, BATCH_MAX).unwrap_or(0);
+        let count = batch.parse_batch(bytes, &limits, BATCH_MAX).unwrap_or(0);
         connection.is_parsed = count > 0;
-        if count == 1 {
-            self.service.expect(&mut self.worker, client, batch.command(0, input));
+        if count == 0 {
+            // The request under way begins behind the empty ones.
+            bytes.drain(..batch.consumed());
+        } else if count == 1 {
+            self.service.expect(&mut self.worker, client, batch.command(0, bytes));
         }
     }
 }

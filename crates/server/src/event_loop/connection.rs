@@ -1,10 +1,11 @@
 //! One connection: its socket, what came in and is not run yet, what is to go out.
 
-use super::input::LongInput;
+use super::backlog::Backlog;
+use super::input::Input;
 use super::stream::Stream;
 use super::{Buffers, Service};
 use russet_commands::call::mail::Letter;
-use russet_protocol::{Batch, Output};
+use russet_protocol::Output;
 use std::collections::VecDeque;
 
 pub struct Connection<S: Service> {
@@ -14,11 +15,10 @@ pub struct Connection<S: Service> {
     pub client: S::Client,
     /// Input that was not run yet. Empty for an idle connection: reading goes through a buffer of
     /// the thread.
-    pub input: Vec<u8>,
-    /// The long argument that the input breaks off in.
-    pub long_input: Option<Box<LongInput>>,
-    pub batch: Batch,
-    /// The batch holds the first commands of the input: they were parsed ahead.
+    pub input: Input,
+    /// What came behind that while the client waits. The input is whole as long as there is any.
+    pub backlog: Option<Box<Backlog>>,
+    /// The batch of the input holds the first commands of the input: they were parsed ahead.
     pub is_parsed: bool,
     /// How much came at once, the last time.
     pub last_read_bytes: usize,
@@ -57,15 +57,30 @@ impl<S: Service> Connection<S> {
         self.output.unsent_bytes()
     }
 
-    /// Whether its input may hold complete commands: not while it breaks off in a long argument.
+    /// Whether it may hold complete commands: not while its input breaks off in a long argument.
     pub fn has_input_to_run(&self) -> bool {
-        !self.input.is_empty() && self.long_input.is_none()
+        (!self.input.bytes.is_empty() || self.backlog.is_some()) && self.input.long.is_none()
     }
 
     /// Input that was not run yet, long arguments included.
     pub fn input_bytes(&self) -> usize {
-        let long_bytes = self.long_input.as_ref().map_or(0, |long| long.filled_bytes());
-        self.input.len() + long_bytes + self.batch.supplied_bytes()
+        self.input.len_bytes() + self.backlog.as_ref().map_or(0, |backlog| backlog.len_bytes())
+    }
+
+    /// For a client that waits, from its first read on: what came becomes its backlog, which goes
+    /// on where the parser stopped. Only a command that must stay found is not part of it.
+    pub fn begin_backlog(&mut self) -> &mut Backlog {
+        let Connection { input, backlog, is_parsed, .. } = self;
+        backlog.get_or_insert_with(|| {
+            if std::mem::take(is_parsed) {
+                input.batch.truncate(0);
+            }
+            let under_way = match input.batch.kept_end() {
+                0 => std::mem::take(input),
+                end => Input::of_bytes(input.bytes.split_off(end)),
+            };
+            Box::new(Backlog::new(under_way))
+        })
     }
 
     /// What it holds between turns. A buffer with nothing in it goes back to the thread.
@@ -75,9 +90,8 @@ impl<S: Service> Connection<S> {
         let output_capacity_bytes = if output_bytes == 0 { 0 } else { self.output.capacity() };
         Buffers {
             input_bytes: self.input_bytes(),
-            input_capacity_bytes: self.input.capacity()
-                + self.long_input.as_ref().map_or(0, |long| long.taken_bytes())
-                + self.batch.supplied_bytes(),
+            input_capacity_bytes: self.input.capacity_bytes()
+                + self.backlog.as_ref().map_or(0, |backlog| backlog.capacity_bytes()),
             output_bytes: output_bytes + encrypted_bytes,
             output_capacity_bytes: output_capacity_bytes + encrypted_bytes,
         }

@@ -1,10 +1,16 @@
-//! A long argument on its way in: read from the socket straight into a buffer of its own, which
-//! becomes the value if the command stores it.
+//! Requests on their way in, with what their parser knows of them. A long argument is read from the
+//! socket straight into a buffer of its own, which becomes the value if the command stores it.
 
 use super::stream::Stream;
+use russet_protocol::Batch;
 use std::io::{self, IoSliceMut};
+use std::ops::Range;
 use std::sync::Arc;
 
+/// How much is read at once, unless what is under way is known to want more.
+pub const READ_BYTES: usize = 64 * 1024;
+/// The most that is read at once behind a request that wants more.
+const READ_BYTES_MAX: usize = 1 << 24;
 /// How much of a long argument is read at once. Room for it is cleared just before, and taken from
 /// the system by that: others should not have to wait for more.
 const WINDOW_BYTES: usize = 256 * 1024;
@@ -12,6 +18,94 @@ const WINDOW_BYTES: usize = 256 * 1024;
 /// for all: memory that nothing was read into is only promised, not taken from the system, and each
 /// further step would copy what was read so far, which takes the loop as long as reading it.
 const FIRST_BYTES_MAX: usize = 1024 * 1024;
+
+/// Requests that were not run yet, the last of which may be cut short.
+#[derive(Default)]
+pub struct Input {
+    pub bytes: Vec<u8>,
+    /// The long argument that the bytes break off in.
+    pub long: Option<Box<LongInput>>,
+    pub batch: Batch,
+}
+
+impl Input {
+    pub fn of_bytes(bytes: Vec<u8>) -> Self {
+        Input { bytes, ..Input::default() }
+    }
+
+    /// All that came, long arguments included.
+    pub fn len_bytes(&self) -> usize {
+        let long_bytes = self.long.as_ref().map_or(0, |long| long.filled_bytes());
+        self.bytes.len() + long_bytes + self.batch.supplied_bytes()
+    }
+
+    /// What that was taken from the system for.
+    pub fn capacity_bytes(&self) -> usize {
+        let long_bytes = self.long.as_ref().map_or(0, |long| long.taken_bytes());
+        self.bytes.capacity() + long_bytes + self.batch.supplied_bytes()
+    }
+
+    /// If `bytes`, which follow what the batch has consumed, break off in a long argument, that is
+    /// read apart from now on: returns which part of them was taken for it.
+    pub fn begin_long(&mut self, bytes: &[u8]) -> Option<Range<usize>> {
+        let arg = self.batch.long_arg()?;
+        let end = bytes.len().min(arg.start + arg.len);
+        let long = LongInput::new(bytes.get(arg.start..end)?, arg.len);
+        if long.is_complete() {
+            self.batch.supply(long.finish());
+        } else {
+            self.long = Some(Box::new(long));
+        }
+        Some(arg.start..end)
+    }
+
+    /// Reads behind what is there, with the help of a buffer of [`READ_BYTES`]: how much came, and
+    /// how much there was room for.
+    pub fn read(&mut self, stream: &mut Stream, buffer: &mut [u8]) -> io::Result<(usize, usize)> {
+        match self.long.take() {
+            Some(long) => self.read_long(long, stream, buffer),
+            None => self.read_behind(stream, buffer),
+        }
+    }
+
+    /// Reads a long argument, and what comes behind it.
+    fn read_long(
+        &mut self,
+        mut long: Box<LongInput>,
+        stream: &mut Stream,
+        buffer: &mut [u8],
+    ) -> io::Result<(usize, usize)> {
+        let before = long.filled_bytes();
+        let result = long.read(stream, buffer);
+        let behind = result.as_ref().map_or(0, |(count, _)| count + before - long.filled_bytes());
+        self.bytes.extend_from_slice(&buffer[..behind]);
+        if long.is_complete() {
+            self.batch.supply(long.finish());
+        } else {
+            self.long = Some(long);
+        }
+        result
+    }
+
+    /// Little is copied from the buffer, because room for it would have to be cleared first.
+    fn read_behind(
+        &mut self,
+        stream: &mut Stream,
+        buffer: &mut [u8],
+    ) -> io::Result<(usize, usize)> {
+        let have = self.bytes.len();
+        let wanted = self.batch.needed().saturating_sub(have).clamp(READ_BYTES, READ_BYTES_MAX);
+        if wanted <= buffer.len() {
+            let count = stream.read(&mut buffer[..wanted])?;
+            self.bytes.extend_from_slice(&buffer[..count]);
+            return Ok((count, wanted));
+        }
+        self.bytes.resize(have + wanted, 0);
+        let result = stream.read(&mut self.bytes[have..]);
+        self.bytes.truncate(have + *result.as_ref().unwrap_or(&0));
+        Ok((result?, wanted))
+    }
+}
 
 /// The bytes of one argument, as far as they have come.
 pub struct LongInput {

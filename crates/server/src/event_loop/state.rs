@@ -268,9 +268,8 @@ impl<S: Service> EventLoop<S> {
             generation,
             stream,
             client,
-            input: Vec::new(),
-            long_input: None,
-            batch: Default::default(),
+            input: Default::default(),
+            backlog: None,
             is_parsed: false,
             last_read_bytes: 0,
             output,
@@ -331,7 +330,7 @@ impl<S: Service> EventLoop<S> {
         match state.poll.registry().register(source, Token(slot), interest) {
             Ok(()) => {
                 // What it brought along is reported by no poller.
-                if !connection.input.is_empty() || matches!(connection.stream, Stream::Tls(_)) {
+                if connection.has_input_to_run() || matches!(connection.stream, Stream::Tls(_)) {
                     connection.is_queued_for_handshake = false;
                     state.ready.push_back(slot);
                 }

@@ -2,8 +2,9 @@
 
 use super::Service;
 use super::ahead::{AHEAD_BYTES_MAX, AHEAD_MAX};
+use super::backlog::Next;
 use super::connection::Connection;
-use super::input::LongInput;
+use super::input::{Input, READ_BYTES};
 use super::output::flush;
 use super::owner::Ownership;
 use super::stream::Stream;
@@ -12,12 +13,10 @@ use russet_commands::call::batch::BATCH_MAX;
 use russet_commands::call::client::After;
 use russet_commands::call::dispatch::Progress;
 use russet_commands::call::mail::Letter;
+use russet_protocol::{Batch, ProtocolError};
 use std::io::{self, ErrorKind};
-use std::ops::Range;
 use std::sync::Arc;
 
-/// How much is read at once, by every connection of a thread into the same buffer.
-const READ_BYTES: usize = 64 * 1024;
 /// Commands that are parsed before the first of them is run.
 const BATCH_COMMANDS_MAX: usize = BATCH_MAX;
 /// What one turn reads, in how many reads: then the other connections get theirs.
@@ -33,6 +32,7 @@ const OUTPUT_KEPT_BYTES_MAX: usize = 256 * 1024;
 pub struct Thread<S: Service> {
     pub service: Arc<S>,
     pub worker: S::Worker,
+    /// What is read goes here first, for every connection.
     pub(super) read_buffer: Vec<u8>,
     /// Buffers for input that is read ahead.
     pub(super) inputs: Vec<Vec<u8>>,
@@ -122,9 +122,7 @@ impl<S: Service> Thread<S> {
             return verdict;
         }
         if connection.has_input_to_run() && self.service.may_run(&connection.client) {
-            let mut input = std::mem::take(&mut connection.input);
-            let verdict = self.run_input(connection, &mut input, ownership);
-            connection.input = input;
+            let verdict = self.run_waiting(connection, ownership);
             if verdict != Verdict::Keep {
                 return verdict;
             }
@@ -178,7 +176,7 @@ impl<S: Service> Thread<S> {
     }
 
     fn read_and_run(&mut self, connection: &mut Connection<S>, own: &Ownership) -> Verdict {
-        if !connection.input.is_empty() || !self.service.may_run(&connection.client) {
+        if !connection.input.bytes.is_empty() || !self.service.may_run(&connection.client) {
             return self.read_more(connection, own);
         }
         let mut buffer = std::mem::take(&mut self.read_buffer);
@@ -186,10 +184,7 @@ impl<S: Service> Thread<S> {
             Ok(0) => at_end(connection),
             Ok(count) => {
                 self.received(connection, count, buffer.len());
-                let mut input = std::mem::take(&mut connection.input);
-                let verdict = self.run_bytes(connection, &buffer[..count], &mut input, own);
-                connection.input = input;
-                verdict
+                self.run_bytes(connection, &buffer[..count], own)
             }
             Err(error) => read_failed(connection, error.kind()),
         };
@@ -199,82 +194,34 @@ impl<S: Service> Thread<S> {
 
     /// Reads behind input that is there already: a large argument, or a client that waits.
     fn read_more(&mut self, connection: &mut Connection<S>, own: &Ownership) -> Verdict {
-        if let Some(long) = connection.long_input.take() {
-            return self.read_long(connection, long, own);
-        }
-        let have = connection.input.len();
-        let wanted = connection.batch.needed().saturating_sub(have).clamp(READ_BYTES, 1 << 24);
-        match self.read_behind(connection, wanted) {
-            Ok(0) => at_end(connection),
-            Ok(count) => {
-                self.received(connection, count, wanted);
-                // Together they were too much to be read ahead.
-                connection.last_read_bytes += have;
-                if !self.service.may_hold_input(&connection.client, connection.input_bytes()) {
-                    return Verdict::Close;
-                }
-                if !self.service.may_run(&connection.client) {
-                    self.look_for_long(connection);
-                    return Verdict::Keep;
-                }
-                let mut input = std::mem::take(&mut connection.input);
-                let verdict = self.run_input(connection, &mut input, own);
-                connection.input = input;
-                verdict
-            }
-            Err(error) => read_failed(connection, error.kind()),
-        }
-    }
-
-    /// Reads a long argument, and what comes behind it.
-    fn read_long(
-        &mut self,
-        connection: &mut Connection<S>,
-        mut long: Box<LongInput>,
-        own: &Ownership,
-    ) -> Verdict {
-        let before = long.filled_bytes();
-        let result = long.read(&mut connection.stream, &mut self.read_buffer);
-        let behind = result.as_ref().map_or(0, |(count, _)| count + before - long.filled_bytes());
-        connection.input.extend_from_slice(&self.read_buffer[..behind]);
-        if long.is_complete() {
-            connection.batch.supply(long.finish());
-        } else {
-            connection.long_input = Some(long);
-        }
+        let waits = !self.service.may_run(&connection.client);
+        let Connection { stream, input, backlog, .. } = connection;
+        debug_assert!(waits || backlog.is_none(), "the backlog of a client that may run is run");
+        // Together they were too much to be read ahead.
+        let is_much = waits || input.long.is_some();
+        let have = if is_much { AHEAD_BYTES_MAX } else { input.bytes.len() };
+        let result = match backlog {
+            Some(backlog) => backlog.read(stream, &mut self.read_buffer),
+            None => input.read(stream, &mut self.read_buffer),
+        };
         match result {
             Ok((0, _)) => return at_end(connection),
             Ok((count, room)) => self.received(connection, count, room),
             Err(error) => return read_failed(connection, error.kind()),
         }
-        connection.last_read_bytes = connection.last_read_bytes.max(AHEAD_BYTES_MAX);
+        connection.last_read_bytes += have;
         if !self.service.may_hold_input(&connection.client, connection.input_bytes()) {
             return Verdict::Close;
         }
-        // It may have come behind a call that is blocked.
-        if connection.long_input.is_some() || !self.service.may_run(&connection.client) {
+        if waits {
+            let limits = self.service.limits(&connection.client);
+            connection.begin_backlog().scan(&limits);
             return Verdict::Keep;
         }
-        let mut input = std::mem::take(&mut connection.input);
-        let verdict = self.run_input(connection, &mut input, own);
-        connection.input = input;
-        verdict
-    }
-
-    /// Reads up to `wanted` bytes to the end of a connection's input. Little is copied from the
-    /// thread's buffer, because room for it would have to be cleared first.
-    fn read_behind(&mut self, connection: &mut Connection<S>, wanted: usize) -> io::Result<usize> {
-        let Connection { stream, input, .. } = connection;
-        if wanted <= self.read_buffer.len() {
-            let count = stream.read(&mut self.read_buffer[..wanted])?;
-            input.extend_from_slice(&self.read_buffer[..count]);
-            return Ok(count);
+        if connection.input.long.is_some() {
+            return Verdict::Keep;
         }
-        let have = input.len();
-        input.resize(have + wanted, 0);
-        let result = stream.read(&mut input[have..]);
-        input.truncate(have + *result.as_ref().unwrap_or(&0));
-        result
+        self.run_input(connection, own)
     }
 
     /// `count` bytes came where there was room for `room`.
@@ -298,27 +245,52 @@ impl<S: Service> Thread<S> {
         is_sound
     }
 
-    /// Runs what is complete of a connection's own input and keeps the rest.
-    fn run_input(
-        &mut self,
-        connection: &mut Connection<S>,
-        input: &mut Vec<u8>,
-        own: &Ownership,
-    ) -> Verdict {
-        let (verdict, consumed) = self.run_commands(connection, input, own);
-        if consumed < input.len() {
-            input.drain(..consumed);
-            if let Some(part) = self.begin_long(connection, input) {
-                input.drain(part);
+    /// Runs input that has waited, a segment of it at a time: then the other connections get their
+    /// turns.
+    fn run_waiting(&mut self, connection: &mut Connection<S>, own: &Ownership) -> Verdict {
+        if connection.input.bytes.is_empty()
+            && let Some(backlog) = &mut connection.backlog
+        {
+            match backlog.next(&self.service.limits(&connection.client)) {
+                Next::Whole(input) => connection.input = input,
+                Next::Last(input) => {
+                    connection.input = input;
+                    connection.backlog = None;
+                }
+                Next::Refused(error) => {
+                    refuse(connection, error);
+                    return Verdict::Keep;
+                }
             }
-            let kept_max = INPUT_KEPT_BYTES_MAX.max(2 * input.len());
-            shrink_beyond(input, kept_max);
-            return verdict;
         }
-        let mut emptied = std::mem::take(input);
-        if emptied.capacity() <= AHEAD_BYTES_MAX && self.inputs.len() < AHEAD_MAX {
-            emptied.clear();
-            self.inputs.push(emptied);
+        if connection.input.long.is_some() {
+            return Verdict::Keep;
+        }
+        let verdict = self.run_input(connection, own);
+        if verdict == Verdict::Keep
+            && connection.backlog.is_some()
+            && self.service.may_run(&connection.client)
+        {
+            return Verdict::Again;
+        }
+        verdict
+    }
+
+    /// Runs what is complete of a connection's own input and keeps the rest.
+    fn run_input(&mut self, connection: &mut Connection<S>, own: &Ownership) -> Verdict {
+        let mut bytes = std::mem::take(&mut connection.input.bytes);
+        let (verdict, consumed) = self.run_commands(connection, &bytes, own);
+        if consumed < bytes.len() {
+            bytes.drain(..consumed);
+            if let Some(part) = connection.input.begin_long(&bytes) {
+                bytes.drain(part);
+            }
+            let kept_max = INPUT_KEPT_BYTES_MAX.max(2 * bytes.len());
+            shrink_beyond(&mut bytes, kept_max);
+            connection.input.bytes = bytes;
+        } else if bytes.capacity() <= AHEAD_BYTES_MAX && self.inputs.len() < AHEAD_MAX {
+            bytes.clear();
+            self.inputs.push(bytes);
         }
         verdict
     }
@@ -328,54 +300,17 @@ impl<S: Service> Thread<S> {
         &mut self,
         connection: &mut Connection<S>,
         bytes: &[u8],
-        rest: &mut Vec<u8>,
         own: &Ownership,
     ) -> Verdict {
         let (verdict, consumed) = self.run_commands(connection, bytes, own);
         let mut bytes = &bytes[consumed..];
-        if let Some(long) = self.begin_long(connection, bytes) {
-            rest.extend_from_slice(&bytes[..long.start]);
+        let input = &mut connection.input;
+        if let Some(long) = input.begin_long(bytes) {
+            input.bytes.extend_from_slice(&bytes[..long.start]);
             bytes = &bytes[long.end..];
         }
-        rest.extend_from_slice(bytes);
+        input.bytes.extend_from_slice(bytes);
         verdict
-    }
-
-    /// For a client that waits, whose input is not run: if what follows first breaks off in a long
-    /// argument, that is read apart from now on, too. The input would be copied again and again as
-    /// it grows, and others would wait for that.
-    ///
-    /// One is enough: if something is wrong with the request behind it, that has to be found when
-    /// the client may run, and could not be found twice without the bytes that were taken out.
-    fn look_for_long(&mut self, connection: &mut Connection<S>) {
-        if connection.is_parsed || connection.batch.supplied_bytes() > 0 {
-            return;
-        }
-        let limits = self.service.limits(&connection.client);
-        // An error is found again when the client may run.
-        if connection.batch.parse_batch(&connection.input, &limits, 1) != Ok(0) {
-            return connection.batch.truncate(0);
-        }
-        let mut input = std::mem::take(&mut connection.input);
-        input.drain(..connection.batch.consumed());
-        if let Some(part) = self.begin_long(connection, &input) {
-            input.drain(part);
-        }
-        connection.input = input;
-    }
-
-    /// If the input breaks off in a long argument, that is read apart from now on: returns which
-    /// part of the input was taken for it.
-    fn begin_long(&self, connection: &mut Connection<S>, input: &[u8]) -> Option<Range<usize>> {
-        let arg = connection.batch.long_arg()?;
-        let end = input.len().min(arg.start + arg.len);
-        let long = LongInput::new(input.get(arg.start..end)?, arg.len);
-        if long.is_complete() {
-            connection.batch.supply(long.finish());
-        } else {
-            connection.long_input = Some(Box::new(long));
-        }
-        Some(arg.start..end)
     }
 
     /// Runs the complete commands of `bytes`; how many bytes of them are done with.
@@ -392,28 +327,25 @@ impl<S: Service> Thread<S> {
             let rest = &bytes[done..];
             if !std::mem::take(&mut is_parsed) {
                 let limits = self.service.limits(&connection.client);
-                let parsed = connection.batch.parse_batch(rest, &limits, BATCH_COMMANDS_MAX);
-                if let Err(error) = parsed {
-                    error.write_reply(&mut connection.output);
-                    // Nothing behind it can be read; what was asked before is still answered.
-                    connection.is_at_end = true;
+                let batch = &mut connection.input.batch;
+                if let Err(error) = batch.parse_batch(rest, &limits, BATCH_COMMANDS_MAX) {
+                    refuse(connection, error);
                     done = bytes.len();
-                    connection.batch.truncate(0);
                     break Verdict::Keep;
                 }
             }
-            if connection.batch.is_empty() {
-                done += connection.batch.consumed();
+            if connection.input.batch.is_empty() {
+                done += connection.input.batch.consumed();
                 break Verdict::Keep;
             }
             let (ran, stop) = self.run_batch(connection, rest, own);
-            connection.batch.truncate(ran);
-            done += connection.batch.consumed();
+            connection.input.batch.truncate(ran);
+            done += connection.input.batch.consumed();
             if let Some(verdict) = stop {
                 break verdict;
             }
         };
-        connection.batch.shrink();
+        connection.input.batch.shrink();
         self.service.end_turn(&mut self.worker, &mut connection.client);
         (verdict, done)
     }
@@ -428,7 +360,7 @@ impl<S: Service> Thread<S> {
         if !own.beat() {
             return (0, Some(Verdict::Again));
         }
-        let Connection { client, output, batch, .. } = connection;
+        let Connection { client, output, input: Input { batch, .. }, .. } = connection;
         let mut at = 0;
         while at < batch.len() {
             if at + 1 < batch.len() {
@@ -480,6 +412,15 @@ impl<S: Service> Thread<S> {
             After::Close => Verdict::Close,
         }
     }
+}
+
+/// Answers a protocol error. Nothing behind it can be read; what was asked before is still
+/// answered.
+fn refuse<S: Service>(connection: &mut Connection<S>, error: ProtocolError) {
+    error.write_reply(&mut connection.output);
+    connection.is_at_end = true;
+    connection.input.batch = Batch::new();
+    connection.backlog = None;
 }
 
 /// The other side has closed: what it asked for is done, and then the connection is over.
