@@ -112,6 +112,11 @@ impl LargeZset {
         let target = self.tree.rescore(leaf, found, pair);
         if target != leaf {
             self.index.relocate(hash, leaf, target);
+            if self.tree.count_in(leaf) == 0 {
+                // It goes first: a split may ask every leaf for its first entry.
+                self.rebalance(leaf);
+                return self.split(target);
+            }
             self.split(target);
             return self.rebalance(leaf);
         }

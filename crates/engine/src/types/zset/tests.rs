@@ -177,6 +177,25 @@ fn odd(random: &mut Random) -> f64 {
     }
 }
 
+/// A member that moved was the only one of its leaf, the first. Where it went there was no room, nor
+/// in the root: the new root asked the empty leaf for its first entry.
+#[test]
+fn the_only_member_of_the_first_leaf_may_move_where_there_is_no_room() {
+    for (bytes, count) in [300, 600, 1100]
+        .into_iter()
+        .flat_map(|bytes| [63, 64, 65, 127, 128, 640].into_iter().map(move |count| (bytes, count)))
+    {
+        let member = |at: usize| format!("{at:04}{}", "x".repeat(bytes)).into_bytes();
+        let mut zset = Draft::new(Extent::default(), ZsetLimits::default());
+        (0..count).for_each(|at| _ = zset.add(&member(at), at as f64));
+        for step in 0..count / 2 {
+            zset.add(&member(step), count as f64 - 1.5 + step as f64 / 1e6);
+            zset.check();
+        }
+        assert_eq!(zset.as_ref().len(), count);
+    }
+}
+
 #[test]
 fn small_ones_that_grow_and_shrink() {
     for seed in 0..20 {

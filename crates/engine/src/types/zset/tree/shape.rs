@@ -48,7 +48,11 @@ impl Tree {
     fn grow_root(&mut self) {
         let mut node = Inner::new(self.height + 1);
         let count = self.len as u64;
-        node.push(Child { id: self.root, count, start: self.start_of(self.first) });
+        let start = match self.height {
+            0 => self.start_of(self.first),
+            _ => self.inners.at(self.root).start(0),
+        };
+        node.push(Child { id: self.root, count, start });
         let id = self.inners.add(node);
         self.set_parent(self.height, self.root, id);
         self.root = id;
