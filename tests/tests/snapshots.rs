@@ -330,6 +330,9 @@ fn an_end_by_a_signal_is_aborted_or_insisted_on() {
     server.signal("TERM").unwrap();
     await_info(&mut other, IS_SAVING);
     server.signal("TERM").unwrap();
+    // One that is seen after the abort begins another end.
+    let seen = |line: String| line.ends_with("about to stop already");
+    while !server.next_line(WAIT_MAX).is_some_and(seen) {}
     send(&mut client, "SET k new");
     assert_eq!(client.glance().unwrap(), None, "it waits");
     assert_eq!(other.call(&["SHUTDOWN", "ABORT"]).unwrap(), status("OK"));

@@ -34,13 +34,19 @@ pub fn catch(stop: mpsc::Sender<Event>, process: Arc<Process>) -> std::io::Resul
             // One that asks for what is under way is not kept: SHUTDOWN ABORT is about it, too.
             match process.is_ending.swap(true, Ordering::AcqRel) {
                 true if signal == SIGINT => end_at_once(&process),
-                true => {}
+                true => note(&process, "Received SIGTERM: about to stop already"),
                 false if stop.send(event).is_err() => return,
                 false => {}
             }
         }
     };
     std::thread::Builder::new().name("signals".into()).spawn(run).map(drop)
+}
+
+fn note(process: &Process, line: &str) {
+    if let Some(log) = process.log.get() {
+        log.say(Level::Notice, line);
+    }
 }
 
 /// COMPAT: who presses Ctrl+C a second time does not want to wait for what the first has begun.

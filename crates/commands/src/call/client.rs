@@ -481,7 +481,7 @@ impl Client {
         }
         self.session.migration = None;
         self.session.save = None;
-        self.session.undo = None;
+        self.session.beside = None;
         self.session.ahead = None;
     }
 

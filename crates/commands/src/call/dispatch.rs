@@ -297,7 +297,7 @@ impl Worker {
         session.take_wait();
         session.migration = None;
         session.save = None;
-        session.undo = None;
+        session.beside = None;
         session.ahead = None;
         session.walk = None;
         let mut text = refusal.wire();

@@ -10,7 +10,7 @@ use crate::groups::string::large::Ahead;
 use crate::groups::transactions::Transaction;
 use crate::node::acl::{Acl, Login};
 use crate::node::clients::{ClientCard, ClientFlags};
-use crate::node::config::Undo;
+use crate::node::durability::SetBeside;
 use crate::node::snapshot::AwaitedSave;
 use crate::node::tracking::Tracked;
 use russet_base::SharedBytes;
@@ -126,7 +126,7 @@ pub struct Session {
     /// SAVE, SHUTDOWN: the save that the command under way waits for.
     pub(crate) save: Option<Arc<AwaitedSave>>,
     /// CONFIG SET: what it has set beside the log that it waits for.
-    pub(crate) undo: Option<Box<Undo>>,
+    pub(crate) beside: Option<Box<SetBeside>>,
     /// The large SET under way waits, or has waited, until it is written.
     pub(crate) ahead: Option<Ahead>,
     /// What the command under way has asked of other clients: its reply waits for them.
@@ -167,7 +167,7 @@ impl Session {
             awaited_sync: None,
             migration: None,
             save: None,
-            undo: None,
+            beside: None,
             ahead: None,
             pending: None,
             is_closing: false,

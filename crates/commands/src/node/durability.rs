@@ -9,7 +9,7 @@ mod switch;
 mod tests;
 
 use crate::node::Node;
-use crate::node::config::Directive;
+use crate::node::config::{Directive, Undo};
 use crate::node::snapshot::{AwaitedSave, Begun, EndOptions, Purpose, Use};
 use retry::Retry;
 use russet_engine::barrier::Barrier;
@@ -23,6 +23,7 @@ use russet_persistence::rdb::load::Report;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Duration;
+pub(crate) use switch::SetBeside;
 
 /// How often it is looked whether the log has all that was written.
 const WRITTEN_NAP: Duration = Duration::from_millis(1);
@@ -42,6 +43,8 @@ pub struct Durability {
     base: Mutex<Option<Vec<u8>>>,
     /// A log that begins, for whoever waits until it has.
     beginning: Mutex<Option<Arc<AwaitedSave>>>,
+    /// What calls had set beside a log that they did not wait for to the end.
+    given_up: Arc<Mutex<Vec<Undo>>>,
     /// Of rewrites that the growth of the log begins.
     retry: Mutex<Retry>,
     pub loading: LoadingFigures,

@@ -140,7 +140,7 @@ fn set_with_log(
     if ctx.session.save.is_none() {
         node.config.check_all(pairs, requester(ctx)).map_err(Refusal::text)?;
         let undo = set(ctx, &others).map_err(Refusal::text)?;
-        ctx.session.undo = Some(Box::new(undo));
+        ctx.session.beside = Some(Box::new(node.set_beside(undo)));
     }
     let begun = begin_log(ctx).map_err(|why| format!("ERR {why}"));
     let (begun, has_begun) = match begun {
@@ -150,13 +150,13 @@ fn set_with_log(
     };
     let done = begun.and_then(|()| set(ctx, &switch));
     node.forget_base();
-    let undo = ctx.session.undo.take();
+    let undo = ctx.session.beside.take().map(|beside| beside.into_undo()).unwrap_or_default();
     let Err(why) = done else { return Ok(None) };
     // Unless another who waited for it has it.
     if has_begun && !node.config.flag(Directive::AppendOnly) {
         node.give_up_log();
     }
-    node.config.undo(*undo.unwrap_or_default(), &mut |changed| node.directive_changed(changed));
+    node.put_back(undo);
     ctx.keys.refresh_listeners();
     Err(Refusal::text(why))
 }

@@ -4,14 +4,59 @@
 
 use super::lock;
 use crate::node::Node;
+use crate::node::config::Undo;
 use crate::node::snapshot::AwaitedSave;
 use russet_persistence::log::Log;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 const HAS_FAILED: &str = "the log could not be begun: its base was not written";
 const WAS_DROPPED: &str = "the log was switched off before it had begun";
 
+/// What a call has set beside the log that it waits for. However the call ends before the log has
+/// begun, that is put back: here if nobody else does it.
+pub(crate) struct SetBeside {
+    undo: Option<Undo>,
+    given_up: Arc<Mutex<Vec<Undo>>>,
+}
+
+impl SetBeside {
+    pub(crate) fn into_undo(mut self) -> Undo {
+        self.undo.take().unwrap_or_default()
+    }
+}
+
+impl Drop for SetBeside {
+    fn drop(&mut self) {
+        if let Some(undo) = self.undo.take() {
+            lock(&self.given_up).push(undo);
+        }
+    }
+}
+
 impl Node {
+    pub(crate) fn set_beside(&self, undo: Undo) -> SetBeside {
+        SetBeside { undo: Some(undo), given_up: self.durability.given_up.clone() }
+    }
+
+    /// Puts back what was set beside a log that is not to be; with every shard held. What another
+    /// call's log has begun with stays.
+    pub(crate) fn put_back(&self, undo: Undo) {
+        if self.durability.log().is_none() {
+            self.config.undo(undo, &mut |directive| self.directive_changed(directive));
+        }
+    }
+
+    /// Puts back what nobody else will, once it is known whether there is a log.
+    fn put_back_given_up(&self) {
+        if self.is_log_beginning() || lock(&self.durability.given_up).is_empty() {
+            return;
+        }
+        self.with_all_keys(|_| {
+            let given_up = std::mem::take(&mut *lock(&self.durability.given_up));
+            given_up.into_iter().for_each(|undo| self.put_back(undo));
+        });
+    }
+
     /// Begins a log, or joins those who wait for one that begins. Every shard is held, and all that
     /// was written is in the data. None if it can't be begun beside a snapshot that is under way,
     /// or there is one.
@@ -45,6 +90,7 @@ impl Node {
 
     /// About ten times in a second: the same, and ends a log whose client is gone.
     pub(in crate::node) fn tend_beginning(&self) {
+        self.put_back_given_up();
         self.look_at_beginning();
         let is_nobodys = |begun: &mut Arc<AwaitedSave>| Arc::strong_count(begun) == 1;
         let may_be = lock(&self.durability.beginning).as_mut().is_some_and(is_nobodys);

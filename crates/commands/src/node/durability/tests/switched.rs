@@ -307,6 +307,38 @@ fn a_log_begins_in_the_directory_that_the_same_call_sets() {
     assert_eq!(server.say(&format!("CONFIG SET dir {second}")), "+OK");
 }
 
+/// What else a call had set stayed when its client was closed before the log had begun.
+#[test]
+fn what_a_call_has_set_beside_a_log_is_put_back_if_its_client_is_gone() {
+    let disk = SimulatedDisk::new();
+    let mut server = server_on(&disk);
+    let node = server.worker.node.clone();
+    let hz = |server: &mut TestServer| server.say("CONFIG GET hz");
+    let before = hz(&mut server);
+    let set = || {
+        let pair: (&[u8], &[u8]) = (b"hz", b"77");
+        let undo = node.config.set(&[pair], Requester::Local, &mut |_| Ok(())).unwrap();
+        node.set_beside(undo)
+    };
+    drop(set());
+    node.tend_beginning();
+    assert_eq!(hz(&mut server), before);
+    // While another waits for the log it is not known yet.
+    let begun = node.with_all_keys(|_| node.begin_log()).unwrap().unwrap();
+    drop(set());
+    node.tend_beginning();
+    assert_ne!(hz(&mut server), before);
+    drop(begun);
+    node.tend_beginning();
+    node.tend_beginning();
+    assert_eq!(hz(&mut server), before);
+    // What a log has begun with stays.
+    assert_eq!(server.say("CONFIG SET appendonly yes"), "+OK");
+    drop(set());
+    node.tend_beginning();
+    assert!(hz(&mut server).contains("77"));
+}
+
 /// A second call was answered as if there were a log, and `appendonly` stayed yes without one when
 /// the first gave it up.
 #[test]
