@@ -177,8 +177,8 @@ fn odd(random: &mut Random) -> f64 {
     }
 }
 
-/// A member that moved was the only one of its leaf, the first. Where it went there was no room, nor
-/// in the root: the new root asked the empty leaf for its first entry.
+/// A member that moved was the only one of its leaf, the first. Where it went there was no room,
+/// nor in the root: the new root asked the empty leaf for its first entry.
 #[test]
 fn the_only_member_of_the_first_leaf_may_move_where_there_is_no_room() {
     for (bytes, count) in [300, 600, 1100]
