@@ -20,6 +20,7 @@ pub(crate) struct Swept {
 }
 
 /// Values by database, then by key; in order, so that a sweep can go on behind a key.
+#[repr(C)]
 #[derive(Debug)]
 pub(crate) struct ByKey<V> {
     by_db: BTreeMap<usize, BTreeMap<Box<[u8]>, V>>,

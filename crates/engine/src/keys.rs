@@ -38,6 +38,9 @@ use std::sync::atomic::{Ordering, fence};
 /// Large values of one batch that are noted without asking for memory.
 const OBJECTS_FETCHED: usize = 16;
 
+/// Entries of one batch that are not where they belong and are asked for all the same.
+const ENTRIES_PASSED: usize = 16;
+
 /// What a look at a key is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
@@ -172,24 +175,42 @@ impl<'a> Keys<'a> {
     /// once, not once for each.
     pub fn prefetch_known(&mut self) {
         let is_of_one_shard = |a: &KnownKey, b: &KnownKey| a.location.shard == b.location.shard;
-        for known in self.known.chunk_by(is_of_one_shard) {
-            let table = self.table(known[0].location.shard);
-            known.iter().for_each(|known| table.prefetch_bucket(known.location.hash));
+        for hint in [Table::prefetch_segment, Table::prefetch_bucket] {
+            for known in self.known.chunk_by(is_of_one_shard) {
+                let table = self.table(known[0].location.shard);
+                known.iter().for_each(|known| hint(table, known.location.hash));
+            }
         }
-        for known in self.known.chunk_by(is_of_one_shard) {
-            let table = self.table(known[0].location.shard);
-            known.iter().for_each(|known| table.prefetch_entry(known.location.hash));
+        self.prefetch_entries(self.known.len());
+    }
+
+    /// Hints that the entries of the first of the known keys will be needed soon. Says whether
+    /// their shards hold anything large at all.
+    #[inline]
+    fn prefetch_entries(&mut self, count: usize) -> bool {
+        let (known, mut has_objects) = (self.known, false);
+        let mut passed = SmallVec::<[Location; ENTRIES_PASSED]>::new();
+        for &KnownKey { location, .. } in &known[..count] {
+            let table = self.table(location.shard);
+            has_objects |= table.has_objects();
+            if table.prefetch_entry(location.hash) && passed.len() < ENTRIES_PASSED {
+                passed.push(location);
+            }
         }
+        for location in passed {
+            self.table(location.shard).prefetch_passed_entry(location.hash);
+        }
+        has_objects
     }
 
     /// Locks the shards of the known keys, up to the first that would take waiting, and hints at
-    /// the keys' places in their tables; how many keys' shards are held.
+    /// the parts of their tables; how many keys' shards are held.
     #[inline]
     pub fn hold_known_now(&mut self) -> usize {
         let db = self.db;
         for (at, &KnownKey { location, .. }) in self.known.iter().enumerate() {
             let Some(shard) = self.locked.try_add_now(location.shard as usize) else { return at };
-            shard.tables[db].prefetch_bucket(location.hash);
+            shard.tables[db].prefetch_segment(location.hash);
         }
         self.known.len()
     }
@@ -199,12 +220,11 @@ impl<'a> Keys<'a> {
     #[inline]
     pub fn prefetch_held(&mut self, count: usize) -> bool {
         self.enter_epoch();
-        let mut has_objects = false;
-        for &KnownKey { location, .. } in &self.known[..count] {
-            let table = self.table(location.shard);
-            table.prefetch_entry(location.hash);
-            has_objects |= table.has_objects();
+        let known = self.known;
+        for &KnownKey { location, .. } in &known[..count] {
+            self.table(location.shard).prefetch_bucket(location.hash);
         }
+        let has_objects = self.prefetch_entries(count);
         if has_objects {
             self.prefetch_objects(count);
         }

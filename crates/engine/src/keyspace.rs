@@ -188,8 +188,13 @@ impl Keyspace {
                 hint(&locked.shard().tables[db], location.hash);
             }
         };
+        locations.iter().for_each(|at| look(at, Table::prefetch_segment));
         locations.iter().for_each(|at| look(at, Table::prefetch_bucket));
-        locations.iter().for_each(|at| look(at, Table::prefetch_entry));
+        locations.iter().for_each(|at| {
+            look(at, |table, hash| {
+                table.prefetch_entry(hash);
+            })
+        });
     }
 
     /// A wait for busy shards; `wake` is called when to poll again.

@@ -4,17 +4,21 @@ use crate::field_expiry::FieldSchedule;
 use crate::lifetime::MeanExpiry;
 use crate::once::OnceRecords;
 use crate::snapshot::ShardSnapshot;
+use crate::store::raw::lock::PREFETCHED_BYTES;
 use crate::store::raw::table::{Blocks, Table};
 use crate::tracked::TrackedKeys;
 use crate::value::Object;
 use crate::waiting::Waiting;
 use crate::watch::Watched;
 use russet_base::hash::KeyHasher;
+use std::mem::offset_of;
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is behind one shard's lock.
+/// What is behind one shard's lock. What every command looks at comes first: those lines of memory
+/// are asked for before the lock is taken.
+#[repr(C)]
 pub struct Shard {
     pub(crate) tables: ByDatabase<Table<Object>>,
     /// By database: the hashes some of whose fields expire.
@@ -28,6 +32,9 @@ pub struct Shard {
     pub(crate) last_write: u64,
     pub(crate) snapshot: Box<ShardSnapshot>,
 }
+
+/// What [`Shard::has_listeners`] looks at is among the lines that are asked for.
+const _: () = assert!(offset_of!(Shard, waiting) + size_of::<[usize; 3]>() <= PREFETCHED_BYTES);
 
 impl Shard {
     pub(crate) fn new(
@@ -69,8 +76,17 @@ impl Shard {
 }
 
 /// What a shard has for each database: for the first at once, for others when they are first used,
-/// since there are hundreds of shards and few servers use more than one database.
+/// since there are hundreds of shards and few servers use more than one database. The first lies in
+/// the shard itself, so that who has locked it need not wait for memory once more.
+#[repr(C)]
 pub(crate) struct ByDatabase<T> {
+    first: T,
+    others: Box<Others<T>>,
+}
+
+/// What a shard has for the databases behind the first.
+struct Others<T> {
+    /// Up to the last that was used.
     made: Vec<T>,
     /// What is read of a database that was never written to.
     blank: T,
@@ -95,33 +111,41 @@ impl Blank for FieldSchedule {
 
 impl<T: Blank> ByDatabase<T> {
     fn new(blank: T) -> Self {
-        ByDatabase { made: vec![blank.blank()], blank }
+        let first = blank.blank();
+        ByDatabase { first, others: Box::new(Others { made: Vec::new(), blank }) }
     }
 
     /// The databases that may hold something: those before this one.
     pub fn end(&self) -> usize {
-        self.made.len()
+        1 + self.others.made.len()
     }
 
     pub fn swap(&mut self, one: usize, other: usize) {
-        let last = one.max(other);
-        if last >= self.made.len() {
-            self.make(last);
+        let (low, high) = (one.min(other), one.max(other));
+        if high > self.others.made.len() {
+            self.make(high);
         }
-        self.made.swap(one, other);
+        let made = &mut self.others.made;
+        match low.checked_sub(1) {
+            Some(low) => made.swap(low, high - 1),
+            None if high > 0 => std::mem::swap(&mut self.first, &mut made[high - 1]),
+            None => {}
+        }
     }
 
     /// All of them, those that are yet to be made included.
     pub fn each_mut(&mut self, mut action: impl FnMut(&mut T)) {
-        self.made.iter_mut().for_each(&mut action);
-        action(&mut self.blank);
+        action(&mut self.first);
+        self.others.made.iter_mut().for_each(&mut action);
+        action(&mut self.others.blank);
     }
 
     #[cold]
     fn make(&mut self, db: usize) {
-        let missing = db + 1 - self.made.len();
-        self.made.reserve_exact(missing);
-        self.made.extend((0..missing).map(|_| self.blank.blank()));
+        let Others { made, blank } = &mut *self.others;
+        let missing = db - made.len();
+        made.reserve_exact(missing);
+        made.extend((0..missing).map(|_| blank.blank()));
     }
 }
 
@@ -130,17 +154,25 @@ impl<T> Index<usize> for ByDatabase<T> {
 
     #[inline]
     fn index(&self, db: usize) -> &T {
-        self.made.get(db).unwrap_or(&self.blank)
+        match db.checked_sub(1) {
+            None => &self.first,
+            Some(at) => self.others.made.get(at).unwrap_or(&self.others.blank),
+        }
     }
 }
 
 impl<T: Blank> IndexMut<usize> for ByDatabase<T> {
     #[inline]
     fn index_mut(&mut self, db: usize) -> &mut T {
-        if db >= self.made.len() {
-            self.make(db);
+        match db.checked_sub(1) {
+            None => &mut self.first,
+            Some(at) => {
+                if at >= self.others.made.len() {
+                    self.make(db);
+                }
+                &mut self.others.made[at]
+            }
         }
-        &mut self.made[db]
     }
 }
 

@@ -73,7 +73,9 @@ impl Queue {
 /// Those who wait for one key, by the type that they want: hardly ever more than one.
 type Queues = SmallVec<[(Type, Queue); 1]>;
 
-/// The blocked clients of one shard.
+/// The blocked clients of one shard. What says whether there are any comes first; see
+/// [`Shard`](crate::shard::Shard).
+#[repr(C)]
 #[derive(Default)]
 pub struct Waiting {
     by_key: ByKey<Queues>,

@@ -25,7 +25,7 @@ mod wide;
 pub use wait::Wait;
 
 use super::sync::{AtomicU8, Mutex, Ordering, SPINS_MAX, spin_hint};
-use crate::store::raw::prefetch::prefetch_to_write;
+use crate::store::raw::prefetch::{prefetch, prefetch_to_write};
 use crate::store::shard_set::ShardSet;
 use queue::Queue;
 use std::cell::UnsafeCell;
@@ -40,6 +40,11 @@ const HELD: u8 = 1;
 const QUEUED: u8 = 2;
 /// Somebody has waited for long: only the oldest who has reserved the shard may take it.
 const RESERVED: u8 = 4;
+
+/// Lines of memory that come together.
+const LINE_PAIR_BYTES: usize = 128;
+/// So much of a value, from its first byte on, [`Locks::prefetch`] asks for.
+pub const PREFETCHED_BYTES: usize = 3 * LINE_PAIR_BYTES - size_of::<u64>();
 
 /// How often one who needs some shards tries to come in between two who take all of them.
 const TRIES_BEHIND_MAX: usize = 4;
@@ -271,10 +276,15 @@ impl<T> Locks<T> {
         Locked { locks: self, held: ShardSet::EMPTY, mark: 0, unsend: PhantomData }
     }
 
-    /// Hints that a shard will be locked soon: another processor may have used it last.
+    /// Hints that a shard will be locked soon: another processor may have used it last. Asks for
+    /// the first [`PREFETCHED_BYTES`] of its value as well; the processor fetches lines in pairs.
     #[inline]
     pub fn prefetch(&self, index: usize) {
-        prefetch_to_write((&raw const self.locks[index]).cast());
+        let lock = (&raw const self.locks[index]).cast::<u8>();
+        prefetch_to_write(lock);
+        for at in (LINE_PAIR_BYTES..=PREFETCHED_BYTES).step_by(LINE_PAIR_BYTES) {
+            prefetch(lock.wrapping_add(at));
+        }
     }
 
     /// Locks one shard if that takes no waiting at all: for housekeeping.

@@ -1,6 +1,6 @@
 //! The hint that a cache line will be read soon. It reads nothing, so any address will do.
 
-const LINE_BYTES: usize = 64;
+pub(in crate::store::raw) const LINE_BYTES: usize = 64;
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]

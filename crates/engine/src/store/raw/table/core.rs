@@ -11,6 +11,7 @@ use super::blocks::Blocks;
 use super::entry::{Change, Label, RawEntry};
 use super::gathered::Gathered;
 use super::segment::{BUCKETS_MAX, Segment, Spot, Word, buckets_for, capacity_of, larger};
+use crate::store::raw::prefetch::{LINE_BYTES, prefetch};
 use russet_base::hash::KeyHasher;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -133,6 +134,24 @@ impl Core {
     pub(super) fn segment_mut(&mut self, index: usize) -> &mut Segment {
         // SAFETY: 1. and 2. as in `segment`; `&mut self` makes the borrow exclusive.
         unsafe { self.directory[index].as_mut() }
+    }
+
+    /// The lines of a segment that a search reads, but for that of the last groups.
+    #[inline]
+    pub(super) fn prefetch_segment(&self, hash: u64) {
+        let segment = self.directory[self.index_of(hash)].as_ptr().cast::<u8>();
+        prefetch(segment);
+        prefetch(segment.wrapping_add(LINE_BYTES));
+    }
+
+    /// How much of an entry is worth asking for: as many bytes as most entries here have.
+    #[inline]
+    pub(super) fn usual_entry_bytes(&self) -> usize {
+        match self.account.blocks {
+            blocks if blocks <= LINE_BYTES * self.len => LINE_BYTES,
+            blocks if blocks <= 2 * LINE_BYTES * self.len => 2 * LINE_BYTES,
+            _ => 4 * LINE_BYTES,
+        }
     }
 
     /// The part of the directory that one segment fills.
@@ -362,7 +381,7 @@ impl Core {
         self.segment(index).gather(&mut words);
         for (number, word) in words.words().iter().enumerate() {
             if let Some(ahead) = words.words().get(number + PREFETCH_AHEAD) {
-                ahead.prefetch();
+                ahead.prefetch(LINE_BYTES);
             }
             let hash = hasher.hash(word.entry().key());
             debug_assert_eq!(fingerprint_of(hash), word.fingerprint(), "the hasher is stable");
@@ -496,7 +515,7 @@ impl Core {
             old.segment(index).gather(&mut words);
             for (number, word) in words.words().iter().enumerate() {
                 if let Some(ahead) = words.words().get(number + PREFETCH_AHEAD) {
-                    ahead.prefetch();
+                    ahead.prefetch(LINE_BYTES);
                 }
                 let entry = word.entry();
                 if entry.label() == Label::OBJECT {

@@ -167,7 +167,15 @@ impl<O: Measured> Table<O> {
 }
 
 impl<O> Table<O> {
-    /// Asks for the cache line that a search for this hash will read first.
+    /// Asks for the segment that a search for this hash will look at.
+    #[inline]
+    pub fn prefetch_segment(&self, hash: u64) {
+        if self.core.directory_len() > 0 {
+            self.core.prefetch_segment(hash);
+        }
+    }
+
+    /// Asks for the bucket that a search for this hash will read first.
     #[inline]
     pub fn prefetch_bucket(&self, hash: u64) {
         if self.core.directory_len() > 0 {
@@ -175,12 +183,22 @@ impl<O> Table<O> {
         }
     }
 
-    /// Asks for the entry that a search for this hash will most likely read.
+    /// Asks for the entry that a search for this hash will most likely read. If that is not where
+    /// it belongs, says so, and [`Table::prefetch_passed_entry`] is to follow.
     #[inline]
-    pub fn prefetch_entry(&self, hash: u64) {
-        if self.core.directory_len() > 0 {
-            self.core.segment(self.core.index_of(hash)).prefetch_entry(fingerprint_of(hash));
+    pub fn prefetch_entry(&self, hash: u64) -> bool {
+        if self.core.directory_len() == 0 {
+            return false;
         }
+        let (fingerprint, bytes) = (fingerprint_of(hash), self.core.usual_entry_bytes());
+        self.core.segment(self.core.index_of(hash)).prefetch_entry(fingerprint, bytes)
+    }
+
+    /// Asks for the entry if its bucket was full when it came, and it is in the next one.
+    #[inline(never)]
+    pub fn prefetch_passed_entry(&self, hash: u64) {
+        let (fingerprint, bytes) = (fingerprint_of(hash), self.core.usual_entry_bytes());
+        self.core.segment(self.core.index_of(hash)).prefetch_passed_entry(fingerprint, bytes);
     }
 
     /// Whether any value here is an object.

@@ -11,6 +11,7 @@ use super::gathered::Gathered;
 use super::pages::{ADDRESS_BITS, GROUP_BYTES, PagePool};
 pub(super) use super::word::Word;
 use super::word::{POINTER_MASK, SlotFlag};
+use crate::store::raw::prefetch::prefetch;
 use crate::types::capacity::{allocated_bytes, allocated_for};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::mem::offset_of;
@@ -232,19 +233,37 @@ impl Segment {
         if index + 1 == self.count() { 0 } else { index + 1 }
     }
 
+    /// Prefetches the home bucket.
     #[inline]
     pub(super) fn prefetch(&self, fingerprint: u16) {
-        let pointer = self.bucket_pointer(home(fingerprint, self.count()));
-        crate::store::raw::prefetch::prefetch(pointer.cast());
+        prefetch(self.bucket_pointer(home(fingerprint, self.count())).cast());
     }
 
-    /// Prefetches the entry that the fingerprint most likely means.
+    /// Prefetches so many bytes of the entry that the fingerprint most likely means. If it must be
+    /// behind its home bucket, prefetches the next one instead and says so: then
+    /// [`Segment::prefetch_passed_entry`] is to follow.
     #[inline]
-    pub(super) fn prefetch_entry(&self, fingerprint: u16) {
-        let bucket = self.bucket(home(fingerprint, self.count()));
+    pub(super) fn prefetch_entry(&self, fingerprint: u16, bytes: usize) -> bool {
+        let home = home(fingerprint, self.count());
+        let bucket = self.bucket(home);
         let found = bucket.matches(fingerprint);
         if found != 0 {
-            bucket.words[found.trailing_zeros() as usize & 7].prefetch();
+            bucket.words[found.trailing_zeros() as usize & 7].prefetch(bytes);
+        } else if bucket.is_overflowed() {
+            prefetch(self.bucket_pointer(self.after(home)).cast());
+            return true;
+        }
+        false
+    }
+
+    /// Prefetches so many bytes of the entry that the fingerprint most likely means in the bucket
+    /// behind its home.
+    #[inline(never)]
+    pub(super) fn prefetch_passed_entry(&self, fingerprint: u16, bytes: usize) {
+        let bucket = self.bucket(self.after(home(fingerprint, self.count())));
+        let found = bucket.matches(fingerprint);
+        if found != 0 {
+            bucket.words[found.trailing_zeros() as usize & 7].prefetch(bytes);
         }
     }
 

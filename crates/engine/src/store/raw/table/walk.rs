@@ -8,7 +8,7 @@ use super::face::Table;
 use super::handle::EntryRef;
 use super::removed::{Deleted, Gone, Inline};
 use super::segment::{SLOTS, SLOTS_MAX, Segment, Spot, home};
-use crate::store::raw::prefetch::prefetch;
+use crate::store::raw::prefetch::{LINE_BYTES, prefetch};
 
 /// A segment is not swept again within this time.
 const SWEEP_INTERVAL_MS: i64 = 250;
@@ -393,7 +393,7 @@ fn mark_soon(core: &mut Core, index: usize, horizon: i64) {
 fn prefetch_all(segment: &Segment, bucket: usize) {
     for slot in 0..SLOTS {
         if let Some(word) = segment.word(Spot::new(bucket, slot)) {
-            word.prefetch();
+            word.prefetch(LINE_BYTES);
         }
     }
 }
@@ -410,7 +410,7 @@ fn prefetch_due(segment: &Segment, bucket: usize, is_soon_only: bool) {
     while due != 0 {
         let spot = Spot::new(bucket, due.trailing_zeros() as usize);
         if let Some(word) = segment.word(spot) {
-            word.prefetch();
+            word.prefetch(LINE_BYTES);
         }
         due &= due - 1;
     }

@@ -2,6 +2,7 @@
 
 use super::entry::RawEntry;
 use super::pages::ADDRESS_BITS;
+use crate::store::raw::prefetch::{LINE_BYTES, prefetch};
 use std::ptr::{NonNull, null_mut};
 
 const EXPIRY_BIT: usize = 1;
@@ -71,10 +72,15 @@ impl Word {
         unsafe { RawEntry::new(pointer) }
     }
 
-    pub(super) fn prefetch(self) {
+    /// Prefetches so many bytes of the entry, and a line at least.
+    #[inline]
+    pub(super) fn prefetch(self, bytes: usize) {
         let pointer = self.0.map_addr(|address| address & POINTER_MASK);
-        crate::store::raw::prefetch::prefetch(pointer);
-        crate::store::raw::prefetch::prefetch(pointer.wrapping_add(56));
+        prefetch(pointer);
+        for at in (LINE_BYTES..bytes + LINE_BYTES).step_by(LINE_BYTES) {
+            // Blocks are aligned to 8 bytes.
+            prefetch(pointer.wrapping_add(at - 8));
+        }
     }
 
     /// On the first word of a bucket: whether entries have passed the bucket by.
