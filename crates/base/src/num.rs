@@ -156,6 +156,9 @@ pub fn parse_f64(text: &[u8]) -> Option<f64> {
 }
 
 fn parse_decimal_f64(body: &[u8]) -> Option<f64> {
+    if let Some(value) = parse_short_decimal(body) {
+        return Some(value);
+    }
     let value: f64 = std::str::from_utf8(body).ok()?.parse().ok()?;
     let underflowed = || {
         let digits = body.iter().take_while(|byte| !matches!(byte, b'e' | b'E'));
@@ -163,6 +166,32 @@ fn parse_decimal_f64(body: &[u8]) -> Option<f64> {
     };
     (value.is_finite() && !underflowed()).then_some(value)
 }
+
+/// Most numbers: a few digits, perhaps with a point. Both they and the power of ten are exact as
+/// floating-point numbers, so that their quotient is rounded once, as it should be.
+fn parse_short_decimal(body: &[u8]) -> Option<f64> {
+    const DIGITS_MAX: usize = 15;
+    if body.len() > DIGITS_MAX {
+        return None;
+    }
+    let (mut digits, mut point) = (0u64, None);
+    for (at, &byte) in body.iter().enumerate() {
+        match byte {
+            b'0'..=b'9' => digits = digits * 10 + u64::from(byte - b'0'),
+            b'.' if point.is_none() => point = Some(at),
+            _ => return None,
+        }
+    }
+    match point {
+        None => Some(digits as f64),
+        Some(_) if body.len() == 1 => None,
+        Some(at) => Some(digits as f64 / POWERS_OF_TEN[body.len() - 1 - at]),
+    }
+}
+
+/// Those that are exact.
+const POWERS_OF_TEN: [f64; 15] =
+    [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14];
 
 fn parse_hex_f64(body: &[u8]) -> Option<f64> {
     let unrounded = parse_hex(body)?;

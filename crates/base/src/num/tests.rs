@@ -191,6 +191,22 @@ fn texts_that_are_no_floats() {
     assert_eq!(parse_f64(b"1\xff"), None);
 }
 
+/// Short ones are read another way than long ones; both give what the standard library does.
+#[test]
+fn decimals_are_rounded_as_the_standard_library_does() {
+    let mut random = Random::from_seed(13);
+    for _ in 0..50_000 {
+        let len = 1 + random.index(18);
+        let mut text: Vec<u8> = (0..len).map(|_| b'0' + random.below(10) as u8).collect();
+        if random.chance(0.8) {
+            text[random.index(len)] = b'.';
+        }
+        let expected: Option<f64> = std::str::from_utf8(&text).unwrap().parse().ok();
+        let found = parse_f64(&text).map(f64::to_bits);
+        assert_eq!(found, expected.map(f64::to_bits), "{}", text.escape_ascii());
+    }
+}
+
 #[test]
 fn no_text_panics() {
     let mut random = Random::from_seed(12);
