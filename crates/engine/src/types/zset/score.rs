@@ -73,18 +73,29 @@ impl StoredScore {
     }
 }
 
+/// Bytes of a form by its first one. Who looks for a member passes by the scores of all before it.
+const FORM_BYTES: [u8; 256] = {
+    let mut table = [FORM_BYTES_MAX as u8; 256];
+    let mut tag = 0;
+    while tag < table.len() {
+        table[tag] = match tag as u8 {
+            0..0x80 => 1,
+            0x80..0xc0 => 2,
+            0xc0..=INT_16 => 3,
+            INT_32 | FLOAT_32 => 5,
+            INT_48 => 7,
+            INT_56 => 8,
+            _ => FORM_BYTES_MAX as u8,
+        };
+        tag += 1;
+    }
+    table
+};
+
 /// Bytes of the form that starts `run`.
 #[inline]
 pub fn form_bytes(run: &[u8]) -> usize {
-    match run[0] {
-        0..0x80 => 1,
-        0x80..0xc0 => 2,
-        0xc0..=INT_16 => 3,
-        INT_32 | FLOAT_32 => 5,
-        INT_48 => 7,
-        INT_56 => 8,
-        _ => 9,
-    }
+    usize::from(FORM_BYTES[usize::from(run[0])])
 }
 
 /// The score that starts `run`, which is known to be sound, and the bytes of its form.
