@@ -164,7 +164,7 @@ impl Proxy {
         *lock(&self.state.mode) = mode;
     }
 
-    /// Closes all connections.
+    /// Closes all connections. What is sent from now on is not forwarded.
     pub fn cut_all(&self) {
         self.state.cuts.send_modify(|count| *count += 1);
     }
@@ -197,17 +197,19 @@ async fn listen(listener: TcpListener, state: Arc<State>) {
         let state = state.clone();
         tokio::spawn(async move {
             let mut cuts = state.cuts.subscribe();
+            let begun = *cuts.borrow_and_update();
             tokio::select! {
                 biased;
                 _cut = cuts.changed() => {}
                 // A connection that breaks is closed on both sides, which is all there is to do.
-                _ended = serve(client, &state) => {}
+                _ended = serve(client, &state, begun) => {}
             }
         });
     }
 }
 
-async fn serve(client: TcpStream, state: &State) -> io::Result<()> {
+/// Serves a connection that came behind so many cuts.
+async fn serve(client: TcpStream, state: &State, cuts: u64) -> io::Result<()> {
     let mode = *lock(&state.mode);
     match mode {
         ProxyMode::Open => {}
@@ -224,6 +226,10 @@ async fn serve(client: TcpStream, state: &State) -> io::Result<()> {
     let mut server = Frames::new(TcpStream::connect(server).await?);
     let mut in_transaction = false;
     while let Some(request) = client.next().await? {
+        // The reply before was on its way when all were cut: this may go on without a look at that.
+        if *state.cuts.borrow() != cuts {
+            return Ok(());
+        }
         if request.windows(8).any(|part| part == b"TRACKING") {
             server.send(&request).await?;
             return pass_on(client, server, state).await;
