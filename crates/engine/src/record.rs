@@ -11,12 +11,11 @@ use russet_base::{Args, OwnedArgs, SharedBytes};
 
 /// Bytes of encoded records that a worker keeps room for between calls.
 const ENCODED_KEPT_BYTES_MAX: usize = 4 * 1024;
-/// Long arguments that a worker keeps places for between calls.
+/// Records and long arguments that a worker keeps places for between calls.
+const HEADS_KEPT_MAX: usize = 64;
 const SPLICES_KEPT_MAX: usize = 16;
 /// Bytes after which a list of arguments goes on in a further command.
 const LIST_BYTES_MAX: usize = 1 << 20;
-/// Bytes before each record: length, database, destination, whether its unit ends with it.
-const HEADER_BYTES: usize = 16;
 /// `*1` to `*9`: what is kept free for the count of arguments before they are counted.
 const SHORT_COUNT_BYTES: usize = 2;
 
@@ -34,15 +33,6 @@ impl Destination {
     pub fn is_logged(self) -> bool {
         matches!(self, Destination::Everyone | Destination::LogOnly)
     }
-
-    fn from_byte(byte: u8) -> Self {
-        match byte {
-            0 => Destination::Everyone,
-            1 => Destination::LogOnly,
-            2 => Destination::ReplicasOnly,
-            _ => Destination::Nobody,
-        }
-    }
 }
 
 /// One command that gives a change again.
@@ -53,11 +43,29 @@ pub struct Record {
     pub args: OwnedArgs,
 }
 
-/// Records as they go to the journal: each is a header and a command in RESP. Long arguments that
+/// What is to be known of a record beside its command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Head {
+    /// Where its command begins.
+    start: usize,
+    db: u32,
+    destination: Destination,
+    ends_unit: bool,
+}
+
+impl Head {
+    #[inline]
+    fn new(start: usize, (db, destination): (usize, Destination)) -> Self {
+        Head { start, db: db as u32, destination, ends_unit: false }
+    }
+}
+
+/// Records as they go to the journal: commands in RESP, one behind the other. Long arguments that
 /// have a buffer of their own are not copied: they are kept with their offset.
 #[derive(Clone, Debug, Default)]
 pub struct Encoded {
     bytes: Vec<u8>,
+    heads: Vec<Head>,
     /// Places in `bytes`, in ascending order, and what belongs there.
     splices: Vec<(usize, SharedBytes)>,
     /// Of the call: snapshots of this version and those before have none of it. See
@@ -147,20 +155,16 @@ impl<'e> EncodedRecord<'e> {
         None
     }
 
-    /// How long the name of the command is.
-    #[inline]
-    pub fn name_len(self) -> usize {
-        match self.bytes {
-            // Fewer than ten arguments, and a name of fewer than ten bytes: nearly all.
-            [b'*', _, b'\r', b'\n', b'$', len, b'\r', b'\n', ..] => usize::from(len - b'0'),
-            _ => self.name().len(),
-        }
-    }
-
     /// The name of the command: none has so long a name that it would not be copied.
+    #[inline]
     pub fn name(self) -> &'e [u8] {
-        let (_count, rest) = read_number(self.bytes);
-        let (len, rest) = read_number(rest);
+        let (len, rest) = match self.bytes {
+            // Fewer than ten arguments, and a name of fewer than ten bytes: nearly all.
+            [b'*', _, b'\r', b'\n', b'$', len, b'\r', b'\n', rest @ ..] => {
+                (usize::from(len - b'0'), rest)
+            }
+            _ => read_number(read_number(self.bytes).1),
+        };
         rest.get(..len).unwrap_or_default()
     }
 }
@@ -173,16 +177,6 @@ fn read_number(line: &[u8]) -> (usize, &[u8]) {
     (number, &line[1 + len + 2..])
 }
 
-/// What stands before a record of `len` bytes; that it ends its unit is noted when it does.
-#[inline]
-fn header(len: usize, (db, destination): (usize, Destination)) -> [u8; HEADER_BYTES] {
-    let facts = db as u64 | (destination as u64) << 32;
-    let mut header = [0; HEADER_BYTES];
-    header[..8].copy_from_slice(&(len as u64).to_le_bytes());
-    header[8..].copy_from_slice(&facts.to_le_bytes());
-    header
-}
-
 impl Encoded {
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
@@ -190,7 +184,9 @@ impl Encoded {
 
     /// Bytes of all records, long arguments included.
     pub fn bytes_total(&self) -> usize {
-        self.bytes.len() + self.splices.iter().map(|(_, bytes)| bytes.len()).sum::<usize>()
+        self.bytes.len()
+            + self.heads.len() * size_of::<Head>()
+            + self.splices.iter().map(|(_, bytes)| bytes.len()).sum::<usize>()
     }
 
     /// Whether these are the same records, with long arguments that are the same buffers.
@@ -199,6 +195,7 @@ impl Encoded {
             left.0 == right.0 && SharedBytes::ptr_eq(&left.1, &right.1)
         };
         self.bytes == other.bytes
+            && self.heads == other.heads
             && self.splices.len() == other.splices.len()
             && self.splices.iter().zip(&other.splices).all(same)
     }
@@ -222,6 +219,7 @@ impl Encoded {
 
     pub fn clear(&mut self) {
         self.bytes.clear();
+        self.heads.clear();
         self.splices.clear();
     }
 
@@ -243,48 +241,33 @@ impl Encoded {
 
     fn shrink(&mut self) {
         shrink_beyond(&mut self.bytes, ENCODED_KEPT_BYTES_MAX);
+        shrink_beyond(&mut self.heads, HEADS_KEPT_MAX);
         shrink_beyond(&mut self.splices, SPLICES_KEPT_MAX);
     }
 
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = EncodedRecord<'_>> {
-        let (mut at, mut splices) = (0, &self.splices[..]);
+        let (mut heads, mut splices) = (self.heads.iter().peekable(), &self.splices[..]);
         std::iter::from_fn(move || {
-            let header: &[u8; HEADER_BYTES] = self.bytes[at..].first_chunk()?;
-            let (len, facts) = header.split_first_chunk()?;
-            let facts = u64::from_le_bytes(*facts.first_chunk()?);
-            let len = u64::from_le_bytes(*len) as usize;
-            let start = at + HEADER_BYTES;
-            at = start + len;
-            let own = splices.partition_point(|(offset, _)| *offset < at);
-            let (own, rest) = splices.split_at(own);
-            splices = rest;
-            Some(EncodedRecord {
-                db: facts as u32 as usize,
-                destination: Destination::from_byte((facts >> 32) as u8),
-                ends_unit: facts >> 40 & 1 == 1,
-                bytes: &self.bytes[start..at],
-                start,
-                splices: own,
-            })
+            let &Head { start, db, destination, ends_unit } = heads.next()?;
+            let end = heads.peek().map_or(self.bytes.len(), |next| next.start);
+            let own = match splices {
+                [] => splices,
+                _ => splices.split_off(..splices.partition_point(|(at, _)| *at < end))?,
+            };
+            let (bytes, db) = (&self.bytes[start..end], db as usize);
+            Some(EncodedRecord { db, destination, ends_unit, bytes, start, splices: own })
         })
     }
 
-    fn begin(&mut self) -> usize {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(&[0; HEADER_BYTES]);
-        start
+    /// The commands of records that follow each other, from the first to the last. None of their
+    /// arguments may be apart.
+    pub fn run(&self, first: EncodedRecord<'_>, last: EncodedRecord<'_>) -> &[u8] {
+        &self.bytes[first.start..last.start + last.bytes.len()]
     }
 
-    fn finish(&mut self, start: usize, to: (usize, Destination)) {
-        let len = self.bytes.len() - start - HEADER_BYTES;
-        self.bytes[start..start + HEADER_BYTES].copy_from_slice(&header(len, to));
-    }
-
-    /// A record whose command is in RESP already.
-    #[inline]
-    fn push_resp(&mut self, command: &[u8], to: (usize, Destination)) {
-        self.bytes.extend_from_slice(&header(command.len(), to));
-        self.bytes.extend_from_slice(command);
+    fn begin(&mut self, to: (usize, Destination)) {
+        self.heads.push(Head::new(self.bytes.len(), to));
     }
 
     /// How many arguments come. The end of this line is written with the next.
@@ -370,8 +353,6 @@ pub struct Records {
     encoded: Encoded,
     /// Records of the unit that is not closed.
     open: usize,
-    /// Where the last record begins.
-    last: usize,
     /// Some of them are for the log.
     is_logged: bool,
 }
@@ -427,8 +408,10 @@ impl Records {
     /// What was recorded since the last call is a unit.
     #[inline]
     pub fn end_unit(&mut self) {
-        if self.open > 0 {
-            self.encoded.bytes[self.last + 13] = 1;
+        if self.open > 0
+            && let Some(last) = self.encoded.heads.last_mut()
+        {
+            last.ends_unit = true;
             self.open = 0;
         }
         self.destination = Destination::Everyone;
@@ -440,26 +423,19 @@ impl Records {
         &mut self.encoded
     }
 
-    #[inline]
-    fn begin(&mut self, destination: Destination) -> usize {
-        self.note(destination);
-        self.encoded.begin()
-    }
-
     /// A record begins here.
     #[inline]
-    fn note(&mut self, destination: Destination) {
+    fn begin(&mut self, (db, destination): (usize, Destination)) {
         self.is_logged |= destination.is_logged();
-        self.last = self.encoded.bytes.len();
         self.open += 1;
+        self.encoded.begin((db, destination));
     }
 
     /// Adds a command, if anybody listens.
     pub fn push<A: AsRef<[u8]>>(&mut self, db: usize, args: impl IntoIterator<Item = A>) {
         if self.is_on && self.destination != Destination::Nobody {
-            let start = self.begin(self.destination);
+            self.begin((db, self.destination));
             self.encoded.counted_args(args);
-            self.encoded.finish(start, (db, self.destination));
         }
     }
 
@@ -473,12 +449,11 @@ impl Records {
 
     #[inline]
     fn push_for(&mut self, db: usize, args: Args, destination: Destination) {
+        self.begin((db, destination));
         // As most calls come: what they were sent as is what is recorded.
         if let Some(command) = args.resp() {
-            self.note(destination);
-            return self.encoded.push_resp(command, (db, destination));
+            return self.encoded.bytes.extend_from_slice(command);
         }
-        let start = self.begin(destination);
         self.encoded.count(args.len());
         for (index, arg) in args.iter().enumerate() {
             match args.shared(index) {
@@ -487,7 +462,6 @@ impl Records {
             }
         }
         self.encoded.end_line();
-        self.encoded.finish(start, (db, destination));
     }
 
     /// As [`Records::push_args`], for arguments that were put together.

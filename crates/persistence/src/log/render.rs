@@ -12,14 +12,10 @@ const EXEC: &[u8] = b"*1\r\n$4\r\nEXEC\r\n";
 const ONCE: &[u8] = b"ONCE";
 /// An entry whose producer has named it, and where that is said.
 const XADD: &[u8] = b"XADD";
-/// Of both: all other names are told from them by this.
-const RENDERED_NAME_BYTES: usize = 4;
 const IDMP: &[u8] = b"IDMP";
 const PRODUCER_AT: usize = 2;
 /// Longest name of an entry that becomes an annotation; one that is longer stays with the command.
 const NOTE_BYTES_MAX: usize = 256 << 10;
-
-const _: () = assert!(ONCE.len() == RENDERED_NAME_BYTES && XADD.len() == RENDERED_NAME_BYTES);
 
 /// Bytes of a file. Long arguments are not copied: they are kept with their offset.
 #[derive(Debug, Default)]
@@ -56,13 +52,20 @@ impl Renderer {
 
     /// A frame: the units of one call or of a batch.
     pub fn frame(&mut self, frame: &Encoded, out: &mut Rendered) {
+        let mut run = Run { frame, ends: None };
         let mut unit: Vec<EncodedRecord> = Vec::new();
         for record in frame.iter() {
-            if record.destination.is_logged() {
-                if unit.is_empty() && record.ends_unit {
-                    self.record(record, out);
+            if record.destination.is_logged() && unit.is_empty() && record.ends_unit {
+                if self.is_selected(record.db) && is_copied(record) {
+                    run.add(record);
                     continue;
                 }
+                run.end(out);
+                self.record(record, out);
+                continue;
+            }
+            run.end(out);
+            if record.destination.is_logged() {
                 unit.push(record);
             }
             if record.ends_unit {
@@ -70,6 +73,7 @@ impl Renderer {
                 unit.clear();
             }
         }
+        run.end(out);
         self.unit(&unit, out);
     }
 
@@ -87,30 +91,57 @@ impl Renderer {
         }
     }
 
-    #[inline]
     fn record(&mut self, record: EncodedRecord, out: &mut Rendered) {
         self.select(record.db, &mut out.bytes);
-        if record.name_len() == RENDERED_NAME_BYTES {
-            let name = record.name();
-            if name == ONCE {
+        match record.name() {
+            ONCE => {
                 let mut text = Vec::new();
                 record.pieces(|piece| text.extend_from_slice(piece));
-                return once::write(&mut out.bytes, &text);
+                once::write(&mut out.bytes, &text);
             }
-            if name == XADD && record.arg(PRODUCER_AT) == Some(IDMP) {
-                return named_entry(record, out);
-            }
+            XADD if record.arg(PRODUCER_AT) == Some(IDMP) => named_entry(record, out),
+            _ => as_it_is(record, out),
         }
-        as_it_is(record, out);
     }
 
     #[inline]
+    fn is_selected(&self, db: usize) -> bool {
+        self.db == db && self.has_db
+    }
+
     fn select(&mut self, db: usize, out: &mut Vec<u8>) {
-        if self.db != db || !self.has_db {
+        if !self.is_selected(db) {
             (self.db, self.has_db) = (db, true);
             write_select(db, out);
         }
     }
+}
+
+/// Records that follow each other in a frame and stand in the file as they stand there: as a rule
+/// all of a batch, which are copied at once.
+struct Run<'f> {
+    frame: &'f Encoded,
+    /// The first and the last of them.
+    ends: Option<(EncodedRecord<'f>, EncodedRecord<'f>)>,
+}
+
+impl<'f> Run<'f> {
+    #[inline]
+    fn add(&mut self, record: EncodedRecord<'f>) {
+        self.ends = Some((self.ends.map_or(record, |(first, _)| first), record));
+    }
+
+    fn end(&mut self, out: &mut Rendered) {
+        if let Some((first, last)) = self.ends.take() {
+            out.bytes.extend_from_slice(self.frame.run(first, last));
+        }
+    }
+}
+
+/// Whether nothing is made of a record but a copy of its bytes.
+#[inline]
+fn is_copied(record: EncodedRecord) -> bool {
+    record.whole().is_some() && !matches!(record.name(), ONCE | XADD)
 }
 
 /// An entry of a stream with the name that its producer gave it, `XADD key IDMP producer message id
@@ -168,7 +199,8 @@ pub fn write_select(db: usize, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use russet_engine::record::Records;
+    use russet_base::random::Random;
+    use russet_engine::record::{Destination, Records};
 
     fn rendered(args: &[&[u8]]) -> Vec<u8> {
         let mut records = Records::recording();
@@ -200,5 +232,56 @@ mod tests {
         let long = vec![b'm'; NOTE_BYTES_MAX];
         let named: [&[u8]; 8] = [b"XADD", b"s", b"IDMP", b"p", &long, b"1-1", b"f", b"v"];
         assert_eq!(rendered(&named), command(&named), "it has no room in a line");
+    }
+
+    /// What is copied many records at once is what comes of one at a time.
+    #[test]
+    fn a_frame_is_what_its_records_are_one_by_one() {
+        let mut random = Random::from_seed(7);
+        let names: [&[u8]; 5] = [b"SET", b"HSET", b"XADD", b"ONCE", b"PEXPIREAT"];
+        for _ in 0..500 {
+            let (mut records, mut renderer) = (Records::recording(), Renderer::default());
+            let (mut expected, mut unit) = (Vec::new(), Vec::new());
+            for _ in 0..1 + random.index(12) {
+                let db = random.index(2);
+                let name = names[if random.chance(0.7) { 0 } else { random.index(5) }];
+                let args = [name, b"key", &b"0123456789ab"[..random.index(13)]];
+                if random.chance(0.2) {
+                    records.destination = Destination::ReplicasOnly;
+                } else {
+                    unit.push((db, args));
+                }
+                records.push(db, args);
+                records.destination = Destination::Everyone;
+                if random.chance(0.8) {
+                    records.end_unit();
+                    write_unit(&mut renderer, &std::mem::take(&mut unit), &mut expected);
+                }
+            }
+            records.end_unit();
+            write_unit(&mut renderer, &unit, &mut expected);
+            let mut out = Rendered::default();
+            Renderer::default().frame(records.encoded_mut(), &mut out);
+            let (out, expected) = (out.bytes.escape_ascii(), expected.escape_ascii());
+            assert_eq!(out.to_string(), expected.to_string());
+        }
+    }
+
+    fn write_unit(renderer: &mut Renderer, unit: &[(usize, [&[u8]; 3])], out: &mut Vec<u8>) {
+        let is_many = unit.len() > 1;
+        for (at, (db, args)) in unit.iter().enumerate() {
+            renderer.select(*db, out);
+            if is_many && at == 0 {
+                out.extend_from_slice(MULTI);
+            }
+            if args[0] == ONCE {
+                once::write(out, &command(args));
+            } else {
+                write_command(args, out);
+            }
+        }
+        if is_many {
+            out.extend_from_slice(EXEC);
+        }
     }
 }
