@@ -71,13 +71,11 @@ pub struct Effects {
 }
 
 impl Effects {
-    /// Somebody must hear of what was done before the next command.
+    /// Clients must hear of what was done before the next command.
     #[inline]
     pub fn has_listeners(&self) -> bool {
         !self.notices.is_empty()
             || !self.ready.is_empty()
-            || self.records.has_open_unit()
-            || !self.outbox.is_empty()
             || !self.changed.is_empty()
             || self.are_all_changed
     }
@@ -88,6 +86,7 @@ impl Effects {
         self.touched.is_empty()
             && self.left.is_empty()
             && self.records.is_empty()
+            && self.outbox.is_empty()
             && !self.has_listeners()
     }
 

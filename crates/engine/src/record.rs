@@ -8,6 +8,7 @@
 use russet_base::num::write_u64;
 use russet_base::shared::shrink_beyond;
 use russet_base::{Args, OwnedArgs, SharedBytes};
+use std::ops::Range;
 
 /// Bytes of encoded records that a worker keeps room for between calls.
 const ENCODED_KEPT_BYTES_MAX: usize = 4 * 1024;
@@ -104,6 +105,12 @@ impl<'e> EncodedRecord<'e> {
     #[inline]
     pub fn whole(self) -> Option<&'e [u8]> {
         self.splices.is_empty().then_some(self.bytes)
+    }
+
+    /// Where it stands in its frame; see [`Encoded::run`].
+    #[inline]
+    pub fn place(self) -> Range<usize> {
+        self.start..self.start + self.bytes.len()
     }
 
     /// The same with long arguments apart: bytes that were copied, and what follows them.
@@ -260,10 +267,10 @@ impl Encoded {
         })
     }
 
-    /// The commands of records that follow each other, from the first to the last. None of their
-    /// arguments may be apart.
-    pub fn run(&self, first: EncodedRecord<'_>, last: EncodedRecord<'_>) -> &[u8] {
-        &self.bytes[first.start..last.start + last.bytes.len()]
+    /// The commands of records that follow each other, by where the first begins and the last
+    /// ends. None of their arguments may be apart.
+    pub fn run(&self, places: Range<usize>) -> &[u8] {
+        &self.bytes[places]
     }
 
     fn begin(&mut self, to: (usize, Destination)) {

@@ -246,9 +246,7 @@ impl<'k> BatchExecutor<'_, 'k> {
     #[inline]
     fn finish(&mut self, call: &Planned) {
         let BatchExecutor { keys, writer, session, node, tally, .. } = self;
-        if keys.effects.has_listeners() {
-            publish_call(keys, node);
-        }
+        publish_call(keys, node);
         if self.notes_requests {
             let request_bytes = call.args.extent_bytes() as u64;
             let asker = (*node, &**session);

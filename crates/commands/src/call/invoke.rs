@@ -18,6 +18,7 @@ use russet_catalog::Command;
 use russet_catalog::spec::{Flags, Recorded};
 use russet_engine::keys::{Effects, Keys};
 use russet_protocol::{Resp, RespWriter, Sink};
+use std::mem::ManuallyDrop;
 
 /// Who has a call run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,10 +134,12 @@ fn run_handler(ctx: &mut Ctx, args: &Args) -> (Invoked, bool) {
         return conclude(ctx, args, Err(refusal));
     }
     debug_assert!(ctx.is_allowed(*args), "whoever has a call run has looked at the user's rights");
-    match handlers::of(ctx.command)(ctx, *args) {
-        Ok(Flow::Done) => (Invoked::Done, false),
-        other => conclude(ctx, args, other),
+    let outcome = ManuallyDrop::new(handlers::of(ctx.command)(ctx, *args));
+    // Which needs no dropping: to find that out would be a call of its own.
+    if matches!(*outcome, Ok(Flow::Done)) {
+        return (Invoked::Done, false);
     }
+    conclude(ctx, args, ManuallyDrop::into_inner(outcome))
 }
 
 /// The client waits, or is refused.
@@ -347,7 +350,16 @@ fn publish(keys: &mut Keys, node: &Node) {
 }
 
 /// The same for a call of a batch, except for what is done once for all of them.
+#[inline]
 pub(crate) fn publish_call(keys: &mut Keys, node: &Node) {
+    if keys.effects.has_listeners() {
+        return publish_to_clients(keys, node);
+    }
+    keys.effects.records.end_unit();
+}
+
+#[inline(never)]
+fn publish_to_clients(keys: &mut Keys, node: &Node) {
     if !keys.effects.ready.is_empty() {
         // The command may have taken long, and what it fed may have expired meanwhile.
         keys.now = node.clock.now();

@@ -5,6 +5,7 @@ use super::once;
 use russet_base::SharedBytes;
 use russet_base::num::write_u64;
 use russet_engine::record::{Encoded, EncodedRecord};
+use std::ops::Range;
 
 const MULTI: &[u8] = b"*1\r\n$5\r\nMULTI\r\n";
 const EXEC: &[u8] = b"*1\r\n$4\r\nEXEC\r\n";
@@ -52,12 +53,12 @@ impl Renderer {
 
     /// A frame: the units of one call or of a batch.
     pub fn frame(&mut self, frame: &Encoded, out: &mut Rendered) {
-        let mut run = Run { frame, ends: None };
+        let mut run = Run { frame, place: 0..0 };
         let mut unit: Vec<EncodedRecord> = Vec::new();
         for record in frame.iter() {
             if record.destination.is_logged() && unit.is_empty() && record.ends_unit {
                 if self.is_selected(record.db) && is_copied(record) {
-                    run.add(record);
+                    run.add(record.place());
                     continue;
                 }
                 run.end(out);
@@ -121,19 +122,22 @@ impl Renderer {
 /// all of a batch, which are copied at once.
 struct Run<'f> {
     frame: &'f Encoded,
-    /// The first and the last of them.
-    ends: Option<(EncodedRecord<'f>, EncodedRecord<'f>)>,
+    place: Range<usize>,
 }
 
-impl<'f> Run<'f> {
+impl Run<'_> {
     #[inline]
-    fn add(&mut self, record: EncodedRecord<'f>) {
-        self.ends = Some((self.ends.map_or(record, |(first, _)| first), record));
+    fn add(&mut self, place: Range<usize>) {
+        if self.place.is_empty() {
+            self.place.start = place.start;
+        }
+        self.place.end = place.end;
     }
 
+    #[inline]
     fn end(&mut self, out: &mut Rendered) {
-        if let Some((first, last)) = self.ends.take() {
-            out.bytes.extend_from_slice(self.frame.run(first, last));
+        if !self.place.is_empty() {
+            out.bytes.extend_from_slice(self.frame.run(std::mem::take(&mut self.place)));
         }
     }
 }
