@@ -19,6 +19,8 @@ const TABLE_BITS_MAX: u32 = 13;
 /// third, and so on: what can't be compressed is soon known.
 const LITERALS_PER_SKIP: usize = 16;
 const SKIP_MAX: usize = 15;
+/// Room that is asked for before it is known how much there will be.
+const ROOM_BYTES_MAX: usize = 4096;
 
 /// Compresses bytes so that they take at most `len_max`; `None` if they don't.
 pub fn compress(bytes: &[u8], len_max: usize) -> Option<Vec<u8>> {
@@ -53,6 +55,7 @@ impl Compressor {
         let (table, start, out) = (&mut self.table, self.start, &mut self.out);
         self.start = next_start;
         out.clear();
+        out.reserve(bytes.len().min(ROOM_BYTES_MAX));
         let (mut at, mut literals) = (0, 0);
         while let Some(word) = word_at(bytes, at) {
             let slot = &mut table[(word.wrapping_mul(0x9e37_79b1) >> (32 - bits)) as usize];

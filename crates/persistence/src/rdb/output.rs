@@ -8,6 +8,8 @@ use std::io::{self, Write};
 
 /// Bytes that are gathered before they are handed on.
 const BUFFER_BYTES: usize = 64 * 1024;
+/// Room for what is written into memory: most of it is short.
+const SHORT_BYTES: usize = 512;
 /// Shorter strings are not compressed, and how much is to be gained at least.
 const COMPRESSED_BYTES_MIN: usize = 21;
 const COMPRESSION_GAIN_MIN: usize = 4;
@@ -26,7 +28,9 @@ pub struct Output<W> {
 impl Output<Vec<u8>> {
     /// Writes into memory.
     pub fn to_bytes(compresses: bool) -> Self {
-        Self::new(Vec::new(), compresses)
+        let mut output = Self::new(Vec::with_capacity(SHORT_BYTES), compresses);
+        output.buffer.reserve(SHORT_BYTES);
+        output
     }
 
     /// Shows what was written so far, in pieces, and forgets it but for its room. The sum says

@@ -41,10 +41,10 @@ pub fn dump(entry: &EntryRef<'_, Object>, dumping: Dumping) -> Vec<u8> {
     sealed(output, value::version_of(kind, &saving))
 }
 
-fn sealed(output: Output<Vec<u8>>, version: u16) -> Vec<u8> {
+fn sealed(mut output: Output<Vec<u8>>, version: u16) -> Vec<u8> {
+    output.bytes(&version.to_le_bytes()).expect(NO_FAILURE);
+    let sum = output.sum().expect(NO_FAILURE);
     let mut payload = output.finish().expect(NO_FAILURE);
-    payload.extend_from_slice(&version.to_le_bytes());
-    let sum = crc64(&payload);
     payload.extend_from_slice(&sum.to_le_bytes());
     payload
 }
