@@ -11,6 +11,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+mod removal;
 pub mod simulated;
 
 pub trait Disk: Send + Sync {
@@ -33,6 +34,11 @@ pub trait Disk: Send + Sync {
     /// Gives a file its new name at once, in place of what had that name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Removes files that may be large, without waiting until their room is free. One that can't
+    /// be removed is left.
+    fn remove_all(&self, paths: &[PathBuf]) {
+        paths.iter().for_each(|path| _ = self.remove(path));
+    }
     /// A directory; it may be there already.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
     /// The names of the files in a directory, sorted.
@@ -130,11 +136,20 @@ impl Disk for FileSystem {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        fs::rename(from, to)
+        let replaced = removal::open_if_large(to);
+        fs::rename(from, to)?;
+        removal::close_elsewhere(replaced.into_iter().collect());
+        Ok(())
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         fs::remove_file(path)
+    }
+
+    fn remove_all(&self, paths: &[PathBuf]) {
+        let large = paths.iter().filter_map(|path| removal::open_if_large(path)).collect();
+        paths.iter().for_each(|path| _ = fs::remove_file(path));
+        removal::close_elsewhere(large);
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {

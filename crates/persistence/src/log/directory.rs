@@ -466,10 +466,9 @@ impl LogDirectory {
     }
 
     fn remove_old(&self, old: &[LogFile]) {
-        for file in old {
-            // One that is left takes room, and nothing more.
-            let _removed = self.disk.remove(&self.path.join(&file.name));
-        }
+        // One that is left takes room, and nothing more.
+        let paths: Vec<PathBuf> = old.iter().map(|file| self.path.join(&file.name)).collect();
+        self.disk.remove_all(&paths);
     }
 
     /// Makes a base all that the log consists of. What was there before is removed.
