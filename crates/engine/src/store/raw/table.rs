@@ -14,7 +14,6 @@ mod blocks;
 mod core;
 mod entry;
 mod face;
-mod gathered;
 mod handle;
 mod pages;
 mod removed;

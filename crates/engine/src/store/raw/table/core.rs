@@ -9,8 +9,9 @@
 use super::account::{Account, block_cost};
 use super::blocks::Blocks;
 use super::entry::{Change, Label, RawEntry};
-use super::gathered::Gathered;
-use super::segment::{BUCKETS_MAX, Segment, Spot, Word, buckets_for, capacity_of, larger};
+use super::segment::{
+    BUCKETS_MAX, Gathered, Segment, Spot, Word, buckets_for, capacity_of, larger,
+};
 use crate::store::raw::prefetch::{LINE_BYTES, prefetch};
 use russet_base::hash::KeyHasher;
 use std::ptr::NonNull;
@@ -360,7 +361,7 @@ impl Core {
         let segment = self.segment_mut(index);
         segment.gather(&mut words);
         let before = segment.cost();
-        segment.rebuild(words.words(), count, &pool);
+        segment.rebuild(&words, count, &pool);
         let after = segment.cost();
         self.account.slots += after;
         self.account.slots -= before;
@@ -379,8 +380,8 @@ impl Core {
         let mut words = Gathered::new();
         let mut halves = [Gathered::new(), Gathered::new()];
         self.segment(index).gather(&mut words);
-        for (number, word) in words.words().iter().enumerate() {
-            if let Some(ahead) = words.words().get(number + PREFETCH_AHEAD) {
+        for (number, word) in words.iter().enumerate() {
+            if let Some(ahead) = words.get(number + PREFETCH_AHEAD) {
                 ahead.prefetch(LINE_BYTES);
             }
             let hash = hasher.hash(word.entry().key());
@@ -388,18 +389,18 @@ impl Core {
             halves[(hash >> (63 - depth)) as usize & 1].push(*word);
         }
         let run = self.run_of(index);
-        let [low, high] = halves;
+        let [low, high] = &halves;
         let old = self.segment(index);
         let (before, times) = (old.cost(), (old.expiry_min, old.sweep_after, old.horizon));
-        let mut twin = Segment::new(depth + 1, buckets_for(high.words().len()), self.blocks.pool());
+        let mut twin = Segment::new(depth + 1, buckets_for(high.len()), self.blocks.pool());
         let twin_count = twin.count();
         (twin.expiry_min, twin.sweep_after, twin.horizon) = times;
-        twin.rebuild(high.words(), twin_count, self.blocks.pool());
+        twin.rebuild(high, twin_count, self.blocks.pool());
         let twin_cost = twin.cost();
         let pool = Arc::clone(self.blocks.pool());
         let segment = self.segment_mut(index);
         segment.depth = depth + 1;
-        segment.rebuild(low.words(), buckets_for(low.words().len()), &pool);
+        segment.rebuild(low, buckets_for(low.len()), &pool);
         let after = segment.cost();
         self.account.slots += after;
         self.account.slots += twin_cost;
@@ -472,7 +473,7 @@ impl Core {
         // Below the earlier horizon, all entries of both are marked.
         segment.horizon = segment.horizon.min(freed.horizon);
         segment.depth = depth - 1;
-        segment.rebuild(words.words(), buckets_for(len + len / 4), &pool);
+        segment.rebuild(&words, buckets_for(len + len / 4), &pool);
         let after = segment.cost();
         self.account.slots += after;
         self.account.slots -= before;
@@ -513,8 +514,8 @@ impl Core {
         for index in segments {
             let mut words = Gathered::new();
             old.segment(index).gather(&mut words);
-            for (number, word) in words.words().iter().enumerate() {
-                if let Some(ahead) = words.words().get(number + PREFETCH_AHEAD) {
+            for (number, word) in words.iter().enumerate() {
+                if let Some(ahead) = words.get(number + PREFETCH_AHEAD) {
                     ahead.prefetch(LINE_BYTES);
                 }
                 let entry = word.entry();

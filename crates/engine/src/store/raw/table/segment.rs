@@ -7,12 +7,12 @@
 //! carries the mark "overflowed": a search goes on past a bucket only if it is marked.
 
 use super::entry::RawEntry;
-use super::gathered::Gathered;
 use super::pages::{ADDRESS_BITS, GROUP_BYTES, PagePool};
 pub(super) use super::word::Word;
 use super::word::{POINTER_MASK, SlotFlag};
 use crate::store::raw::prefetch::prefetch;
 use crate::types::capacity::{allocated_bytes, allocated_for};
+use smallvec::SmallVec;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::mem::offset_of;
 use std::ptr::{NonNull, null_mut};
@@ -20,6 +20,8 @@ use std::ptr::{NonNull, null_mut};
 pub(super) const SLOTS: usize = 8;
 pub(super) const BUCKETS_MAX: usize = GROUPS_MAX * GROUP_BUCKETS;
 pub(super) const SLOTS_MAX: usize = BUCKETS_MAX * SLOTS;
+/// Slot words between two arrangements: while a segment grows, shrinks, splits or merges.
+pub(super) type Gathered = SmallVec<[Word; SLOTS_MAX]>;
 const GROUPS_MAX: usize = 16;
 const GROUP_BUCKETS: usize = GROUP_BYTES / size_of::<Bucket>();
 /// Words of a full segment at which it grows: 57/64 = 0.89 of its slots.
@@ -445,9 +447,7 @@ impl Segment {
     }
 
     pub(super) fn gather(&self, into: &mut Gathered) {
-        for (_, word) in self.words() {
-            into.push(word);
-        }
+        into.extend(self.words().map(|(_, word)| word));
     }
 
     /// Empties the segment, gives it so many buckets, and fills it with the words.
