@@ -279,6 +279,9 @@ impl Verb {
             _ if arg.name == "increment" && self.command.spec().group == Group::SortedSet => {
                 call.push(values::score(random));
             }
+            _ if arg.name == "count" && self.command.spec().full_name == "xautoclaim" => {
+                call.push(values::claimed_count(random));
+            }
             _ => call.push(values::value(random, arg)),
         }
     }

@@ -233,6 +233,14 @@ fn field_value(random: &mut Random) -> Vec<u8> {
     if value == b"-9223372036854775808" { b"-3000000000".to_vec() } else { value }
 }
 
+/// How many XAUTOCLAIM may claim. DIFFERS: a peer asks for room for all of them first, and fails
+/// where there is less memory.
+pub fn claimed_count(random: &mut Random) -> Vec<u8> {
+    let value = integer(random);
+    let is_much = value == b"3000000000" || value == b"2147483648";
+    if is_much { b"300".to_vec() } else { value }
+}
+
 /// Keys that only the commands of HyperLogLogs name.
 pub fn counter_key(random: &mut Random) -> Vec<u8> {
     pick(random, &[b"hll1", b"hll2", b"{t}hll"])
