@@ -55,21 +55,36 @@ impl Client {
 
     /// Sends commands in one pipeline; their answers. An error is a failure.
     pub fn ask_all<const ARGS: usize>(&mut self, calls: &[[&str; ARGS]]) -> Result<Vec<Value>> {
-        let mut bytes = Vec::new();
-        calls.iter().for_each(|call| encode_into(call, &mut bytes));
-        self.stream.write_all(&bytes).doing("sending a pipeline")?;
         let mut values = Vec::with_capacity(calls.len());
-        while values.len() < calls.len() {
+        self.exchange(calls, calls.len(), |value| values.push(value))?;
+        Ok(values)
+    }
+
+    /// Sends requests in one pipeline, and hands on so many replies. An error is a failure.
+    pub fn exchange<W: AsRef<[u8]>>(
+        &mut self,
+        requests: &[impl AsRef<[W]>],
+        replies: usize,
+        mut each: impl FnMut(Value),
+    ) -> Result<()> {
+        let mut bytes = Vec::new();
+        requests.iter().for_each(|request| encode_into(request.as_ref(), &mut bytes));
+        self.stream.write_all(&bytes).doing("sending a pipeline")?;
+        let mut read = 0;
+        while read < replies {
             match self.decoder.next_reply() {
                 Ok(Some(value)) if value.is_error() => {
                     return Err(Failure::server("the server", format!("answered {value:?}")));
                 }
-                Ok(Some(value)) => values.push(value),
+                Ok(Some(value)) => {
+                    each(value);
+                    read += 1;
+                }
                 Ok(None) => self.decoder.feed(receive(&mut self.stream, &mut self.buffer)?),
                 Err(error) => return Err(Failure::server("the server", error.to_string())),
             }
         }
-        Ok(values)
+        Ok(())
     }
 
     /// The number that a command answers.

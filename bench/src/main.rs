@@ -3,6 +3,7 @@
 //! same load in turn, and prints tables. README.md says how to run it and how to read them.
 
 mod builds;
+mod calls;
 mod client;
 mod compare;
 mod cpu;
@@ -102,6 +103,7 @@ fn measure(section: Section, options: &Options, field: &Field) -> Result<Vec<Tab
     let table = match section {
         Section::Throughput => throughput::run(options, field)?,
         Section::Memory => memory::run(options, field)?,
+        Section::Calls => calls::run(options, field)?,
         Section::Isolation => {
             let all = isolation::ALL.iter();
             return all.map(|one| isolation::run(options, field, one)).collect();

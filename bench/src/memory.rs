@@ -307,7 +307,7 @@ fn measure(launch: &Launch, shape: &Shape, load: Load, options: &Options) -> Res
 }
 
 /// Resident bytes once they no longer change.
-fn steady_bytes(pid: u32) -> Result<u64> {
+pub fn steady_bytes(pid: u32) -> Result<u64> {
     let start = Instant::now();
     let (mut steady, mut since) = (resident_bytes(pid)?, start);
     while start.elapsed() < STEADY_WAIT_MAX && since.elapsed() < STEADY_AFTER {
@@ -320,7 +320,7 @@ fn steady_bytes(pid: u32) -> Result<u64> {
     resident_bytes(pid)
 }
 
-fn resident_bytes(pid: u32) -> Result<u64> {
+pub fn resident_bytes(pid: u32) -> Result<u64> {
     let path = format!("/proc/{pid}/status");
     let text = fs::read_to_string(&path).doing(format!("reading {path}"))?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));

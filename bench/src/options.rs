@@ -16,6 +16,7 @@ Measures Russet next to Valkey and a floor, in turn, under the same load.
 Sections (all of them when none is named):
   throughput   requests/s and server CPU per request, by workload and pipeline
   memory       bytes per key
+  calls        resident memory after one large call
   isolation    latency of GETs while one client reads a list of a million elements
   busy         latency of GETs while one client runs a script of 100 ms in a loop
   tls          GET over TLS, next to a Redis
@@ -100,6 +101,7 @@ impl Comparison {
 pub enum Section {
     Throughput,
     Memory,
+    Calls,
     Isolation,
     Busy,
     Tls,
@@ -121,9 +123,10 @@ pub enum Section {
 }
 
 impl Section {
-    pub const ALL: [Section; 20] = [
+    pub const ALL: [Section; 21] = [
         Section::Throughput,
         Section::Memory,
+        Section::Calls,
         Section::Isolation,
         Section::Busy,
         Section::Tls,
