@@ -40,6 +40,16 @@ impl Block {
     }
 }
 
+/// What is wrong with the bytes that can't be trusted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wrong {
+    /// They begin a command as it should be, and the file ends before it does.
+    CutShort,
+    /// They are no command.
+    Malformed,
+    Other,
+}
+
 /// Whether a file has anything that looks like a checksum of ours. `source` gives its bytes.
 pub fn looks_summed(source: impl Read) -> Result<bool, LogError> {
     has_tag(&mut Window::new(source, 0)).map_err(unreadable)
@@ -84,26 +94,27 @@ fn verify_reporting(
     let mut spans = Vec::new();
     // A checksum that is wrong, or bytes that are nothing: what is behind the last good checksum is
     // not to be believed at all.
-    let (why, end, is_malformed) = loop {
+    let (why, end, wrong) = loop {
         let item = next_item(&mut window, &mut spans).map_err(unreadable)?;
         let (bytes, at) = (window.bytes(), window.at());
         let len = match item {
             Err(Fault::Incomplete) if !bytes.is_empty() => {
-                break ("the file ends within a command", found.end, false);
+                break ("the file ends within a command", found.end, Wrong::CutShort);
             }
             Err(Fault::Incomplete) if in_multi => {
-                break ("a transaction is not complete", found.end, false);
+                break ("a transaction is not complete", found.end, Wrong::Other);
             }
             Err(Fault::Incomplete) => return Ok(Verified { end: at, ..found }),
-            Err(Fault::Malformed(why)) => break (why, found.checked_end, true),
+            Err(Fault::Malformed(why)) => break (why, found.checked_end, Wrong::Malformed),
             Ok((Item::Annotation, len)) => {
                 if bytes.starts_with(SUM_TAG.as_bytes()) {
                     let line = SumLine::read(bytes, at);
                     let Some(line) = line.filter(|line| line.bytes == at - block.start) else {
-                        break ("a checksum is not where it should be", found.checked_end, false);
+                        let why = "a checksum is not where it should be";
+                        break (why, found.checked_end, Wrong::Other);
                     };
                     if line.sum != block.sum.finish() {
-                        break ("a checksum is wrong", found.checked_end, false);
+                        break ("a checksum is wrong", found.checked_end, Wrong::Other);
                     }
                     (block, synced) = (Block::new(at), synced.max(line.synced));
                     found.checked_end = at + len as u64;
@@ -131,10 +142,12 @@ fn verify_reporting(
         }
     };
     let at = window.at();
-    let ahead = look_ahead(&mut window).map_err(unreadable)?;
+    // What a command that is cut short goes on with is an argument, which may be a copy of a log.
+    let believes_moved = wrong != Wrong::CutShort;
+    let ahead = look_ahead(&mut window, believes_moved).map_err(unreadable)?;
     let synced = synced.max(ahead.synced);
     // A file without any checksum is another server's, or ours from before its first.
-    if is_malformed && found.checked_end == start && synced == 0 && !ahead.has_tag {
+    if wrong == Wrong::Malformed && found.checked_end == start && synced == 0 && !ahead.has_tag {
         return Err(LogError::damage(at, why));
     }
     if synced > found.checked_end {

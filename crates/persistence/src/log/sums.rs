@@ -115,8 +115,8 @@ impl Between {
 
 /// Looks for lines in all that follows, whatever stands between them. One that is not where it was
 /// written, as bytes before it were put in or taken out, counts if it is right about the bytes
-/// between it and the line before it.
-pub fn look_ahead<R: Read>(window: &mut Window<R>) -> io::Result<Ahead> {
+/// between it and the line before it, and if such lines are to be believed.
+pub fn look_ahead<R: Read>(window: &mut Window<R>, believes_moved: bool) -> io::Result<Ahead> {
     let finder = memmem::Finder::new(SUM_TAG);
     let mut ahead = Ahead::default();
     let mut between: Option<Between> = None;
@@ -131,7 +131,7 @@ pub fn look_ahead<R: Read>(window: &mut Window<R>) -> io::Result<Ahead> {
             ahead.has_tag = true;
             pass(window, &mut between, found);
             window.fill(LINE_BYTES_MAX)?;
-            let moved = || between.as_ref()?.line(window.bytes());
+            let moved = || between.as_ref().filter(|_| believes_moved)?.line(window.bytes());
             if let Some(line) = SumLine::read(window.bytes(), window.at()).or_else(moved) {
                 ahead.synced = ahead.synced.max(line.synced);
             }
@@ -190,9 +190,9 @@ mod tests {
         for at in &offsets {
             assert!(is_true(&file, *at));
         }
-        let ahead = look_ahead(&mut Window::new(&file[..], 0)).unwrap();
+        let ahead = look_ahead(&mut Window::new(&file[..], 0), true).unwrap();
         assert_eq!(ahead, Ahead { has_tag: true, synced: offsets[2] as u64 });
-        let none = look_ahead(&mut Window::new(&b"nothing #RUSSET:SU"[..], 0)).unwrap();
+        let none = look_ahead(&mut Window::new(&b"nothing #RUSSET:SU"[..], 0), true).unwrap();
         assert_eq!(none, Ahead::default());
     }
 
@@ -201,7 +201,7 @@ mod tests {
         let file = file();
         let offsets: Vec<usize> = memmem::find_iter(&file, SUM_TAG.as_bytes()).collect();
         let moved = [b"put in", &file[..]].concat();
-        let ahead = |bytes: &[u8]| look_ahead(&mut Window::new(bytes, 0)).unwrap().synced;
+        let ahead = |bytes: &[u8]| look_ahead(&mut Window::new(bytes, 0), true).unwrap().synced;
         assert_eq!(ahead(&moved), offsets[2] as u64);
         for at in 6 + offsets[1]..6 + offsets[2] {
             let mut damaged = moved.clone();
