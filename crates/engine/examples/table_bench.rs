@@ -205,7 +205,7 @@ fn pipelined(table: &Table<NoObject>, keys: u64, rounds: u64) {
             table.prefetch_bucket(slot.1);
         }
         for (_, hash) in &batch {
-            table.prefetch_entry(*hash);
+            table.prefetch_entry(*hash, false);
         }
         for (key, hash) in &batch {
             black_box(table.find(key, *hash).expect("inserted").access());

@@ -14,6 +14,7 @@ mod time;
 pub use crate::effects::{Caller, Effects, ReadyKey};
 pub use gauges::DbCounts;
 pub use known::KnownKey;
+pub use prefetch::Fetch;
 
 use known::LastKey;
 

@@ -192,7 +192,7 @@ impl Keyspace {
         locations.iter().for_each(|at| look(at, Table::prefetch_bucket));
         locations.iter().for_each(|at| {
             look(at, |table, hash| {
-                table.prefetch_entry(hash);
+                let _likely = table.prefetch_entry(hash, false);
             })
         });
     }

@@ -27,7 +27,7 @@ use plan::{ARGS_BYTES_MAX, Calls, Part, Plan, Planned};
 use russet_base::Args;
 use russet_catalog::Command;
 use russet_catalog::spec::{Flags, Spec};
-use russet_engine::keys::{Caller, Keys, KnownKey, Weight};
+use russet_engine::keys::{Caller, Fetch, Keys, KnownKey, Weight};
 use russet_protocol::{RespWriter, Sink, Wire};
 use std::sync::atomic::Ordering;
 
@@ -88,12 +88,11 @@ impl Worker {
         if !may_batch(node, session) {
             return Ran::default();
         }
-        let (known, calls) = self.lists.take();
         let may_begin = session.watching.is_empty();
         let rights = session.gate.has(Gate::RESTRICTED).then_some(&*session);
-        let mut plan = Plan { node, rights, known, calls, is_cut: false, next: None };
+        let mut plan = Plan::new((node, rights), self.lists.take());
         plan.take(commands.take(self.batch_window.0), may_begin);
-        let Plan { known, mut calls, is_cut, next, .. } = plan;
+        let Plan { known, mut calls, fetch, is_cut, next, .. } = plan;
         if calls.len() < 2 {
             session.next_call = calls.first().map(|call| call.looked_up(&known)).or(next);
             self.lists.put_back(known, calls);
@@ -105,7 +104,7 @@ impl Worker {
         keys.know(&known);
         keys.is_silent = session.is_silent;
         let planned = calls.len();
-        let may_be_long = hold(&mut keys, &mut calls, &mut self.batch_window);
+        let may_be_long = hold(&mut keys, (&mut calls, fetch), &mut self.batch_window);
         // One of the keys may be on its way to another server: then each is looked at by itself.
         calls.truncate(if node.keyspace.barriers().are_down() { planned } else { 0 });
         prefetch_beside(&mut keys, session, (&calls, &known));
@@ -283,7 +282,11 @@ impl<'k> BatchExecutor<'_, 'k> {
 /// Locks the shards of as many of the commands as can be without waiting, gives up the others, and
 /// has the keys fetched. Says whether what they hold may be large.
 #[inline]
-fn hold(keys: &mut Keys, calls: &mut Calls, batch_window: &mut BatchWindow) -> bool {
+fn hold(
+    keys: &mut Keys,
+    (calls, fetch): (&mut Calls, Fetch),
+    batch_window: &mut BatchWindow,
+) -> bool {
     let planned_end = calls.last().map_or(0, |call| call.keys().end);
     let keys_held = keys.hold_known_now();
     batch_window.adjust(keys_held < planned_end);
@@ -297,7 +300,7 @@ fn hold(keys: &mut Keys, calls: &mut Calls, batch_window: &mut BatchWindow) -> b
         calls.truncate(open.unwrap_or(held));
     }
     let keys_end = calls.last().map_or(0, |call| call.keys().end);
-    keys.prefetch_held(keys_end)
+    keys.prefetch_held(keys_end, fetch)
 }
 
 /// Fetches what is looked at beside the keys' entries: by ONCE, and to note who has read them.

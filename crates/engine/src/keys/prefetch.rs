@@ -4,12 +4,27 @@
 use super::{Keys, KnownKey};
 use crate::keyspace::Location;
 use crate::store::raw::prefetch::prefetch_value;
-use crate::store::raw::table::Table;
+use crate::store::raw::table::{EntryRef, Likely, Table};
 use crate::value::Object;
 use smallvec::SmallVec;
 
 /// Large values of one batch that are noted without asking for memory.
 const OBJECTS_FETCHED: usize = 16;
+
+/// How much of the entries of a batch is worth asking for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fetch {
+    /// As much as most entries have.
+    #[default]
+    Start,
+    /// All of each: they are collections, which are longer than most.
+    Whole,
+    /// The same, and what an edit needs that moves an entry.
+    ToEdit,
+}
+
+/// Entries of one batch that are asked for in whole.
+const ENTRIES_FOUND: usize = 16;
 
 /// Entries of one batch that are not where they belong and are asked for all the same.
 const ENTRIES_PASSED: usize = 16;
@@ -25,25 +40,35 @@ impl Keys<'_> {
                 known.iter().for_each(|known| hint(table, known.location.hash));
             }
         }
-        self.prefetch_entries(self.known.len());
+        self.prefetch_entries(self.known.len(), Fetch::Start);
     }
 
     /// Hints that the entries of the first of the known keys will be needed soon. Says whether
     /// their shards hold anything large at all.
     #[inline]
-    fn prefetch_entries(&mut self, count: usize) -> bool {
+    fn prefetch_entries(&self, count: usize, fetch: Fetch) -> bool {
         let (known, mut has_objects) = (self.known, false);
         let mut passed = SmallVec::<[Location; ENTRIES_PASSED]>::new();
+        let mut found = SmallVec::<[EntryRef<'_, Object>; ENTRIES_FOUND]>::new();
+        let table =
+            |location: Location| &self.locked.shared(usize::from(location.shard)).tables[self.db];
         for &KnownKey { location, .. } in &known[..count] {
-            let table = self.table(location.shard);
+            let table = table(location);
             has_objects |= table.has_objects();
-            if table.prefetch_entry(location.hash) && passed.len() < ENTRIES_PASSED {
-                passed.push(location);
+            let is_rest_later = fetch > Fetch::Start && found.len() < ENTRIES_FOUND;
+            match table.prefetch_entry(location.hash, is_rest_later) {
+                Likely::Here(entry) if is_rest_later => {
+                    found.push(entry);
+                }
+                Likely::Passed if passed.len() < ENTRIES_PASSED => passed.push(location),
+                _ => {}
             }
         }
         for location in passed {
-            self.table(location.shard).prefetch_passed_entry(location.hash);
+            table(location).prefetch_passed_entry(location.hash);
         }
+        // Only now, when all the first lines are on their way, which say how long each is.
+        found.iter().for_each(|entry| entry.prefetch_rest(fetch == Fetch::ToEdit));
         has_objects
     }
 
@@ -62,13 +87,13 @@ impl Keys<'_> {
     /// Hints that the first of the known keys, whose shards are locked, will be needed soon. Says
     /// whether their shards hold anything large at all: see [`Keys::weigh`].
     #[inline]
-    pub fn prefetch_held(&mut self, count: usize) -> bool {
+    pub fn prefetch_held(&mut self, count: usize, fetch: Fetch) -> bool {
         self.enter_epoch();
         let known = self.known;
         for &KnownKey { location, .. } in &known[..count] {
             self.table(location.shard).prefetch_bucket(location.hash);
         }
-        let has_objects = self.prefetch_entries(count);
+        let has_objects = self.prefetch_entries(count, fetch);
         if has_objects {
             self.prefetch_objects(count);
         }

@@ -5,9 +5,9 @@ use crate::groups::scripting::once;
 use crate::node::Node;
 use russet_base::Args;
 use russet_base::shared::reuse;
-use russet_catalog::spec::{Arity, Batching, Flags, Spec};
+use russet_catalog::spec::{Arity, Batching, Flags, Group, Spec};
 use russet_catalog::{Command, ONCE_ARGS, is_first_arg_only_key, keys as key_positions, resolve};
-use russet_engine::keys::KnownKey;
+use russet_engine::keys::{Fetch, KnownKey};
 use std::ops::Range;
 
 /// Longer calls run alone: their own work outweighs what this saves.
@@ -94,13 +94,23 @@ pub(super) struct Plan<'n, 'a> {
     pub rights: Option<&'n Session>,
     pub known: BatchKeys<'a>,
     pub calls: Calls<'a>,
+    /// How much of what the keys hold the commands look at.
+    pub fetch: Fetch,
     /// A transaction's end was not among the commands.
     pub is_cut: bool,
     /// The command that was looked at and not taken.
     pub next: Option<LookedUp>,
 }
 
-impl<'a> Plan<'_, 'a> {
+impl<'n, 'a> Plan<'n, 'a> {
+    /// With room for what will be planned.
+    pub fn new(
+        (node, rights): (&'n Node, Option<&'n Session>),
+        (known, calls): (BatchKeys<'a>, Calls<'a>),
+    ) -> Self {
+        Plan { node, rights, known, calls, fetch: Fetch::Start, is_cut: false, next: None }
+    }
+
     /// Takes commands as long as they may run with others, and their keys' locations, in order.
     pub fn take(
         &mut self,
@@ -221,6 +231,7 @@ impl<'a> Plan<'_, 'a> {
     #[inline]
     fn push(&mut self, command: Command, args: Args<'a>, (part, keys_start): (Part, usize)) {
         let (keys_start, keys_end) = (keys_start as u8, self.known.len() as u8);
+        self.fetch = self.fetch.max(BATCH_RULES[command as usize].fetch);
         self.calls.push(Planned { args, command, part, keys_start, keys_end });
     }
 }
@@ -258,6 +269,7 @@ struct BatchRule {
     args_min: u8,
     args_max: u8,
     numbers: Numbers,
+    fetch: Fetch,
 }
 
 /// How many digits there may be in numbers that say how much there is to do.
@@ -271,7 +283,8 @@ enum Numbers {
 
 impl BatchRule {
     /// No number of arguments will do.
-    const NONE: BatchRule = BatchRule { args_min: 1, args_max: 0, numbers: Numbers::Any };
+    const NONE: BatchRule =
+        BatchRule { args_min: 1, args_max: 0, numbers: Numbers::Any, fetch: Fetch::Start };
 
     const fn of(spec: &Spec) -> BatchRule {
         let numbers = match spec.batching {
@@ -287,7 +300,13 @@ impl BatchRule {
         if spec.flags.has_any(ALONE) || args_min > ARGS_MAX {
             return BatchRule::NONE;
         }
-        BatchRule { args_min: args_min as u8, args_max: args_max as u8, numbers }
+        let fetch = match spec.group {
+            Group::List | Group::Set | Group::SortedSet | Group::Hash | Group::Geo => {
+                if spec.flags.has(Flags::WRITE) { Fetch::ToEdit } else { Fetch::Whole }
+            }
+            _ => Fetch::Start,
+        };
+        BatchRule { args_min: args_min as u8, args_max: args_max as u8, numbers, fetch }
     }
 }
 

@@ -161,7 +161,7 @@ fn a_call_looks_who_tracks_all_keys_when_it_has_its_locks() {
     keys.know(&known);
     let client = reader(&mut server, "BCAST");
     assert_eq!(keys.hold_known_now(), 1);
-    keys.prefetch_held(1);
+    keys.prefetch_held(1, russet_engine::keys::Fetch::Whole);
     keys.put_string(b"k", b"v", None);
     keys.wrote(b"k", russet_engine::event::Event::DEL);
     crate::call::invoke::publish_effects(&mut keys, &node);

@@ -11,6 +11,7 @@
 
 mod account;
 mod blocks;
+mod ahead;
 mod core;
 mod entry;
 mod face;
@@ -33,3 +34,4 @@ pub use handle::{BlobMut, EntryMut, EntryRef, NewValue, Slot, VacantEntry, View}
 pub use pages::PagePool;
 pub use removed::{Deleted, Gone, Inline, Removed};
 pub use walk::Cursor;
+pub use segment::Likely;

@@ -12,7 +12,7 @@ use super::entry::{Change, Label, RawEntry};
 use super::segment::{
     BUCKETS_MAX, Gathered, Segment, Spot, Word, buckets_for, capacity_of, larger,
 };
-use crate::store::raw::prefetch::{LINE_BYTES, prefetch};
+use crate::store::raw::prefetch::LINE_BYTES;
 use russet_base::hash::KeyHasher;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -135,24 +135,6 @@ impl Core {
     pub(super) fn segment_mut(&mut self, index: usize) -> &mut Segment {
         // SAFETY: 1. and 2. as in `segment`; `&mut self` makes the borrow exclusive.
         unsafe { self.directory[index].as_mut() }
-    }
-
-    /// The lines of a segment that a search reads, but for that of the last groups.
-    #[inline]
-    pub(super) fn prefetch_segment(&self, hash: u64) {
-        let segment = self.directory[self.index_of(hash)].as_ptr().cast::<u8>();
-        prefetch(segment);
-        prefetch(segment.wrapping_add(LINE_BYTES));
-    }
-
-    /// How much of an entry is worth asking for: as many bytes as most entries here have.
-    #[inline]
-    pub(super) fn usual_entry_bytes(&self) -> usize {
-        match self.account.blocks {
-            blocks if blocks <= LINE_BYTES * self.len => LINE_BYTES,
-            blocks if blocks <= 2 * LINE_BYTES * self.len => 2 * LINE_BYTES,
-            _ => 4 * LINE_BYTES,
-        }
     }
 
     /// The part of the directory that one segment fills.

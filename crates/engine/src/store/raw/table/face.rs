@@ -6,6 +6,8 @@ use super::blocks::Blocks;
 use super::core::{Core, fingerprint_of};
 use super::handle::{EntryMut, EntryRef, NewValue, Slot, VacantEntry, View};
 use super::removed::{Deleted, Removed};
+use super::segment::Likely;
+use crate::store::raw::prefetch::LINE_BYTES;
 use russet_base::hash::KeyHasher;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -184,14 +186,21 @@ impl<O> Table<O> {
     }
 
     /// Asks for the entry that a search for this hash will most likely read. If that is not where
-    /// it belongs, says so, and [`Table::prefetch_passed_entry`] is to follow.
+    /// it belongs, says so, and [`Table::prefetch_passed_entry`] is to follow. As much as most
+    /// entries have, or the first line, if the rest is asked for later.
     #[inline]
-    pub fn prefetch_entry(&self, hash: u64) -> bool {
+    pub fn prefetch_entry(&self, hash: u64, is_rest_later: bool) -> Likely<EntryRef<'_, O>> {
         if self.core.directory_len() == 0 {
-            return false;
+            return Likely::Absent;
         }
-        let (fingerprint, bytes) = (fingerprint_of(hash), self.core.usual_entry_bytes());
-        self.core.segment(self.core.index_of(hash)).prefetch_entry(fingerprint, bytes)
+        let bytes = if is_rest_later { LINE_BYTES } else { self.core.usual_entry_bytes() };
+        let fingerprint = fingerprint_of(hash);
+        match self.core.segment(self.core.index_of(hash)).prefetch_entry(fingerprint, bytes) {
+            // SAFETY: 1. It lives in the table, which stays borrowed. 2. Its objects are `O`s.
+            Likely::Here(entry) => Likely::Here(unsafe { EntryRef::new(entry) }),
+            Likely::Passed => Likely::Passed,
+            Likely::Absent => Likely::Absent,
+        }
     }
 
     /// Asks for the entry if its bucket was full when it came, and it is in the next one.

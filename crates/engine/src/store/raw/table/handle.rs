@@ -88,6 +88,16 @@ impl<'a, O> EntryRef<'a, O> {
         self.entry.access()
     }
 
+    /// Asks for the memory behind the first line, which was asked for. With what an edit needs that
+    /// moves the entry, if it is to be edited.
+    #[inline]
+    pub fn prefetch_rest(&self, is_edited: bool) {
+        self.entry.prefetch_rest();
+        if is_edited {
+            self.entry.prefetch_page();
+        }
+    }
+
     #[inline]
     pub fn value(&self) -> View<'a, O> {
         // SAFETY: 1. By the contract of `new`.

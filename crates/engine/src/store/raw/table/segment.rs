@@ -88,6 +88,14 @@ impl Bucket {
     }
 }
 
+/// Where the entry is that a search will most likely find.
+pub enum Likely<E> {
+    Here(E),
+    /// Behind its home bucket, which was full when it came.
+    Passed,
+    Absent,
+}
+
 /// A slot's place in its segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Spot {
@@ -242,20 +250,23 @@ impl Segment {
     }
 
     /// Prefetches so many bytes of the entry that the fingerprint most likely means. If it must be
-    /// behind its home bucket, prefetches the next one instead and says so: then
+    /// behind its home bucket, prefetches the next one instead: then
     /// [`Segment::prefetch_passed_entry`] is to follow.
     #[inline]
-    pub(super) fn prefetch_entry(&self, fingerprint: u16, bytes: usize) -> bool {
+    pub(super) fn prefetch_entry(&self, fingerprint: u16, bytes: usize) -> Likely<RawEntry> {
         let home = home(fingerprint, self.count());
         let bucket = self.bucket(home);
         let found = bucket.matches(fingerprint);
         if found != 0 {
-            bucket.words[found.trailing_zeros() as usize & 7].prefetch(bytes);
-        } else if bucket.is_overflowed() {
-            prefetch(self.bucket_pointer(self.after(home)).cast());
-            return true;
+            let word = bucket.words[found.trailing_zeros() as usize & 7];
+            word.prefetch(bytes);
+            return if word.is_empty() { Likely::Absent } else { Likely::Here(word.entry()) };
         }
-        false
+        if bucket.is_overflowed() {
+            prefetch(self.bucket_pointer(self.after(home)).cast());
+            return Likely::Passed;
+        }
+        Likely::Absent
     }
 
     /// Prefetches so many bytes of the entry that the fingerprint most likely means in the bucket

@@ -3,13 +3,17 @@
 //! it back. Who shares a slab, and where large blocks come from, is up to `blocks`.
 
 use super::pages::{PAGE_BYTES, PagePool};
+use crate::store::raw::prefetch::{LINE_BYTES, prefetch_to_write};
 use std::mem::offset_of;
 use std::ptr::{NonNull, null_mut};
 
 /// The largest block that lives in a page.
 pub(super) const SLAB_BLOCK_MAX: usize = 1024;
-const FINE_STEP: usize = 8;
-const FINE_MAX: usize = 256;
+pub(super) const FINE_STEP: usize = 8;
+/// Up to here sizes come in steps of the same length.
+pub(super) const FINE_MAX: usize = 256;
+/// So much of the next block is asked for.
+const PREFETCHED_MAX: usize = 4 * LINE_BYTES;
 const CLASSES: usize = FINE_MAX / FINE_STEP + 2 * 8;
 
 const HEADER_BYTES: usize = size_of::<PageHeader>();
@@ -55,6 +59,12 @@ fn class_of(block: usize) -> usize {
     let doubling = (block - 1).ilog2();
     let step = ((block - 1) >> (doubling - 3)) & 7;
     FINE_MAX / FINE_STEP + (doubling as usize - 8) * 8 + step
+}
+
+/// Where the page of a block begins.
+#[inline]
+pub(super) fn page_of(block: NonNull<u8>) -> *mut u8 {
+    block.as_ptr().map_addr(|address| address & !(PAGE_BYTES - 1))
 }
 
 pub(super) struct Slab {
@@ -110,6 +120,7 @@ impl Slab {
                 unlink(&mut self.roomy[class], page);
                 link(&mut self.full[class], page);
             }
+            prefetch_next(page, block);
             NonNull::new_unchecked(page.byte_add(offset).cast())
         }
     }
@@ -117,8 +128,7 @@ impl Slab {
     /// # Safety
     /// 1. `memory` came from `allocate(block)` of this slab. 2. Nobody uses it any more.
     pub(super) unsafe fn release(&mut self, memory: NonNull<u8>, block: usize, pool: &PagePool) {
-        let page: *mut PageHeader =
-            memory.as_ptr().map_addr(|address| address & !(PAGE_BYTES - 1)).cast();
+        let page: *mut PageHeader = page_of(memory).cast();
         let offset = memory.addr().get() - page.addr();
         // SAFETY: 1. The block lies in a page, and pages are aligned to their size, so `page` is
         // its header. 2. The block's pointer was made from the page's, so it may reach the header.
@@ -204,6 +214,26 @@ impl Slab {
         let page = NonNull::new(page).expect("a page that was in a list is not null");
         // SAFETY: 1. The page came from the pool. 2. It has no live block and is in no list.
         unsafe { pool.give_page(page.cast()) };
+    }
+}
+
+/// Asks for the block that is handed out next, of which nothing is near: the more classes and slabs
+/// there are, the longer ago is the last use of its neighbours.
+///
+/// # Safety
+/// 1. `page` is a live header.
+#[inline]
+unsafe fn prefetch_next(page: *const PageHeader, block: usize) {
+    // SAFETY: 1. By the contract.
+    let (free, carved) = unsafe { ((*page).free, (*page).carved) };
+    let offset = match free {
+        0 => HEADER_BYTES + usize::from(carved) * block,
+        free => usize::from(free) * 8,
+    };
+    // Of a full page this is what lies behind it, which does no harm.
+    let next = page.cast::<u8>().wrapping_add(offset);
+    for at in (0..block.min(PREFETCHED_MAX)).step_by(LINE_BYTES) {
+        prefetch_to_write(next.wrapping_add(at));
     }
 }
 

@@ -77,9 +77,14 @@ impl Word {
     pub(super) fn prefetch(self, bytes: usize) {
         let pointer = self.0.map_addr(|address| address & POINTER_MASK);
         prefetch(pointer);
-        for at in (LINE_BYTES..bytes + LINE_BYTES).step_by(LINE_BYTES) {
+        let mut end = LINE_BYTES;
+        loop {
             // Blocks are aligned to 8 bytes.
-            prefetch(pointer.wrapping_add(at - 8));
+            prefetch(pointer.wrapping_add(end - 8));
+            if end >= bytes {
+                return;
+            }
+            end += LINE_BYTES;
         }
     }
 
