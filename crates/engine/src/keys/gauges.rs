@@ -3,6 +3,7 @@
 
 use super::Keys;
 use crate::keyspace::Keyspace;
+use crate::store::raw::table::Changed;
 use std::sync::atomic::Ordering;
 
 /// What INFO says of one database.
@@ -98,8 +99,11 @@ impl Keys<'_> {
         let (db, mut bytes, mut lane) = (self.db, 0, 0);
         self.effects.touched.drain_each(|index| {
             let shard = self.locked.shard(index);
-            if shard.tables[db].take_changed() {
+            let changed = shard.tables[db].take_changed();
+            if changed == Changed::Counts {
                 self.keyspace.publish_gauges(index, shard, db);
+            }
+            if changed != Changed::Nothing {
                 bytes += shard.tables[db].take_unpublished();
                 lane = index;
             }

@@ -2,16 +2,18 @@
 //! exported can be used from safe code only.
 //!
 //! From the bottom up: `pages` maps memory and hands out pages, `slab` cuts pages into blocks,
-//! `blocks` lends them to several tables at once, `account` counts what they take, `entry` is
-//! the layout of one key in one block,
-//! `segment` is a small open-addressed table of tagged pointers to entries, `core` is a directory
-//! of segments that grows and shrinks, `handle` lends entries out, `removed` is what is left of an
-//! entry outside the table, `walk` goes through many entries, and `face` is what callers see.
+//! `blocks` lends them to several tables at once, `account` counts what they take, `bytes` compares
+//! and copies few bytes, `entry` is the layout of one key in one block, `segment` is a small
+//! open-addressed table of tagged pointers to entries, `core` is a directory of segments that grows
+//! and shrinks, `ahead` asks for the memory of both, `handle` lends entries out, `removed` is what
+//! is left of an entry outside the table, `walk` goes through many entries, and `face` is what
+//! callers see.
 //! Locks, clocks, value types and eviction policies are left to the callers.
 
 mod account;
-mod blocks;
 mod ahead;
+mod blocks;
+mod bytes;
 mod core;
 mod entry;
 mod face;
@@ -26,12 +28,12 @@ mod word;
 #[cfg(test)]
 mod tests;
 
-pub use account::Measured;
+pub use account::{Changed, Measured};
 pub use blocks::Blocks;
 pub use entry::{INLINE_VALUE_MAX, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use face::Table;
 pub use handle::{BlobMut, EntryMut, EntryRef, NewValue, Slot, VacantEntry, View};
 pub use pages::PagePool;
 pub use removed::{Deleted, Gone, Inline, Removed};
-pub use walk::Cursor;
 pub use segment::Likely;
+pub use walk::Cursor;

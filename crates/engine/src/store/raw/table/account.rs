@@ -57,6 +57,15 @@ impl Account {
     }
 }
 
+/// What of a table's figures may be others than they were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Changed {
+    Nothing,
+    Bytes,
+    /// Of keys, deadlines or slots, and bytes as well.
+    Counts,
+}
+
 /// What a block of this block size takes: the small ones are cut from pages without loss, the
 /// large ones come from the allocator, which has sizes of its own.
 #[inline]
@@ -76,11 +85,17 @@ impl Core {
         allocated_for::<NonNull<()>>(self.directory_capacity())
     }
 
+    /// The bytes of blocks or objects are others than they were.
+    #[inline]
+    pub(super) fn note_bytes(&mut self) {
+        self.changed = self.changed.max(Changed::Bytes);
+    }
+
     /// A new object is in the table. Apart from the path of short values.
     #[inline(never)]
     pub(super) fn count_object(&mut self, object: &impl Measured) {
         self.account.objects += object.memory_bytes();
-        self.is_changed = true;
+        self.note_bytes();
         self.publish_much();
     }
 
@@ -95,7 +110,7 @@ impl Core {
         // borrowed.
         self.account.objects -= unsafe { &*object }.memory_bytes();
         self.account.lent = None;
-        self.is_changed = true;
+        self.note_bytes();
     }
 
     /// An object is about to be changed.
@@ -153,7 +168,7 @@ impl Core {
             let bytes = std::mem::replace(&mut lent.bytes, measured);
             if measured != bytes {
                 self.account.objects = self.account.objects + measured - bytes;
-                self.is_changed = true;
+                self.note_bytes();
                 self.publish_much();
             }
         }

@@ -6,7 +6,7 @@
 //! An index into the directory is the leading bits of a hash. Segments that share fewer bits than
 //! the directory has stand in it several times, side by side.
 
-use super::account::{Account, block_cost};
+use super::account::{Account, Changed, block_cost};
 use super::blocks::Blocks;
 use super::entry::{Change, Label, RawEntry};
 use super::segment::{
@@ -48,8 +48,8 @@ pub(super) struct Core {
     pub(super) len: usize,
     pub(super) expires: usize,
     objects: usize,
-    /// Counts or bytes are not what they were when this was last asked.
-    pub(super) is_changed: bool,
+    /// What is not as it was when this was last asked.
+    pub(super) changed: Changed,
     pub(super) sweep: Sweep,
     /// The mark of entries that the snapshot under way has, or need not have because they are
     /// newer. Without a snapshot all entries have it.
@@ -92,7 +92,7 @@ impl Core {
             len: 0,
             expires: 0,
             objects: 0,
-            is_changed: false,
+            changed: Changed::Nothing,
             sweep: Sweep::new(),
             mark: false,
         }
@@ -203,7 +203,7 @@ impl Core {
         self.account.blocks += block_cost(entry.block_bytes());
         let spot = self.segment_mut(index).insert(Word::new(entry, fingerprint_of(hash)));
         self.len += 1;
-        self.is_changed = true;
+        self.changed = Changed::Counts;
         self.publish_much();
         self.objects += usize::from(value.0 == Label::OBJECT);
         let position = SlotPosition { index, spot };
@@ -226,7 +226,7 @@ impl Core {
     pub(super) fn detach_keeping_shape(&mut self, position: SlotPosition) -> RawEntry {
         let word = self.segment_mut(position.index).remove(position.spot);
         self.len -= 1;
-        self.is_changed = true;
+        self.changed = Changed::Counts;
         self.expires -= usize::from(word.has_expiry());
         let entry = word.entry();
         self.objects -= usize::from(entry.label() == Label::OBJECT);
@@ -245,6 +245,26 @@ impl Core {
         unsafe { self.blocks.release(entry.pointer(), bytes) };
     }
 
+    /// Moves an entry into a block of another size, with a part of its value replaced: see
+    /// [`RawEntry::splice_moving`].
+    #[inline(never)]
+    pub(super) fn splice_moving(
+        &mut self,
+        (position, old): (SlotPosition, RawEntry),
+        range: (usize, usize),
+        insert: &[&[u8]],
+    ) -> Option<RawEntry> {
+        self.assert_saved(position);
+        let entry = old.splice_moving(range, insert, &self.blocks)?;
+        self.account.blocks += block_cost(entry.block_bytes());
+        self.note_bytes();
+        self.segment_mut(position.index).repoint(position.spot, entry);
+        // SAFETY: 1. The slot, its only user, has let go of the old block.
+        unsafe { self.release(old) };
+        self.publish_much();
+        Some(entry)
+    }
+
     /// Changes an entry in place or into a new block. An object that is replaced is not dropped.
     pub(super) fn reshape(&mut self, position: SlotPosition, change: &Change<'_>) {
         self.assert_saved(position);
@@ -255,7 +275,7 @@ impl Core {
         self.objects += usize::from(change.label == Label::OBJECT);
         if let Some(entry) = old.reshape(change, &self.blocks) {
             self.account.blocks += block_cost(entry.block_bytes());
-            self.is_changed = true;
+            self.note_bytes();
             self.segment_mut(position.index).replace(position.spot, word.moved_to(entry));
             // SAFETY: 1. The slot, its only user, has let go of the old block.
             unsafe { self.release(old) };
@@ -292,7 +312,7 @@ impl Core {
             None => {}
         }
         let due_ms = segment.due_ms();
-        self.is_changed = true;
+        self.changed = Changed::Counts;
         self.expires -= usize::from(word.has_expiry());
         self.expires += usize::from(expiry.is_some());
         self.sweep.due_ms = self.sweep.due_ms.min(due_ms);
@@ -318,7 +338,7 @@ impl Core {
             self.account.slots += segment.cost();
             self.directory.push(NonNull::from(Box::leak(segment)));
         }
-        self.is_changed = true;
+        self.changed = Changed::Counts;
     }
 
     fn make_room(&mut self, hash: u64, hasher: KeyHasher) {

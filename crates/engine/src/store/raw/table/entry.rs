@@ -14,7 +14,8 @@
 //! for how long it lives, is decided by the modules above.
 
 use super::blocks::Blocks;
-use super::slab::{SLAB_BLOCK_MAX, block_bytes};
+use super::bytes::{same_bytes, write_pieces};
+use super::slab::{FINE_MAX, FINE_STEP, SLAB_BLOCK_MAX, block_bytes};
 use std::ptr::NonNull;
 
 /// Up to this length a string or packed value is better inline; beyond it, in an object.
@@ -97,6 +98,12 @@ impl Header {
         Header(bits)
     }
 
+    /// The same with another length of the value, of an entry that is not extended.
+    #[inline]
+    fn with_value_len(self, value_len: usize) -> Header {
+        Header(self.0 & (u64::MAX >> 16) | (value_len as u64) << 48)
+    }
+
     fn with_mark_of(self, other: Header) -> Header {
         Header(self.0 & !MARK_FLAG | other.0 & MARK_FLAG)
     }
@@ -160,6 +167,21 @@ impl Layout {
         }
     }
 
+    /// Whether the block of this layout is as long as that of another which is as roomy. As
+    /// `block_bytes` has it, but for short ones found without their lengths.
+    #[inline]
+    fn has_block_like(self, other: Layout) -> bool {
+        let (one_last, other_last) = (self.bytes() - 1, other.bytes() - 1);
+        let (step, short_max) = match self.is_roomy {
+            true => (ROOMY_STEP, ROOMY_LONG_MIN),
+            false => (FINE_STEP, FINE_MAX),
+        };
+        match one_last < short_max && other_last < short_max {
+            true => one_last / step == other_last / step,
+            false => self.block_bytes() == other.block_bytes(),
+        }
+    }
+
     /// Whether an entry can go from this layout to `other` without another block.
     #[inline]
     fn shares_block_with(self, other: Layout) -> bool {
@@ -173,6 +195,13 @@ struct Places {
     key_at: usize,
     key_len: usize,
     value_len: usize,
+}
+
+impl Places {
+    #[inline]
+    fn value_at(&self) -> usize {
+        self.key_at + self.key_len
+    }
 }
 
 /// A pointer to an entry. Whoever makes one answers for the entry being alive, and not written by
@@ -317,21 +346,21 @@ impl RawEntry {
     #[inline]
     pub(super) fn value<'a>(self) -> &'a [u8] {
         let places = self.places();
-        self.slice(places.key_at + places.key_len, places.value_len)
+        self.slice(places.value_at(), places.value_len)
     }
 
     #[inline]
     pub(super) fn int(self) -> i64 {
         debug_assert_eq!(self.label().kind, Kind::Int);
         // SAFETY: 1. An integer value has 8 bytes.
-        unsafe { self.0.add(self.layout().value_at()).cast::<i64>().read_unaligned() }
+        unsafe { self.0.add(self.places().value_at()).cast::<i64>().read_unaligned() }
     }
 
     #[inline]
     pub(super) fn set_int(self, value: i64) {
         assert!(self.label().kind == Kind::Int);
         // SAFETY: 1. An integer value has 8 bytes.
-        unsafe { self.0.add(self.layout().value_at()).cast::<i64>().write_unaligned(value) };
+        unsafe { self.0.add(self.places().value_at()).cast::<i64>().write_unaligned(value) };
     }
 
     /// The object's pointer, with the provenance it was stored with.
@@ -339,7 +368,7 @@ impl RawEntry {
     pub(super) fn object<O>(self) -> *mut O {
         assert!(self.label().kind == Kind::Object);
         // SAFETY: 1. An object value has 8 bytes, filled by `set_object`.
-        unsafe { self.0.add(self.layout().value_at()).cast::<*mut O>().read_unaligned() }
+        unsafe { self.0.add(self.places().value_at()).cast::<*mut O>().read_unaligned() }
     }
 
     pub(super) fn set_object<O>(self, object: *mut O) {
@@ -359,15 +388,13 @@ impl RawEntry {
     }
 
     /// Overwrites a part of the value.
+    #[inline]
     pub(super) fn overwrite(self, at: usize, with: &[u8]) {
-        let layout = self.layout();
-        assert!(at <= layout.value_len && with.len() <= layout.value_len - at);
+        let places = self.places();
+        assert!(at <= places.value_len && with.len() <= places.value_len - at);
         // SAFETY: 1. The range is inside the value. 2. `with` is borrowed by the caller while the
         // entry is exclusively ours, so they don't overlap.
-        unsafe {
-            let to = self.0.add(layout.value_at() + at).as_ptr();
-            to.copy_from_nonoverlapping(with.as_ptr(), with.len());
-        }
+        unsafe { write_pieces(self.0.add(places.value_at() + at).as_ptr(), &[with]) };
     }
 
     /// Replaces a string without an expiry by another if nothing but its bytes changes; false, with
@@ -389,7 +416,7 @@ impl RawEntry {
         let added: usize = insert.iter().map(|piece| piece.len()).sum();
         let value_len = old.value_len - remove + added;
         let new = Layout { value_len, ..old };
-        if old.is_extended() || new.is_extended() || new.block_bytes() != old.block_bytes() {
+        if old.is_extended() || new.is_extended() || !new.has_block_like(old) {
             return false;
         }
         let tail_at = at + remove;
@@ -403,15 +430,47 @@ impl RawEntry {
             if added != remove && tail_at < old.value_len {
                 value.add(at + added).copy_from(value.add(tail_at), old.value_len - tail_at);
             }
-            let mut to = value.add(at);
-            for piece in insert {
-                to.copy_from_nonoverlapping(piece.as_ptr(), piece.len());
-                to = to.add(piece.len());
-            }
-            let lengths_kept = self.header().0 & (u64::MAX >> 16);
-            self.0.cast::<u64>().write(lengths_kept | (value_len as u64) << 48);
+            write_pieces(value.add(at), insert);
+            self.0.cast::<u64>().write(self.header().with_value_len(value_len).0);
         }
         true
+    }
+
+    /// The same for a value that needs a block of another size: the new entry, which is roomy. This
+    /// one stays as it was, and is to be released by the caller. `None`, with nothing done, if one
+    /// of the two is extended, or the block is as long.
+    pub(super) fn splice_moving(
+        self,
+        (at, remove): (usize, usize),
+        insert: &[&[u8]],
+        blocks: &Blocks,
+    ) -> Option<RawEntry> {
+        let old = self.layout();
+        assert!(at <= old.value_len && remove <= old.value_len - at);
+        let added: usize = insert.iter().map(|piece| piece.len()).sum();
+        let value_len = old.value_len - remove + added;
+        let new = Layout { value_len, is_roomy: true, ..old };
+        let block_bytes = new.block_bytes();
+        if old.is_extended() || new.is_extended() || block_bytes == old.block_bytes() {
+            return None;
+        }
+        let target = blocks.allocate(block_bytes);
+        let header = Header(self.header().0 | ROOMY_FLAG).with_value_len(value_len);
+        let (front, tail_at) = (old.value_at() + at, at + remove);
+        // SAFETY: 1. `target` has room for `new.bytes()` bytes, which is what is written; source
+        // ranges lie in the old entry. 2. The block is a new one and pieces are borrowed by the
+        // caller while the entry is exclusively ours, so nothing overlaps. 3. The header is
+        // aligned to 8.
+        unsafe {
+            target.cast::<u64>().write(header.0);
+            let (from, to) = (self.0.as_ptr(), target.as_ptr());
+            to.add(HEADER_BYTES)
+                .copy_from_nonoverlapping(from.add(HEADER_BYTES), front - HEADER_BYTES);
+            let tail_to = write_pieces(to.add(front), insert);
+            let tail = from.add(old.value_at() + tail_at);
+            tail_to.copy_from_nonoverlapping(tail, old.value_len - tail_at);
+        }
+        Some(RawEntry(target))
     }
 
     /// Applies a change; returns the new entry if a block of another size was needed. Then this
@@ -451,11 +510,7 @@ impl RawEntry {
                 let key = self.0.as_ptr().add(old.key_at());
                 target.as_ptr().add(new.key_at()).copy_from_nonoverlapping(key, front);
             }
-            let mut piece_to = to.add(change.at);
-            for piece in change.insert {
-                piece_to.copy_from_nonoverlapping(piece.as_ptr(), piece.len());
-                piece_to = piece_to.add(piece.len());
-            }
+            write_pieces(to.add(change.at), change.insert);
             write_front(target, header, new);
             if let Some(at_ms) = change.expiry {
                 target.add(new.expiry_at()).cast::<i64>().write(at_ms);
@@ -500,23 +555,4 @@ unsafe fn write_front(block: NonNull<u8>, header: Header, layout: Layout) {
             block.add(HEADER_BYTES).cast::<[u32; 2]>().write(lengths);
         }
     }
-}
-
-/// Equality of two slices of one length, without the call that the general comparison makes: most
-/// keys are a few words long.
-#[inline]
-fn same_bytes(one: &[u8], other: &[u8]) -> bool {
-    debug_assert_eq!(one.len(), other.len());
-    if one.len() < 8 || one.len() > 64 {
-        return one == other;
-    }
-    let words =
-        |bytes: [Option<&[u8; 8]>; 2]| bytes.map(|word| word.map(|w| u64::from_ne_bytes(*w)));
-    // Below 16 bytes the two overlap.
-    let ends = |bytes: &'_ [u8]| words([bytes.first_chunk(), bytes.last_chunk()]);
-    if ends(one) != ends(other) {
-        return false;
-    }
-    let (ours, theirs) = (one.as_chunks::<8>().0, other.as_chunks::<8>().0);
-    one.len() <= 16 || ours.iter().zip(theirs).skip(1).all(|(ours, theirs)| ours == theirs)
 }

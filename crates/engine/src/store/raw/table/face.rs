@@ -1,7 +1,7 @@
 //! The face of the table: keys in, entries out. Everything here is safe to call; the work is done
 //! by the modules below.
 
-use super::account::Measured;
+use super::account::{Changed, Measured};
 use super::blocks::Blocks;
 use super::core::{Core, fingerprint_of};
 use super::handle::{EntryMut, EntryRef, NewValue, Slot, VacantEntry, View};
@@ -120,17 +120,17 @@ impl<O> Table<O> {
 }
 
 impl<O: Measured> Table<O> {
-    /// Whether counts or bytes may have changed since this was last asked.
+    /// What may have changed since this was last asked.
     #[inline]
-    pub fn take_changed(&mut self) -> bool {
+    pub fn take_changed(&mut self) -> Changed {
         // SAFETY: 1. The table's objects are `O`s.
         unsafe { self.core.recount::<O>() };
-        std::mem::take(&mut self.core.is_changed)
+        std::mem::replace(&mut self.core.changed, Changed::Nothing)
     }
 
     /// Counts and bytes are those of another table now.
     pub fn mark_changed(&mut self) {
-        self.core.is_changed = true;
+        self.core.changed = Changed::Counts;
     }
 
     #[cfg(test)]
@@ -238,7 +238,7 @@ impl<O> Table<O> {
     pub fn take(&mut self) -> Table<O> {
         let mut empty = self.empty_twin();
         empty.core.account = self.core.account.of_successor();
-        empty.core.is_changed = true;
+        empty.core.changed = Changed::Counts;
         std::mem::replace(self, empty)
     }
 }

@@ -37,7 +37,7 @@ impl<O> Copy for View<'_, O> {}
 
 /// # Safety
 /// 1. The entry is alive for `'a`, not written meanwhile, and its object, if any, is an `O`.
-#[inline]
+#[inline(always)]
 unsafe fn view<'a, O>(entry: RawEntry) -> View<'a, O> {
     let label = entry.label();
     match label.kind {
@@ -333,6 +333,17 @@ impl<'a, O: Measured> EntryMut<'a, O> {
         })
     }
 
+    /// The same of a packed value with this tag; `None` of anything else.
+    #[inline]
+    pub fn packed_blob(&mut self, tag: u8) -> Option<BlobMut<'_>> {
+        self.core.assert_saved(self.position);
+        (self.raw().label() == Label::packed(tag)).then_some(BlobMut {
+            core: self.core,
+            position: self.position,
+            entry: &mut self.entry,
+        })
+    }
+
     /// Adds bytes behind a string or packed value. Returns false if it is another kind.
     pub fn append(&mut self, bytes: &[u8]) -> bool {
         let Some(mut blob) = self.blob() else { return false };
@@ -408,6 +419,11 @@ impl Blob for BlobMut<'_> {
     #[inline]
     fn splice(&mut self, at: usize, remove: usize, insert: &[&[u8]]) {
         if self.entry.splice_in_place(at, remove, insert) {
+            return;
+        }
+        let moving = (self.position, *self.entry);
+        if let Some(moved) = self.core.splice_moving(moving, (at, remove), insert) {
+            *self.entry = moved;
             return;
         }
         let (label, expiry) = (self.entry.label(), self.entry.expiry());

@@ -348,6 +348,13 @@ impl Segment {
         bucket.put(slot, word);
     }
 
+    /// Lets a slot that is in use hold an entry that moved.
+    #[inline]
+    pub(super) fn repoint(&mut self, spot: Spot, entry: RawEntry) {
+        let word = &mut self.bucket_mut(usize::from(spot.bucket)).words[usize::from(spot.slot)];
+        *word = word.pointing_to(entry);
+    }
+
     /// Adds a word. The segment must not be at its last slot.
     pub(super) fn insert(&mut self, word: Word) -> Spot {
         let (count, len) = (self.count(), self.len());

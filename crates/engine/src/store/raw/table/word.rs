@@ -57,6 +57,15 @@ impl Word {
         Word(Word::new(entry, self.fingerprint()).0.map_addr(|address| address | kept))
     }
 
+    /// The same slot word, with all its marks, for an entry that moved.
+    #[inline]
+    pub(super) fn pointing_to(self, entry: RawEntry) -> Word {
+        let marks = self.0.addr() & !POINTER_MASK;
+        let pointer = entry.pointer().as_ptr();
+        assert!(pointer.addr() & !POINTER_MASK == 0, "blocks have 48-bit addresses, 8-aligned");
+        Word(pointer.map_addr(|address| address | marks))
+    }
+
     pub(super) fn with_overflow_of(self, other: Word) -> Word {
         let mark = other.0.addr() & OVERFLOW_BIT;
         Word(self.0.map_addr(|address| address & !OVERFLOW_BIT | mark))
