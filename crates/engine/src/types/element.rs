@@ -23,7 +23,17 @@ pub enum Element<'a> {
 }
 
 impl<'a> Element<'a> {
+    #[inline]
     pub fn parse(text: &'a [u8]) -> Self {
+        // Most texts are no numbers by their first byte.
+        match text {
+            [b'0'..=b'9' | b'-', ..] => Self::parse_number(text),
+            _ => Element::Bytes(text),
+        }
+    }
+
+    #[inline(never)]
+    fn parse_number(text: &'a [u8]) -> Self {
         match num::parse_i64(text) {
             Some(value) => Element::Int(value),
             None => Element::Bytes(text),
@@ -148,7 +158,10 @@ impl<'a> Stored<'a> {
     /// To look for this form among many others.
     #[inline]
     pub fn needle(&self) -> Needle<'_> {
-        Needle::new(self.pieces())
+        let head_len = usize::from(self.head_len);
+        // Behind the head there are zeros.
+        let [head @ .., _] = self.head;
+        Needle::of_words(self.pieces(), (u64::from_le_bytes(head), head_len))
     }
 
     /// Writes the form over all of `out`, which must be `bytes()` long.
@@ -186,27 +199,63 @@ pub struct Needle<'a> {
 impl<'a> Needle<'a> {
     #[inline]
     pub fn new(pieces: [&'a [u8]; 2]) -> Self {
-        const WORD_BYTES: usize = size_of::<u64>();
-        let mut word = [0; WORD_BYTES];
-        let mut filled = 0;
-        for piece in pieces {
-            let bytes = piece.len().min(WORD_BYTES - filled);
-            for byte in &piece[..bytes] {
-                word[filled] = *byte;
-                filled += 1;
-            }
-        }
+        Self::of_words(pieces, (leading_word(pieces[0]), pieces[0].len()))
+    }
+
+    /// With the first bytes of the front piece as a word, and how long that piece is.
+    #[inline]
+    fn of_words(pieces: [&'a [u8]; 2], (front, front_len): (u64, usize)) -> Self {
+        let back = pieces[1];
+        let filled = (front_len + back.len()).min(size_of::<u64>());
+        let shift = 8 * front_len.min(size_of::<u64>()) as u32;
+        let word = front | leading_word(back).checked_shl(shift).unwrap_or(0);
         let mask = u64::MAX.checked_shr(64 - 8 * filled as u32).unwrap_or(0);
-        Needle { pieces, word: u64::from_le_bytes(word), mask }
+        Needle { pieces, word, mask }
     }
 
     /// Whether `run` starts with these bytes.
     #[inline(always)]
     pub fn starts(&self, run: &[u8]) -> bool {
         match run.first_chunk() {
-            Some(first) if (u64::from_le_bytes(*first) ^ self.word) & self.mask != 0 => false,
+            Some(first) if !self.may_start(u64::from_le_bytes(*first)) => false,
             Some(_) if self.mask != u64::MAX => true,
-            _ => has_both(self.pieces, run),
+            Some(_) => has_both(self.pieces, run),
+            None => self.starts_short(run),
+        }
+    }
+
+    /// Whether a run that begins with these eight bytes may start with them. It does if they are
+    /// fewer.
+    #[inline(always)]
+    pub fn may_start(&self, word: u64) -> bool {
+        (word ^ self.word) & self.mask == 0
+    }
+
+    /// The same of a run of less than eight bytes.
+    #[inline]
+    fn starts_short(&self, run: &[u8]) -> bool {
+        let [front, back] = self.pieces;
+        front.len() + back.len() <= run.len() && self.may_start(leading_word(run))
+    }
+}
+
+/// The first bytes as a number, the first of them lowest; zeros stand for those that are missing.
+/// There is no loop: overlapping pieces agree where they overlap, so OR joins them.
+#[inline]
+fn leading_word(bytes: &[u8]) -> u64 {
+    if let Some(word) = bytes.first_chunk() {
+        return u64::from_le_bytes(*word);
+    }
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let last = u64::from(u32::from_le_bytes(*last)) << (8 * (bytes.len() - 4));
+        return u64::from(u32::from_le_bytes(*first)) | last;
+    }
+    match *bytes {
+        [] => 0,
+        [a] => u64::from(a),
+        [a, b, ref rest @ ..] => {
+            let third = rest.first().map_or(0, |byte| u64::from(*byte));
+            u64::from(a) | u64::from(b) << 8 | third << 16
         }
     }
 }

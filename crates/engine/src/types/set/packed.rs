@@ -59,12 +59,29 @@ pub fn find(bytes: &[u8], wanted: &Stored<'_>) -> Option<Range<usize>> {
             let other = &bytes[*start..start + stride];
             other.last_chunk() == Some(end) && other == text
         })?,
-        None => {
-            let needle = Needle::new([text, &[]]);
-            starts.step_by(stride).find(|start| needle.starts(&bytes[*start..]))?
-        }
+        None => find_short(bytes, &Needle::new([text, &[]]), stride)?,
     };
     Some(start..start + stride)
+}
+
+/// Where a member of fewer than eight bytes starts.
+#[inline]
+fn find_short(bytes: &[u8], needle: &Needle<'_>, stride: usize) -> Option<usize> {
+    let mut at = HEADER_BYTES;
+    // A word at a time, as long as there is a whole one.
+    while let Some(word) = bytes.get(at..at + size_of::<u64>()).and_then(<[u8]>::first_chunk) {
+        if needle.may_start(u64::from_le_bytes(*word)) {
+            return Some(at);
+        }
+        at += stride;
+    }
+    while at < bytes.len() {
+        if needle.starts(&bytes[at..]) {
+            return Some(at);
+        }
+        at += stride;
+    }
+    None
 }
 
 fn find_mixed(bytes: &[u8], wanted: &Stored<'_>) -> Option<Range<usize>> {

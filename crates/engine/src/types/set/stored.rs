@@ -31,21 +31,16 @@ pub fn edit<R>(
     entry: &mut EntryMut<'_, Object>,
     edit: impl FnOnce(&mut SetMut<'_, BlobMut<'_>>) -> R,
 ) -> Result<R, WrongType> {
-    let tag = match entry.value() {
-        View::Packed(tag, _) => tag,
-        View::Object(Object::Set(_)) => {
-            let Some(Object::Set(set)) = entry.object_mut() else { return Err(WrongType) };
-            return Ok(edit(&mut SetMut::Large(set)));
-        }
-        _ => return Err(WrongType),
-    };
-    let make: fn(&mut _) -> SetMut<'_, _> = match tag {
-        INTS => |blob| SetMut::Ints(blob),
-        PACKED => |blob| SetMut::Packed(blob),
-        _ => return Err(WrongType),
-    };
-    let mut blob = entry.blob().expect("a packed value is bytes");
-    Ok(edit(&mut make(&mut blob)))
+    if let Some(mut blob) = entry.packed_blob(PACKED) {
+        return Ok(edit(&mut SetMut::Packed(&mut blob)));
+    }
+    if let Some(mut blob) = entry.packed_blob(INTS) {
+        return Ok(edit(&mut SetMut::Ints(&mut blob)));
+    }
+    match entry.object_mut() {
+        Some(Object::Set(set)) => Ok(edit(&mut SetMut::Large(set))),
+        _ => Err(WrongType),
+    }
 }
 
 /// Adds a member; whether it is new.
@@ -67,8 +62,21 @@ pub fn add(
 }
 
 /// Prepares a set for `count` members that are about to be added: Redis makes a table of it if
-/// they alone would be too many for another encoding.
+/// they alone would be too many for another encoding. A value of another type may pass.
+#[inline]
 pub fn make_room(
+    entry: &mut EntryMut<'_, Object>,
+    count: usize,
+    rules: &SetRules,
+) -> Result<(), WrongType> {
+    match count <= rules.intset_entries_max.min(rules.listpack_entries_max) {
+        true => Ok(()),
+        false => make_much_room(entry, count, rules),
+    }
+}
+
+#[inline(never)]
+fn make_much_room(
     entry: &mut EntryMut<'_, Object>,
     count: usize,
     rules: &SetRules,

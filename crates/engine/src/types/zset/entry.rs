@@ -2,7 +2,7 @@
 //! member's (see `types/element.rs`). Runs of entries are kept in order of score, then of text.
 
 use super::range::Probe;
-use super::score::{self, StoredScore};
+use super::score::{self, Side, SortedForm, StoredScore};
 use crate::types::element::{self, Element, Stored};
 use std::cmp::Ordering;
 
@@ -71,6 +71,12 @@ pub struct Entry<'a> {
 impl<'a> Entry<'a> {
     pub fn new(pair: Pair<'a>) -> Self {
         Entry { score: StoredScore::new(pair.score), member: Stored::new(pair.member) }
+    }
+
+    /// Of a member whose form is there already.
+    #[inline]
+    pub fn of(score: f64, member: Stored<'a>) -> Self {
+        Entry { score: StoredScore::new(score), member }
     }
 
     pub fn bytes(&self) -> usize {
@@ -163,16 +169,16 @@ impl Found {
 #[inline]
 pub fn find(run: &[u8], wanted: &Stored<'_>) -> Option<Found> {
     let needle = wanted.needle();
-    let (mut at, mut index) = (0, 0);
-    while at < run.len() {
-        let skip = score::form_bytes(&run[at..]);
-        let member = &run[at + skip..];
-        let bytes = skip + element::stored_bytes(member);
+    let (mut rest, mut index) = (run, 0);
+    while !rest.is_empty() {
+        let (_, member) = rest.split_at(score::form_bytes(rest));
+        let bytes = rest.len() - member.len() + element::stored_bytes(member);
         if needle.starts(member) {
-            let score = score::decode(&run[at..]).0;
+            let (at, score) = (run.len() - rest.len(), score::decode(rest).0);
             return Some(Found { at, bytes, index, score });
         }
-        (at, index) = (at + bytes, index + 1);
+        rest = &rest[bytes..];
+        index += 1;
     }
     None
 }
@@ -198,6 +204,23 @@ pub fn spot(run: &[u8], probe: &Probe<'_>) -> Spot {
         spot = Spot { at: spot.at + bytes, index: spot.index + 1 };
     }
     spot
+}
+
+/// Where an entry belongs in a run: as [`spot`] has it, by the entry's form as far as that tells.
+pub fn place(run: &[u8], pair: &Pair<'_>, form: &Entry<'_>) -> usize {
+    let Some(sorted) = SortedForm::of(&form.score) else {
+        return spot(run, &Probe::Pair(*pair)).at;
+    };
+    let mut rest = run;
+    while !rest.is_empty() {
+        match sorted.side(rest) {
+            Side::Before => {}
+            Side::Unclear if decode(rest).0.compare(pair) == Ordering::Less => {}
+            Side::Unclear | Side::Behind => break,
+        }
+        rest = &rest[entry_bytes(rest)..];
+    }
+    run.len() - rest.len()
 }
 
 /// The offset behind the first `count` entries of a run.

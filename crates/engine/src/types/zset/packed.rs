@@ -2,7 +2,6 @@
 //! order. Whether a sorted set may be packed is said by `limits.rs`; callers ask first.
 
 use super::entry::{self, Entries, Entry, Found, Pair};
-use super::range::Probe;
 use crate::types::blob::Blob;
 use crate::types::element::Stored;
 use smallvec::SmallVec;
@@ -24,47 +23,34 @@ pub fn run(bytes: &[u8]) -> &[u8] {
     bytes.get(HEADER_BYTES..).unwrap_or(&[])
 }
 
-/// Puts a pair whose member is not there yet in its place.
-pub fn insert(blob: &mut impl Blob, pair: Pair<'_>) {
-    let entry = Entry::new(pair);
+/// Puts a pair whose member is not there yet in its place. It comes with its form.
+#[inline]
+pub fn insert(blob: &mut impl Blob, (pair, entry): (Pair<'_>, &Entry<'_>)) {
     let [score, head, payload] = entry.pieces();
     let count = count_bytes(len(blob.bytes()) + 1);
     if blob.bytes().is_empty() {
         return blob.splice(0, 0, &[&count, score, head, payload]);
     }
-    let at = HEADER_BYTES + insert_offset(run(blob.bytes()), &pair);
+    let at = HEADER_BYTES + entry::place(run(blob.bytes()), &pair, entry);
     blob.overwrite(0, &count);
     blob.splice(at, 0, &[score, head, payload]);
 }
 
-/// The offset in a run where a pair belongs.
-#[inline]
-fn insert_offset(run: &[u8], pair: &Pair<'_>) -> usize {
-    entry::spot(run, &Probe::Pair(*pair)).at
-}
-
 /// Gives the member at `found` another score.
-pub fn rescore(blob: &mut impl Blob, found: Found, pair: Pair<'_>) {
-    let entry = Entry::new(pair);
+#[inline]
+pub fn rescore(blob: &mut impl Blob, found: Found, (pair, entry): (Pair<'_>, &Entry<'_>)) {
+    let [score, head, payload] = entry.pieces();
     let run = run(blob.bytes());
-    // The place is looked for with the old entry still there, on whose far side it may be.
-    let to = insert_offset(run, &pair);
-    let mut edited = SmallVec::<[u8; 512]>::new();
-    let range = if to >= found.end() {
-        edited.extend_from_slice(&run[found.end()..to]);
-        entry.append_with(|piece| edited.extend_from_slice(piece));
-        found.at..to
+    // Its place is behind the old one or before it, with what lies between on the other side.
+    if found.score < pair.score {
+        let to = found.end() + entry::place(&run[found.end()..], &pair, entry);
+        let between = SmallVec::<[u8; 512]>::from_slice(&run[found.end()..to]);
+        blob.splice(HEADER_BYTES + found.at, to - found.at, &[&between, score, head, payload]);
     } else {
-        entry.append_with(|piece| edited.extend_from_slice(piece));
-        if to < found.at {
-            edited.extend_from_slice(&run[to..found.at]);
-        }
-        to.min(found.at)..found.end()
-    };
-    if edited.len() == range.len() {
-        blob.overwrite(HEADER_BYTES + range.start, &edited);
-    } else {
-        blob.splice(HEADER_BYTES + range.start, range.len(), &[&edited]);
+        let to = entry::place(&run[..found.at], &pair, entry);
+        let between = SmallVec::<[u8; 512]>::from_slice(&run[to..found.at]);
+        let remove = found.end() - to;
+        blob.splice(HEADER_BYTES + to, remove, &[score, head, payload, &between]);
     }
 }
 

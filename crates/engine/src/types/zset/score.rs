@@ -98,6 +98,50 @@ pub fn form_bytes(run: &[u8]) -> usize {
     usize::from(FORM_BYTES[usize::from(run[0])])
 }
 
+/// The form of a score that sorts among others of its kind as the scores do, byte by byte: integers
+/// up to 21 bits. None of these forms begins another.
+#[derive(Clone, Copy)]
+pub struct SortedForm {
+    /// The form's bytes, the first one highest, and which bits they fill.
+    word: u32,
+    mask: u32,
+}
+
+/// Where a score stands that is compared with another by its form.
+pub enum Side {
+    Before,
+    Behind,
+    /// The two are equal, or the form does not tell.
+    Unclear,
+}
+
+impl SortedForm {
+    /// Forms that begin with a lower byte are sorted.
+    const WORD_END: u32 = (INT_16 as u32) << 24;
+
+    #[inline]
+    pub fn of(form: &StoredScore) -> Option<Self> {
+        let [a, b, c, ..] = form.bytes;
+        let word = u32::from_be_bytes([a, b, c, 0]);
+        let mask = u32::MAX << (32 - 8 * u32::from(form.len.min(4)));
+        (word < Self::WORD_END).then_some(SortedForm { word, mask })
+    }
+
+    /// Where the score that starts `run` stands.
+    #[inline(always)]
+    pub fn side(self, run: &[u8]) -> Side {
+        let Some(first) = run.first_chunk() else { return Side::Unclear };
+        let other = u32::from_be_bytes(*first);
+        if other >= Self::WORD_END || (other ^ self.word) & self.mask == 0 {
+            Side::Unclear
+        } else if other < self.word {
+            Side::Before
+        } else {
+            Side::Behind
+        }
+    }
+}
+
 /// The score that starts `run`, which is known to be sound, and the bytes of its form.
 #[inline]
 pub fn decode(run: &[u8]) -> (f64, usize) {
