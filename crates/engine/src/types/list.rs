@@ -260,7 +260,11 @@ impl<B: Blob> ListMut<'_, B> {
                 limits::form_of_entries(medium::run(blob.bytes()).size(), growth, limits)
             }
             ListMut::InEntry(blob) => {
-                limits::form_of_packed(packed::size(blob.bytes()), growth, limits)
+                let size = packed::size(blob.bytes());
+                if limits::stays_packed(size, growth, limits) {
+                    return None;
+                }
+                limits::form_of_packed(size, growth, limits)
             }
             ListMut::Large(list) => {
                 list.grow(growth, limits);

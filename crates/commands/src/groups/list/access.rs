@@ -65,6 +65,31 @@ pub fn push<'e>(
     Ok(len)
 }
 
+/// As [`push`], for one text: what most pushes have.
+#[inline]
+pub fn push_one(
+    keys: &mut Keys,
+    onto: EndOf,
+    text: &[u8],
+    limits: ListLimits,
+) -> Result<usize, WrongType> {
+    let len = match keys.write(onto.key) {
+        Some(mut entry) => stored::push_one(&mut entry, onto.end, text, limits)?,
+        None => put_one(keys, onto, text, limits),
+    };
+    keys.wrote_many(onto.key, onto.pushed(), 1);
+    Ok(len)
+}
+
+#[inline(never)]
+fn put_one(keys: &mut Keys, onto: EndOf, text: &[u8], limits: ListLimits) -> usize {
+    let (element, growth) = (Element::parse(text), Extent { bytes: text.len(), count: 1 });
+    stored::build(onto.end, std::iter::once(element), (growth, limits), |value| {
+        keys.put(onto.key, value, None);
+    });
+    growth.count
+}
+
 /// As [`push`], without telling it.
 #[inline]
 pub fn push_quietly<'e>(
@@ -158,4 +183,23 @@ pub fn pop(
             Ok(true)
         }
     }
+}
+
+/// As [`pop`], for one element, which is shown to `show`: what most pops are.
+#[inline]
+pub fn pop_one(
+    keys: &mut Keys,
+    from: EndOf,
+    limits: ListLimits,
+    show: impl FnMut(Element<'_>),
+) -> Result<bool, WrongType> {
+    let Some(mut entry) = keys.write(from.key) else {
+        return Ok(false);
+    };
+    let left = stored::pop_one(&mut entry, from.end, limits, show)?;
+    if left == 0 {
+        keys.remove(from.key);
+    }
+    notify_shrunk(keys, from.key, from.popped(), Shrunk { removed: 1, left });
+    Ok(true)
 }

@@ -29,6 +29,17 @@ pub fn rpushx(ctx: &mut Ctx, args: Args) -> Outcome {
 
 #[inline]
 fn push(ctx: &mut Ctx, args: Args, end: End) -> Outcome {
+    if args.len() > 3 {
+        return push_many(ctx, args, end);
+    }
+    let onto = EndOf { key: args.at(1), end };
+    let len = access::push_one(ctx.keys, onto, args.at(2), limits(ctx))?;
+    ctx.reply.int(len as i64);
+    DONE
+}
+
+#[inline(never)]
+fn push_many(ctx: &mut Ctx, args: Args, end: End) -> Outcome {
     let onto = EndOf { key: args.at(1), end };
     let texts = args.from(2);
     let growth = Extent::of(texts.iter());
@@ -65,10 +76,8 @@ fn pop(ctx: &mut Ctx, args: Args, end: End) -> Outcome {
 
 fn pop_one(ctx: &mut Ctx, from: EndOf) -> Outcome {
     let (limits, reply) = (limits(ctx), &mut *ctx.reply);
-    let is_there = access::pop(ctx.keys, from, 1, limits, |list, _| {
-        list.pop(from.end, 1, |element| reply_element(reply, element));
-    })?;
-    if !is_there {
+    let show = |element: Element<'_>| reply_element(reply, element);
+    if !access::pop_one(ctx.keys, from, limits, show)? {
         ctx.reply.null();
     }
     DONE

@@ -110,6 +110,16 @@ fn entry_bytes_max(texts: Extent) -> usize {
     stored_bytes_max(texts).saturating_add(texts.count)
 }
 
+/// Whether a packed list of this size surely stays one when `growth` (texts) is added. The usual
+/// case, found with less than [`form_of_packed`] takes: no limit by size is below that of packed
+/// lists.
+#[inline]
+pub fn stays_packed(size: Extent, growth: Extent, limits: ListLimits) -> bool {
+    let bytes = size.bytes.saturating_add(stored_bytes_max(growth));
+    limits.listpack_size < 0
+        && bytes.saturating_add(super::packed::HEADER_BYTES) <= PACKED_BYTES_MAX
+}
+
 /// The smallest form for a packed list of this size to which `growth` (texts) is added.
 pub fn form_of_packed(size: Extent, growth: Extent, limits: ListLimits) -> Form {
     let bytes = size.bytes.saturating_add(stored_bytes_max(growth));

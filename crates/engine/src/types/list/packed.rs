@@ -103,7 +103,8 @@ pub fn push<'e>(
     if elements.size_hint() == (1, Some(1))
         && let Some(element) = elements.next()
     {
-        return push_one(blob, end, element);
+        push_one(blob, end, element);
+        return;
     }
     let mut encoded = SmallVec::<[u8; 512]>::new();
     let mut added = 0;
@@ -130,12 +131,14 @@ pub fn push<'e>(
     }
 }
 
-/// As [`push`], for one element, which is not copied first.
-fn push_one(blob: &mut impl Blob, end: End, element: Element<'_>) {
+/// As [`push`], for one element, which is not copied first; the new length.
+#[inline]
+pub fn push_one(blob: &mut impl Blob, end: End, element: Element<'_>) -> usize {
     let stored = Stored::new(element);
     let [head, payload] = stored.pieces();
-    let count = count_bytes(len(blob.bytes()) + 1);
     let total = blob.bytes().len();
+    let len = len(blob.bytes()) + 1;
+    let count = count_bytes(len);
     match end {
         _ if total == 0 => blob.splice(0, 0, &[&count, head, payload]),
         End::Front => blob.splice(0, HEADER_BYTES, &[&count, head, payload]),
@@ -144,6 +147,7 @@ fn push_one(blob: &mut impl Blob, end: End, element: Element<'_>) {
             blob.splice(total, 0, &[head, payload]);
         }
     }
+    len
 }
 
 /// Removes up to `count` elements from one end, shown to `visit` from that end inwards.
@@ -165,6 +169,19 @@ pub fn pop(blob: &mut impl Blob, end: End, count: usize, mut visit: impl FnMut(E
         }
     };
     keep(blob, kept, total - count);
+}
+
+/// Removes the first element, which must be there, once `show` has seen it; how many are left.
+#[inline]
+pub fn pop_first(blob: &mut impl Blob, show: impl FnOnce(Element<'_>)) -> usize {
+    let left = len(blob.bytes()) - 1;
+    let (element, bytes) = element::decode(run(blob.bytes()));
+    show(element);
+    match left {
+        0 => clear(blob),
+        _ => blob.splice(0, HEADER_BYTES + bytes, &[&count_bytes(left)]),
+    }
+    left
 }
 
 /// Where the elements equal to `wanted` lie, in order, within the quota.

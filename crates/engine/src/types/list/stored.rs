@@ -31,19 +31,13 @@ pub fn edit<R>(
     entry: &mut EntryMut<'_, Object>,
     edit: impl FnOnce(&mut ListMut<'_, BlobMut<'_>>) -> R,
 ) -> Result<R, WrongType> {
-    if is_packed(entry) {
-        let mut blob = entry.blob().expect("a packed value is bytes");
+    if let Some(mut blob) = entry.packed_blob(PackedTag::List as u8) {
         return Ok(edit(&mut ListMut::InEntry(&mut blob)));
     }
     match entry.object_mut() {
         Some(Object::List(list)) => Ok(edit(&mut ListMut::Large(list))),
         _ => Err(WrongType),
     }
-}
-
-#[inline]
-fn is_packed(entry: &EntryMut<'_, Object>) -> bool {
-    matches!(entry.value(), View::Packed(tag, _) if tag == PackedTag::List as u8)
 }
 
 /// Prepares the list for texts of extent `growth`.
@@ -68,6 +62,61 @@ pub fn make_room(
         }
     }
     Ok(())
+}
+
+/// Pushes one text, for which room is made; the new length.
+#[inline]
+pub fn push_one(
+    entry: &mut EntryMut<'_, Object>,
+    end: End,
+    text: &[u8],
+    limits: ListLimits,
+) -> Result<usize, WrongType> {
+    let growth = Extent { bytes: text.len(), count: 1 };
+    if let Some(mut blob) = entry.packed_blob(PackedTag::List as u8)
+        && !medium::is_medium(blob.bytes())
+        && limits::stays_packed(packed::size(blob.bytes()), growth, limits)
+    {
+        return Ok(packed::push_one(&mut blob, end, Element::parse(text)));
+    }
+    push_one_making_room(entry, (end, text), (growth, limits))
+}
+
+#[inline(never)]
+fn push_one_making_room(
+    entry: &mut EntryMut<'_, Object>,
+    (end, text): (End, &[u8]),
+    (growth, limits): (Extent, ListLimits),
+) -> Result<usize, WrongType> {
+    make_room(entry, growth, limits)?;
+    edit(entry, |list| {
+        list.push(end, std::iter::once(text));
+        list.len()
+    })
+}
+
+/// Pops one element, which is shown to `show`; how many are left.
+#[inline]
+pub fn pop_one(
+    entry: &mut EntryMut<'_, Object>,
+    end: End,
+    limits: ListLimits,
+    mut show: impl FnMut(Element<'_>),
+) -> Result<usize, WrongType> {
+    if end == End::Front
+        && let Some(mut blob) = entry.packed_blob(PackedTag::List as u8)
+        && !medium::is_medium(blob.bytes())
+    {
+        return Ok(packed::pop_first(&mut blob, show));
+    }
+    let left = edit(entry, |list| {
+        list.pop(end, 1, &mut show);
+        list.len()
+    })?;
+    if left > 0 {
+        shrink_form(entry, limits);
+    }
+    Ok(left)
 }
 
 /// Looks again at the form of a list that was edited, but not emptied.
