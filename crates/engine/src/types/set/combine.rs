@@ -215,7 +215,7 @@ impl<'a> Combination<'a> {
         rules: &SetRules,
     ) -> Encoding {
         let is_wide = self.operation == Operation::Diff && self.copies_first;
-        let encoding = rules.encoding_by(len, &members);
+        let encoding = rules.encoding_by(len, || self.seen(&members, rules));
         match self.sets.first() {
             // COMPAT: such a difference is first as large as the first set; test
             // `a_difference_keeps_the_encoding_of_a_copy`.
@@ -223,6 +223,39 @@ impl<'a> Combination<'a> {
             _ if self.starts_as_listpack() => rules.encoding_from_listpack(encoding, len, members),
             _ => encoding,
         }
+    }
+
+    /// What is seen of the members of the result, which may be given here in the order of their
+    /// hashes, in the order in which the sets have them.
+    fn seen<'e, I: Iterator<Item = Element<'e>>>(
+        &self,
+        members: impl Fn() -> I,
+        rules: &SetRules,
+    ) -> Seen {
+        let seen = members().fold(Seen::default(), Seen::with);
+        let is_in_order = match self.operation {
+            Operation::Inter => true,
+            Operation::Union => false,
+            // A long set has no other order than that of the hashes.
+            Operation::Diff => self.walks_cells(),
+        };
+        if !seen.has_text || is_in_order {
+            return seen;
+        }
+        // More of them make no difference.
+        let (mut ints, ints_max) = (HashSet::new(), rules.intset_entries_max);
+        let mut visit = |member: Element<'_>| match member {
+            Element::Int(int) if ints.len() <= ints_max => {
+                ints.insert(int);
+                ControlFlow::Continue(())
+            }
+            _ => ControlFlow::Break(()),
+        };
+        let _broken_off = match self.operation {
+            Operation::Union => self.sets.iter().try_for_each(|set| set.each(&mut visit)),
+            _ => self.try_for_each(rules, &mut |member| visit(member)),
+        };
+        Seen { ints_first: ints.len(), ..seen }
     }
 
     /// The members of the result, if all sets are packed and short.
@@ -366,16 +399,9 @@ impl SetRules {
     }
 
     /// What Redis makes of members that are added one by one, in this order, to a new intset.
-    fn encoding_by<'e, I: Iterator<Item = Element<'e>>>(
-        &self,
-        len: usize,
-        members: impl FnOnce() -> I,
-    ) -> Encoding {
-        let mut seen = Seen::default();
-        if len <= self.intset_entries_max.max(self.listpack_entries_max) {
-            seen = members().fold(seen, Seen::with);
-        }
-        self.encoding_for(len, seen)
+    fn encoding_by(&self, len: usize, seen: impl FnOnce() -> Seen) -> Encoding {
+        let is_short = len <= self.intset_entries_max.max(self.listpack_entries_max);
+        self.encoding_for(len, if is_short { seen() } else { Seen::default() })
     }
 
     /// COMPAT: an intset that became too long for one is a hashtable for good, though with the

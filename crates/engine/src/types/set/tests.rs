@@ -297,6 +297,27 @@ fn integers_before_texts_may_make_a_hashtable() {
     }
 }
 
+/// With a hashtable among the sets, or many members, the order was that of the hashes.
+#[test]
+fn integers_come_first_in_the_order_of_the_sets_whatever_these_are() {
+    let many = SetRules { intset_entries_max: 3, ..usual() };
+    let texts = |count: usize| (0..count).map(|at| format!("text {at}").into_bytes());
+    let ints = |count: usize| (0..count).map(|at| at.to_string().into_bytes());
+    let hashtable = of(ints(40).chain(texts(10)), &SetRules { listpack_entries_max: 0, ..many });
+    let first_text = of(texts(1), &usual());
+    let first_ints = of(ints(4).chain(texts(1)), &usual());
+    let listpack = of(texts(1).chain(ints(40)), &usual());
+    let none = of(texts(0), &usual());
+    let encoding = |operation, sets: [&NewSet; 2]| {
+        let given = sets.map(|set| Some(set.as_ref())).into_iter();
+        Combination::new(operation, given).build(&many).as_ref().encoding()
+    };
+    assert_eq!(encoding(Operation::Union, [&first_text, &hashtable]), Encoding::Listpack);
+    assert_eq!(encoding(Operation::Union, [&first_ints, &hashtable]), Encoding::Hashtable);
+    assert_eq!(encoding(Operation::Union, [&listpack, &first_ints]), Encoding::Listpack);
+    assert_eq!(encoding(Operation::Diff, [&listpack, &none]), Encoding::Listpack);
+}
+
 #[test]
 fn an_intersection_of_integers_may_be_a_listpack() {
     let rules = SetRules { intset_entries_max: 3, ..usual() };
