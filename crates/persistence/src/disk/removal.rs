@@ -1,8 +1,8 @@
 //! Large files are removed without waiting for it.
 //!
-//! To free the 256 MB of a file takes a file system 60 to 90 ms, and the log's writer removes what a
-//! new base replaces. A file that is open keeps its blocks when its name is gone: whoever closes it
-//! last waits, and that is a thread for nothing else. Cutting the file step by step would take
+//! To free the 256 MB of a file takes a file system 60 to 90 ms, and the log's writer removes what
+//! a new base replaces. A file that is open keeps its blocks when its name is gone: whoever closes
+//! it last waits, and that is a thread for nothing else. Cutting the file step by step would take
 //! from those who are just copying it what they have not read yet.
 
 use std::fs::File;
