@@ -9,8 +9,9 @@ pub enum Fault {
     Error(Value),
     /// The host asked for an end, or a bound was met that no `pcall` may hide.
     Killed,
-    /// Not a failure: the running coroutine hands its top `count` values to who resumed it.
-    Yield { count: usize },
+    /// Not a failure: the running coroutine hands the values behind its yield to who resumed it.
+    /// It has no count of them: `waiting` says where they begin.
+    Yield {},
 }
 
 /// Why a table refused a write.

@@ -227,10 +227,11 @@ impl State {
                 self.current.status = Status::Dead;
                 Ok(0..self.current.top)
             }
-            Err(Fault::Yield { count }) => {
-                let end = self.current.top;
-                self.current.top = end - count;
-                Ok(self.current.top..end)
+            Err(Fault::Yield {}) => {
+                let (func, _) = self.current.waiting.expect("a yield says where it stands");
+                let values = func as usize + 1..self.current.top;
+                self.current.top = values.start;
+                Ok(values)
             }
             Err(fault) => Err(fault),
         }

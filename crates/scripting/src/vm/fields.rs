@@ -8,7 +8,11 @@ use std::cmp::Ordering;
 
 /// A field of a plain table; None if a metatable has a say.
 #[inline(always)]
-pub(super) fn read_field(heap: &Heap, object: Value, name: (StrRef, u32)) -> Option<&Value> {
+pub(super) fn read_field<'h>(
+    heap: &'h Heap,
+    object: &Value,
+    name: (StrRef, u32),
+) -> Option<&'h Value> {
     let Value::Table(table) = object else { return None };
     let table = heap.tables.at(table.index());
     let value = table.at_name(&heap.strings, name);
@@ -17,7 +21,7 @@ pub(super) fn read_field(heap: &Heap, object: Value, name: (StrRef, u32)) -> Opt
 
 /// An element that stands side by side with others, and is there.
 #[inline(always)]
-pub(super) fn read_element(heap: &Heap, object: Value, index: u32) -> Option<&Value> {
+pub(super) fn read_element<'h>(heap: &'h Heap, object: &Value, index: u32) -> Option<&'h Value> {
     let Value::Table(table) = object else { return None };
     let value = heap.tables.at(table.index()).array.get((index as usize).wrapping_sub(1))?;
     (!value.is_nil()).then_some(value)
@@ -38,12 +42,12 @@ pub(super) enum Inherited<'h> {
 /// A field that the object itself lacks, from the `__index` tables behind it: a method, as a rule,
 /// or a function of `string` for a text.
 #[inline(never)]
-pub(super) fn read_inherited(
-    heap: &Heap,
+pub(super) fn read_inherited<'h>(
+    heap: &'h Heap,
     index_name: StrRef,
-    object: Value,
+    object: &Value,
     name: (StrRef, u32),
-) -> Inherited<'_> {
+) -> Inherited<'h> {
     let index_name = (index_name, heap.strings.hash(index_name));
     let meta = match object {
         Value::Table(table) => heap.tables.at(table.index()).meta(),
@@ -153,10 +157,10 @@ pub(super) fn displace_callable(r: &mut [Value; WINDOW], (a, count): (u8, usize)
 }
 
 #[inline(never)]
-pub(super) fn read_index(heap: &Heap, object: Value, key: Value) -> Option<&Value> {
+pub(super) fn read_index<'h>(heap: &'h Heap, object: &Value, key: &Value) -> Option<&'h Value> {
     let Value::Table(table) = object else { return None };
     let table = heap.tables.at(table.index());
-    let value = table.get(&heap.strings, key);
+    let value = table.get(&heap.strings, *key);
     (!value.is_nil() || table.meta().is_none()).then_some(value)
 }
 
@@ -164,7 +168,7 @@ pub(super) fn read_index(heap: &Heap, object: Value, key: Value) -> Option<&Valu
 #[inline(always)]
 pub(super) fn write_field(
     heap: &mut Heap,
-    object: Value,
+    object: &Value,
     name: (StrRef, u32),
     value: &Value,
 ) -> bool {
@@ -183,16 +187,16 @@ pub(super) fn write_field(
 }
 
 #[inline(always)]
-pub(super) fn write_index(heap: &mut Heap, object: Value, key: Value, value: Value) -> bool {
+pub(super) fn write_index(heap: &mut Heap, object: &Value, key: &Value, value: &Value) -> bool {
     let (Value::Table(table), Value::Number(number)) = (object, key) else { return false };
     if heap.tables.is_permanent(table.index()) {
         return false;
     }
     let object = heap.tables.at_mut(table.index());
     let has_meta = object.meta().is_some();
-    match object.array_slot(number) {
+    match object.array_slot(*number) {
         Some(slot) if !has_meta || !slot.is_nil() => {
-            *slot = value;
+            *slot = *value;
             true
         }
         _ => false,

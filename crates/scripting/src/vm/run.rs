@@ -278,25 +278,24 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                 }
                 Op::GetGlobal { a, k: name } => {
                     let name = name_of(&code, name as usize);
-                    let Some(value) = read_field(&state.heap, Value::Table(code.env), name) else {
+                    let Some(value) = read_field(&state.heap, &Value::Table(code.env), name) else {
                         break Stop::Slow;
                     };
                     r[a as usize] = *value;
                 }
                 Op::GetField { a, b, k: field } => {
                     let name = name_of(&code, field as usize);
-                    let object = r[b as usize];
-                    if let Some(value) = read_field(&state.heap, object, name) {
+                    if let Some(value) = read_field(&state.heap, &r[b as usize], name) {
                         r[a as usize] = *value;
                         continue;
                     }
                     let index = state.events[Event::Index as usize];
-                    match read_inherited(&state.heap, index, object, name) {
+                    match read_inherited(&state.heap, index, &r[b as usize], name) {
                         Inherited::Value(value) => r[a as usize] = *value,
                         Inherited::Handler(handler, holder) => {
                             let at = code.registers;
                             r[at as usize] = *handler;
-                            r[at.wrapping_add(1) as usize] = *holder.unwrap_or(&object);
+                            r[at.wrapping_add(1) as usize] = *holder.unwrap_or(&r[b as usize]);
                             r[at.wrapping_add(2) as usize] = k[field as usize];
                             let to = (base + a as usize, 3, ONE_RESULT);
                             break enter_placed(state, pc, base + at as usize, to);
@@ -307,31 +306,32 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                 Op::GetIndex { a, b, c } => {
                     if let Value::Number(number) = r[c as usize]
                         && let Some(value) =
-                            read_element(&state.heap, r[b as usize], low_bits(number))
+                            read_element(&state.heap, &r[b as usize], low_bits(number))
                         && f64::from(low_bits(number)) == number
                     {
                         r[a as usize] = *value;
                         continue;
                     }
-                    let Some(value) = read_index(&state.heap, r[b as usize], r[c as usize]) else {
+                    let Some(value) = read_index(&state.heap, &r[b as usize], &r[c as usize])
+                    else {
                         break Stop::Slow;
                     };
                     r[a as usize] = *value;
                 }
                 Op::GetInt { a, b, n } => {
-                    if let Some(value) = read_element(&state.heap, r[b as usize], u32::from(n)) {
+                    if let Some(value) = read_element(&state.heap, &r[b as usize], u32::from(n)) {
                         r[a as usize] = *value;
                         continue;
                     }
                     let key = Value::Number(f64::from(n));
-                    let Some(value) = read_index(&state.heap, r[b as usize], key) else {
+                    let Some(value) = read_index(&state.heap, &r[b as usize], &key) else {
                         break Stop::Slow;
                     };
                     r[a as usize] = *value;
                 }
                 Op::SetField { a, k: field, c } => {
                     let name = name_of(&code, field as usize);
-                    if !write_field(&mut state.heap, r[a as usize], name, &r[c as usize]) {
+                    if !write_field(&mut state.heap, &r[a as usize], name, &r[c as usize]) {
                         write_through!(
                             state,
                             (pc, base, code),
@@ -343,24 +343,23 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                     }
                 }
                 Op::Method { a, b, k: name } => {
-                    let object = r[b as usize];
                     let name = name_of(&code, name as usize);
-                    let value = match read_field(&state.heap, object, name) {
-                        Some(value) => *value,
+                    let value = match read_field(&state.heap, &r[b as usize], name) {
+                        Some(value) => value,
                         None => {
                             let index = state.events[Event::Index as usize];
-                            match read_inherited(&state.heap, index, object, name) {
-                                Inherited::Value(value) => *value,
+                            match read_inherited(&state.heap, index, &r[b as usize], name) {
+                                Inherited::Value(value) => value,
                                 _ => break Stop::Slow,
                             }
                         }
                     };
-                    r[a.wrapping_add(1) as usize] = object;
-                    r[a as usize] = value;
+                    r[a.wrapping_add(1) as usize] = r[b as usize];
+                    r[a as usize] = *value;
                 }
                 Op::SetFieldK { a, k: field, v } => {
                     let name = name_of(&code, field as usize);
-                    if !write_field(&mut state.heap, r[a as usize], name, &k[v as usize]) {
+                    if !write_field(&mut state.heap, &r[a as usize], name, &k[v as usize]) {
                         write_through!(
                             state,
                             (pc, base, code),
@@ -372,7 +371,8 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                     }
                 }
                 Op::SetIndex { a, b, c } => {
-                    if !write_index(&mut state.heap, r[a as usize], r[b as usize], r[c as usize]) {
+                    if !write_index(&mut state.heap, &r[a as usize], &r[b as usize], &r[c as usize])
+                    {
                         write_through!(state, (pc, base, code), r, a, r[b as usize], r[c as usize]);
                     }
                 }
