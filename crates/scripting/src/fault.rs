@@ -11,7 +11,7 @@ pub enum Fault {
     Killed,
     /// Not a failure: the running coroutine hands the values behind its yield to who resumed it.
     /// It has no count of them: `waiting` says where they begin.
-    Yield {},
+    Yield,
 }
 
 /// Why a table refused a write.

@@ -227,7 +227,7 @@ impl State {
                 self.current.status = Status::Dead;
                 Ok(0..self.current.top)
             }
-            Err(Fault::Yield {}) => {
+            Err(Fault::Yield) => {
                 let (func, _) = self.current.waiting.expect("a yield says where it stands");
                 let values = func as usize + 1..self.current.top;
                 self.current.top = values.start;

@@ -356,7 +356,7 @@ impl State {
         let code = self.heap.natives.at(native.index()).code;
         if matches!(code, NativeCode::Yield(_)) && self.may_yield() {
             self.current.waiting = Some((func as u32, wanted));
-            return Err(Fault::Yield {});
+            return Err(Fault::Yield);
         }
         self.current.frames.push(Frame {
             callee: Callee::Native(native),

@@ -179,7 +179,7 @@ fn error_text(state: &State, fault: Fault, is_function: bool) -> String {
     let text = match fault {
         Fault::Error(value) => text_of(state.heap(), value),
         Fault::Killed => killed_text(is_function).to_owned(),
-        Fault::Yield { .. } => "ERR attempt to yield across metamethod/C-call boundary".to_owned(),
+        Fault::Yield => "ERR attempt to yield across metamethod/C-call boundary".to_owned(),
     };
     with_origin(state, text)
 }
