@@ -24,6 +24,8 @@ pub(super) struct Block {
     spliced_bytes: usize,
     /// The database that is selected before the first record.
     db: usize,
+    /// It selects that itself.
+    is_first: bool,
     /// The journal's offset behind it.
     pub end: u64,
     /// What it took in the journal.
@@ -39,8 +41,18 @@ impl Block {
         let spliced_bytes = records.bytes_total() - records.bytes.len();
         let Rendered { bytes, splices } = records;
         let (records_len, at) = (bytes.len(), Instant::now());
-        let large = None;
-        Block { bytes, records_len, splices, spliced_bytes, db, end, frame_bytes, at, large }
+        Block {
+            bytes,
+            records_len,
+            splices,
+            spliced_bytes,
+            db,
+            is_first: false,
+            end,
+            frame_bytes,
+            at,
+            large: None,
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -75,6 +87,9 @@ impl Block {
 
     /// Makes it the first of a file, where no database is selected.
     pub fn make_first(&mut self) {
+        if std::mem::replace(&mut self.is_first, true) {
+            return;
+        }
         let mut first = Vec::with_capacity(self.records_len + 32);
         write_select(self.db, &mut first);
         self.splices.iter_mut().for_each(|(at, _)| *at += first.len());
@@ -160,5 +175,16 @@ mod tests {
         spliced.make_first();
         whole.make_first();
         assert!(written(&mut spliced) == written(&mut whole), "and to a file that is new");
+    }
+
+    /// Each time that a full disk had no room for it, the block became longer by a SELECT.
+    #[test]
+    fn a_block_selects_its_database_once() {
+        let records = Rendered { bytes: b"records".to_vec(), ..Rendered::default() };
+        let mut block = Block::new(records, 3, (1, 1));
+        block.make_first();
+        let once = written(&mut block);
+        block.make_first();
+        assert_eq!(written(&mut block), once);
     }
 }
