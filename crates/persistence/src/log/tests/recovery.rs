@@ -286,3 +286,21 @@ fn a_torn_end_that_can_not_be_kept_is_not_cut() {
     disk.set_bytes_max(None);
     assert_eq!(load(&disk).unwrap().0, run.units);
 }
+
+/// A value that is a copy of a log has its lines. The server was killed while it was written, and
+/// the next start refused the log: what those lines say was taken for what the file's own do.
+#[test]
+fn a_copy_of_a_log_that_is_cut_short_proves_nothing() {
+    let copy = content(&small().0, FIRST);
+    let lines: Vec<usize> = memchr::memmem::find_iter(&copy, b"\n#RUSSET:SUM ").collect();
+    let head = format!("*3\r\n$3\r\nSET\r\n$6\r\nbackup\r\n${}\r\n", copy.len());
+    for end in [lines[2], copy.len()] {
+        let (disk, units) = small();
+        // No line of its own says that anything was durable.
+        let own = &copy[..=lines[0]];
+        replace(&disk, FIRST, &[own, head.as_bytes(), &copy[..end]].concat());
+        let (loaded, report) = load(&disk).unwrap();
+        assert!(units.starts_with(&loaded) && loaded.len() == 1, "{loaded:?}");
+        assert!(!report.warnings.is_empty());
+    }
+}
