@@ -45,9 +45,23 @@ impl Block {
 enum Wrong {
     /// They begin a command as it should be, and the file ends before it does.
     CutShort,
+    OpenTransaction,
     /// They are no command.
-    Malformed,
-    Other,
+    Malformed(&'static str),
+    SumMisplaced,
+    SumDiffers,
+}
+
+impl Wrong {
+    fn why(self) -> &'static str {
+        match self {
+            Wrong::CutShort => "the file ends within a command",
+            Wrong::OpenTransaction => "a transaction is not complete",
+            Wrong::Malformed(why) => why,
+            Wrong::SumMisplaced => "a checksum is not where it should be",
+            Wrong::SumDiffers => "a checksum is wrong",
+        }
+    }
 }
 
 /// Whether a file has anything that looks like a checksum of ours. `source` gives its bytes.
@@ -94,27 +108,22 @@ fn verify_reporting(
     let mut spans = Vec::new();
     // A checksum that is wrong, or bytes that are nothing: what is behind the last good checksum is
     // not to be believed at all.
-    let (why, end, wrong) = loop {
+    let (wrong, end) = loop {
         let item = next_item(&mut window, &mut spans).map_err(unreadable)?;
         let (bytes, at) = (window.bytes(), window.at());
         let len = match item {
-            Err(Fault::Incomplete) if !bytes.is_empty() => {
-                break ("the file ends within a command", found.end, Wrong::CutShort);
-            }
-            Err(Fault::Incomplete) if in_multi => {
-                break ("a transaction is not complete", found.end, Wrong::Other);
-            }
+            Err(Fault::Incomplete) if !bytes.is_empty() => break (Wrong::CutShort, found.end),
+            Err(Fault::Incomplete) if in_multi => break (Wrong::OpenTransaction, found.end),
             Err(Fault::Incomplete) => return Ok(Verified { end: at, ..found }),
-            Err(Fault::Malformed(why)) => break (why, found.checked_end, Wrong::Malformed),
+            Err(Fault::Malformed(why)) => break (Wrong::Malformed(why), found.checked_end),
             Ok((Item::Annotation, len)) => {
                 if bytes.starts_with(SUM_TAG.as_bytes()) {
                     let line = SumLine::read(bytes, at);
                     let Some(line) = line.filter(|line| line.bytes == at - block.start) else {
-                        let why = "a checksum is not where it should be";
-                        break (why, found.checked_end, Wrong::Other);
+                        break (Wrong::SumMisplaced, found.checked_end);
                     };
                     if line.sum != block.sum.finish() {
-                        break ("a checksum is wrong", found.checked_end, Wrong::Other);
+                        break (Wrong::SumDiffers, found.checked_end);
                     }
                     (block, synced) = (Block::new(at), synced.max(line.synced));
                     found.checked_end = at + len as u64;
@@ -141,13 +150,14 @@ fn verify_reporting(
             }
         }
     };
-    let at = window.at();
+    let (at, why) = (window.at(), wrong.why());
     // What a command that is cut short goes on with is an argument, which may be a copy of a log.
     let believes_moved = wrong != Wrong::CutShort;
     let ahead = look_ahead(&mut window, believes_moved).map_err(unreadable)?;
     let synced = synced.max(ahead.synced);
     // A file without any checksum is another server's, or ours from before its first.
-    if wrong == Wrong::Malformed && found.checked_end == start && synced == 0 && !ahead.has_tag {
+    let is_malformed = matches!(wrong, Wrong::Malformed(_));
+    if is_malformed && found.checked_end == start && synced == 0 && !ahead.has_tag {
         return Err(LogError::damage(at, why));
     }
     if synced > found.checked_end {
