@@ -36,18 +36,14 @@ pub(super) fn list_len(top: usize, from: usize, count: u8) -> usize {
     }
 }
 
-/// The most values that are copied one by one: to call for their copy takes longer.
-const COPIED_ONE_BY_ONE: usize = 4;
-
-/// Copies values to a place of a stack that is below them, or behind them all.
+/// Copies values to another place of a stack. To call for the copy of one takes longer than to
+/// copy it.
 #[inline(always)]
 fn copy_values(stack: &mut [Value], from: usize, to: usize, count: usize) {
-    debug_assert!(to <= from || to >= from + count, "no value is overwritten before it is copied");
-    if count > COPIED_ONE_BY_ONE {
-        return stack.copy_within(from..from + count, to);
-    }
-    for offset in 0..count {
-        stack[to + offset] = stack[from + offset];
+    match count {
+        0 => {}
+        1 => stack[to] = stack[from],
+        _ => stack.copy_within(from..from + count, to),
     }
 }
 
@@ -136,7 +132,7 @@ impl Coroutine {
             return None;
         }
         let given = count.min(params);
-        copy_values(&mut self.stack, entry.func, to, 1 + given);
+        self.stack.copy_within(entry.func..entry.func + 1 + given, to);
         self.stack[to + 1 + given..to + 1 + params].fill(Value::Nil);
         if let Some(frame) = self.frames.last_mut() {
             frame.callee = Callee::Lua { function: entry.function, proto: proto_ref };
