@@ -24,7 +24,7 @@ const VALUES: [(&str, &str, &str); 5] = [
     ("sorted set", "ZADD z {s:7} member:{s}", "ZADD z {n} member:{r}"),
     ("hash", "HSET h field:{s} {v:16}", "HSET h field:{r} {v:16}"),
     ("set", "SADD s member:{s}", "SADD s member:{r}:{i:10}"),
-    ("list", "RPUSH l element:{s}", "LSET l {i:1000} element:{r}"),
+    ("list", "RPUSH l element:{s}", "LSET l 1{i:1000} element:{r}"),
     ("stream", "XADD x * field {v:16}", "XADD x * field {v:16}"),
 ];
 
