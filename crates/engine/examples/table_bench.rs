@@ -3,7 +3,7 @@
 
 use russet_base::hash::KeyHasher;
 use russet_engine::store::raw::table::{
-    Blocks, Cursor, Measured, NewValue, PagePool, Slot, Table, View,
+    Blocks, Cursor, Home, Measured, NewValue, PagePool, Slot, Table, View,
 };
 use std::hint::black_box;
 use std::sync::Arc;
@@ -202,10 +202,10 @@ fn pipelined(table: &Table<NoObject>, keys: u64, rounds: u64) {
         for (at, slot) in batch.iter_mut().enumerate() {
             let key = key(scrambled(first + at as u64, keys));
             *slot = (key, HASHER.hash(&key));
-            table.prefetch_bucket(slot.1);
+            table.home(slot.1).iter().for_each(Home::prefetch);
         }
         for (_, hash) in &batch {
-            table.prefetch_entry(*hash, false);
+            table.home(*hash).map(|home| home.prefetch_entry(false));
         }
         for (key, hash) in &batch {
             black_box(table.find(key, *hash).expect("inserted").access());

@@ -334,7 +334,8 @@ impl<'a> Keys<'a> {
     }
 
     /// The key's entry for a command that reads it: counts as a hit or a miss, marks the access.
-    #[inline]
+    /// Part of its callers: to hand back what was found would be a good part of its cost.
+    #[inline(always)]
     pub fn read(&mut self, key: &[u8]) -> Option<EntryRef<'_, Object>> {
         let (location, clock, keyspace) = (self.location(key), self.clock, self.keyspace);
         let (db, is_silent) = (self.db, self.is_silent);
@@ -409,8 +410,9 @@ impl<'a> Keys<'a> {
         table.expires_len() == 0 && !self.has_due_fields(location)
     }
 
-    /// The key's entry for a command that changes it. Say what was done with [`Keys::wrote`].
-    #[inline]
+    /// The key's entry for a command that changes it. Say what was done with [`Keys::wrote`]. Part
+    /// of its callers, as [`Keys::read`].
+    #[inline(always)]
     pub fn write(&mut self, key: &[u8]) -> Option<EntryMut<'_, Object>> {
         let (location, clock, keyspace) = (self.location(key), self.clock, self.keyspace);
         if self.epoch.is_running() {

@@ -14,7 +14,7 @@ use crate::reclaim::Reclaimer;
 use crate::shard::{Shard, ShardGauges};
 use crate::snapshot::Snapshots;
 use crate::store::raw::lock::{Locked, LockedOne, Locks, Wait, Wake};
-use crate::store::raw::table::{Blocks, PagePool, Table};
+use crate::store::raw::table::{Blocks, Home, PagePool, Table};
 use crate::store::shard_set::ShardSet;
 use crate::tracked::{Gone, TrackedKeys, TrackedTotals};
 use crate::used_memory::UsedMemory;
@@ -188,13 +188,15 @@ impl Keyspace {
                 hint(&locked.shard().tables[db], location.hash);
             }
         };
-        locations.iter().for_each(|at| look(at, Table::prefetch_segment));
-        locations.iter().for_each(|at| look(at, Table::prefetch_bucket));
-        locations.iter().for_each(|at| {
-            look(at, |table, hash| {
-                let _likely = table.prefetch_entry(hash, false);
-            })
-        });
+        let bucket: fn(&Table<Object>, u64) = |table, hash| {
+            table.home(hash).iter().for_each(Home::prefetch);
+        };
+        let entry: fn(&Table<Object>, u64) = |table, hash| {
+            let _likely = table.home(hash).map(|home| home.prefetch_entry(false));
+        };
+        for hint in [Table::prefetch_segment, bucket, entry] {
+            locations.iter().for_each(|at| look(at, hint));
+        }
     }
 
     /// A wait for busy shards; `wake` is called when to poll again.

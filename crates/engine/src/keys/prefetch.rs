@@ -2,14 +2,13 @@
 //! shards are locked on the way. Nothing here changes what a key holds.
 
 use super::{Keys, KnownKey};
-use crate::keyspace::Location;
 use crate::store::raw::prefetch::prefetch_value;
-use crate::store::raw::table::{EntryRef, Likely, Table};
+use crate::store::raw::table::{EntryRef, Home, Likely};
 use crate::value::Object;
 use smallvec::SmallVec;
 
-/// Large values of one batch that are noted without asking for memory.
-const OBJECTS_FETCHED: usize = 16;
+/// Keys whose memory is asked for together: as many as a batch has.
+const HOMES_FOUND: usize = 48;
 
 /// How much of the entries of a batch is worth asking for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,42 +32,45 @@ impl Keys<'_> {
     /// Hints that all the known keys will be needed soon: a command of many keys waits for memory
     /// once, not once for each.
     pub fn prefetch_known(&mut self) {
-        let is_of_one_shard = |a: &KnownKey, b: &KnownKey| a.location.shard == b.location.shard;
-        for hint in [Table::prefetch_segment, Table::prefetch_bucket] {
-            for known in self.known.chunk_by(is_of_one_shard) {
-                let table = self.table(known[0].location.shard);
-                known.iter().for_each(|known| hint(table, known.location.hash));
-            }
+        let known = self.known;
+        for &KnownKey { location, .. } in known {
+            self.table(location.shard).prefetch_segment(location.hash);
         }
-        self.prefetch_entries(self.known.len(), Fetch::Start);
+        for some in known.chunks(HOMES_FOUND) {
+            self.prefetch_entries(some, Fetch::Start);
+        }
     }
 
-    /// Hints that the entries of the first of the known keys will be needed soon. Says whether
-    /// their shards hold anything large at all.
+    /// Hints that the entries of some keys will be needed soon, whose segments were asked for. Says
+    /// whether their shards hold anything large at all.
     #[inline]
-    fn prefetch_entries(&self, count: usize, fetch: Fetch) -> bool {
-        let (known, mut has_objects) = (self.known, false);
-        let mut passed = SmallVec::<[Location; ENTRIES_PASSED]>::new();
-        let mut found = SmallVec::<[EntryRef<'_, Object>; ENTRIES_FOUND]>::new();
-        let table =
-            |location: Location| &self.locked.shared(usize::from(location.shard)).tables[self.db];
-        for &KnownKey { location, .. } in &known[..count] {
-            let table = table(location);
+    fn prefetch_entries(&self, some: &[KnownKey], fetch: Fetch) -> bool {
+        let mut has_objects = false;
+        let mut homes = SmallVec::<[Home<'_, Object>; HOMES_FOUND]>::new();
+        for &KnownKey { location, .. } in some {
+            let table = &self.locked.shared(usize::from(location.shard)).tables[self.db];
             has_objects |= table.has_objects();
+            if let Some(home) = table.home(location.hash) {
+                home.prefetch();
+                homes.push(home);
+            }
+        }
+        let mut passed = SmallVec::<[&Home<'_, Object>; ENTRIES_PASSED]>::new();
+        let mut found = SmallVec::<[EntryRef<'_, Object>; ENTRIES_FOUND]>::new();
+        for home in &homes {
             let is_rest_later = fetch > Fetch::Start && found.len() < ENTRIES_FOUND;
-            match table.prefetch_entry(location.hash, is_rest_later) {
-                Likely::Here(entry) if is_rest_later => {
-                    found.push(entry);
-                }
-                Likely::Passed if passed.len() < ENTRIES_PASSED => passed.push(location),
+            match home.prefetch_entry(is_rest_later) {
+                Likely::Here(entry) if is_rest_later => found.push(entry),
+                Likely::Passed if passed.len() < ENTRIES_PASSED => passed.push(home),
                 _ => {}
             }
         }
-        for location in passed {
-            table(location).prefetch_passed_entry(location.hash);
-        }
+        passed.iter().for_each(|home| home.prefetch_passed_entry());
         // Only now, when all the first lines are on their way, which say how long each is.
         found.iter().for_each(|entry| entry.prefetch_rest(fetch == Fetch::ToEdit));
+        if has_objects {
+            prefetch_objects(&homes);
+        }
         has_objects
     }
 
@@ -89,29 +91,18 @@ impl Keys<'_> {
     #[inline]
     pub fn prefetch_held(&mut self, count: usize, fetch: Fetch) -> bool {
         self.enter_epoch();
-        let known = self.known;
-        for &KnownKey { location, .. } in &known[..count] {
-            self.table(location.shard).prefetch_bucket(location.hash);
-        }
-        let has_objects = self.prefetch_entries(count, fetch);
-        if has_objects {
-            self.prefetch_objects(count);
-        }
-        has_objects
+        self.prefetch_entries(&self.known[..count], fetch)
     }
+}
 
-    /// Fetches what does not lie in its entry, all at once: [`Keys::weigh`] would wait for each.
-    /// Then what these point to: no command waits for one line of memory behind another.
-    fn prefetch_objects(&self, count: usize) {
-        let mut objects = SmallVec::<[&Object; OBJECTS_FETCHED]>::new();
-        for &KnownKey { location, .. } in &self.known[..count] {
-            let shard = self.locked.shared(location.shard as usize);
-            if let Some(object) = shard.tables[self.db].likely_object(location.hash) {
-                prefetch_value(object);
-                objects.push(object);
-            }
-        }
-        objects.iter().for_each(|object| object.prefetch_boxed());
-        objects.iter().for_each(|object| object.prefetch_behind_box());
+/// Fetches what does not lie in its entry, all at once: [`Keys::weigh`] would wait for each. Then
+/// what these point to: no command waits for one line of memory behind another.
+fn prefetch_objects(homes: &[Home<'_, Object>]) {
+    let mut objects = SmallVec::<[&Object; HOMES_FOUND]>::new();
+    for object in homes.iter().filter_map(Home::likely_object) {
+        prefetch_value(object);
+        objects.push(object);
     }
+    objects.iter().for_each(|object| object.prefetch_boxed());
+    objects.iter().for_each(|object| object.prefetch_behind_box());
 }

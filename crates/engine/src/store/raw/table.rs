@@ -29,6 +29,7 @@ mod word;
 mod tests;
 
 pub use account::{Changed, Measured};
+pub use ahead::Home;
 pub use blocks::Blocks;
 pub use entry::{INLINE_VALUE_MAX, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use face::Table;

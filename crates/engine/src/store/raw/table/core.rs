@@ -31,8 +31,23 @@ const PREFETCH_AHEAD: usize = 12;
 /// Where an entry's slot is. Valid until the next change of the directory or of the segment.
 #[derive(Clone, Copy)]
 pub(super) struct SlotPosition {
-    pub(super) index: usize,
+    /// Of the directory. Short, because a position goes along with every entry that is found.
+    index: u32,
     pub(super) spot: Spot,
+}
+
+const _: () = assert!(DEPTH_MAX <= 32 && size_of::<SlotPosition>() == 8);
+
+impl SlotPosition {
+    #[inline]
+    pub(super) fn new(index: usize, spot: Spot) -> SlotPosition {
+        SlotPosition { index: index as u32, spot }
+    }
+
+    #[inline]
+    pub(super) fn index(self) -> usize {
+        self.index as usize
+    }
 }
 
 pub(super) struct Core {
@@ -158,7 +173,7 @@ impl Core {
         }
         let index = self.index_of(hash);
         let (spot, entry) = self.segment(index).find(fingerprint_of(hash), key)?;
-        Some((SlotPosition { index, spot }, entry))
+        Some((SlotPosition::new(index, spot), entry))
     }
 
     #[inline]
@@ -166,17 +181,9 @@ impl Core {
         self.objects > 0
     }
 
-    /// The first entry with this hash's fingerprint in its own bucket.
-    pub(super) fn likely_entry(&self, hash: u64) -> Option<RawEntry> {
-        if self.directory.is_empty() {
-            return None;
-        }
-        self.segment(self.index_of(hash)).likely_entry(fingerprint_of(hash))
-    }
-
     #[inline]
     fn word(&self, position: SlotPosition) -> Word {
-        let word = self.segment(position.index).word(position.spot);
+        let word = self.segment(position.index()).word(position.spot);
         word.expect("a position names a slot that is in use")
     }
 
@@ -206,7 +213,7 @@ impl Core {
         self.changed = Changed::Counts;
         self.publish_much();
         self.objects += usize::from(value.0 == Label::OBJECT);
-        let position = SlotPosition { index, spot };
+        let position = SlotPosition::new(index, spot);
         if expiry.is_some() {
             self.mark_expiry(position, expiry);
         }
@@ -217,14 +224,14 @@ impl Core {
     pub(super) fn detach(&mut self, position: SlotPosition) -> RawEntry {
         self.assert_saved(position);
         let entry = self.detach_keeping_shape(position);
-        let is_time = self.segment(position.index).len().is_multiple_of(MERGE_CHECK_EVERY);
-        self.shrink(position.index, is_time);
+        let is_time = self.segment(position.index()).len().is_multiple_of(MERGE_CHECK_EVERY);
+        self.shrink(position.index(), is_time);
         entry
     }
 
     /// As `detach`, without the shrinking, so that the segment can be walked on.
     pub(super) fn detach_keeping_shape(&mut self, position: SlotPosition) -> RawEntry {
-        let word = self.segment_mut(position.index).remove(position.spot);
+        let word = self.segment_mut(position.index()).remove(position.spot);
         self.len -= 1;
         self.changed = Changed::Counts;
         self.expires -= usize::from(word.has_expiry());
@@ -258,7 +265,7 @@ impl Core {
         let entry = old.splice_moving(range, insert, &self.blocks)?;
         self.account.blocks += block_cost(entry.block_bytes());
         self.note_bytes();
-        self.segment_mut(position.index).repoint(position.spot, entry);
+        self.segment_mut(position.index()).repoint(position.spot, entry);
         // SAFETY: 1. The slot, its only user, has let go of the old block.
         unsafe { self.release(old) };
         self.publish_much();
@@ -276,7 +283,7 @@ impl Core {
         if let Some(entry) = old.reshape(change, &self.blocks) {
             self.account.blocks += block_cost(entry.block_bytes());
             self.note_bytes();
-            self.segment_mut(position.index).replace(position.spot, word.moved_to(entry));
+            self.segment_mut(position.index()).replace(position.spot, word.moved_to(entry));
             // SAFETY: 1. The slot, its only user, has let go of the old block.
             unsafe { self.release(old) };
             self.publish_much();
@@ -301,7 +308,7 @@ impl Core {
     /// Makes slot, segment and counters agree with an entry's expiry.
     fn mark_expiry(&mut self, position: SlotPosition, expiry: Option<i64>) {
         let word = self.word(position);
-        let segment = self.segment_mut(position.index);
+        let segment = self.segment_mut(position.index());
         let is_soon = expiry.is_some_and(|at_ms| at_ms < segment.horizon);
         segment.replace(position.spot, word.with_expiry(expiry.is_some(), is_soon));
         segment.expires -= u16::from(word.has_expiry());

@@ -2,12 +2,11 @@
 //! by the modules below.
 
 use super::account::{Changed, Measured};
+use super::ahead::Home;
 use super::blocks::Blocks;
-use super::core::{Core, fingerprint_of};
-use super::handle::{EntryMut, EntryRef, NewValue, Slot, VacantEntry, View};
+use super::core::Core;
+use super::handle::{EntryMut, EntryRef, NewValue, Slot, VacantEntry};
 use super::removed::{Deleted, Removed};
-use super::segment::Likely;
-use crate::store::raw::prefetch::LINE_BYTES;
 use russet_base::hash::KeyHasher;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -135,6 +134,7 @@ impl<O: Measured> Table<O> {
 
     #[cfg(test)]
     pub(super) fn check(&self) {
+        use super::handle::View;
         let objects: usize = self.core.check(self.hasher, |entry| {
             // SAFETY: 1. The entry lives in the table, which is borrowed. 2. Its objects are `O`s.
             match unsafe { EntryRef::<O>::new(entry) }.value() {
@@ -177,37 +177,11 @@ impl<O> Table<O> {
         }
     }
 
-    /// Asks for the bucket that a search for this hash will read first.
+    /// Where a search for this hash will begin, whose segment was asked for. There is none while the
+    /// table has never held a key.
     #[inline]
-    pub fn prefetch_bucket(&self, hash: u64) {
-        if self.core.directory_len() > 0 {
-            self.core.segment(self.core.index_of(hash)).prefetch(fingerprint_of(hash));
-        }
-    }
-
-    /// Asks for the entry that a search for this hash will most likely read. If that is not where
-    /// it belongs, says so, and [`Table::prefetch_passed_entry`] is to follow. As much as most
-    /// entries have, or the first line, if the rest is asked for later.
-    #[inline]
-    pub fn prefetch_entry(&self, hash: u64, is_rest_later: bool) -> Likely<EntryRef<'_, O>> {
-        if self.core.directory_len() == 0 {
-            return Likely::Absent;
-        }
-        let bytes = if is_rest_later { LINE_BYTES } else { self.core.usual_entry_bytes() };
-        let fingerprint = fingerprint_of(hash);
-        match self.core.segment(self.core.index_of(hash)).prefetch_entry(fingerprint, bytes) {
-            // SAFETY: 1. It lives in the table, which stays borrowed. 2. Its objects are `O`s.
-            Likely::Here(entry) => Likely::Here(unsafe { EntryRef::new(entry) }),
-            Likely::Passed => Likely::Passed,
-            Likely::Absent => Likely::Absent,
-        }
-    }
-
-    /// Asks for the entry if its bucket was full when it came, and it is in the next one.
-    #[inline(never)]
-    pub fn prefetch_passed_entry(&self, hash: u64) {
-        let (fingerprint, bytes) = (fingerprint_of(hash), self.core.usual_entry_bytes());
-        self.core.segment(self.core.index_of(hash)).prefetch_passed_entry(fingerprint, bytes);
+    pub fn home(&self, hash: u64) -> Option<Home<'_, O>> {
+        (self.core.directory_len() > 0).then(|| Home::new(self, hash))
     }
 
     /// Whether any value here is an object.
@@ -219,15 +193,7 @@ impl<O> Table<O> {
     /// The object that a search for this hash will most likely find; another key's, rarely.
     #[inline]
     pub fn likely_object(&self, hash: u64) -> Option<&O> {
-        if !self.has_objects() {
-            return None;
-        }
-        let entry = self.core.likely_entry(hash)?;
-        // SAFETY: 1. The entry lives in the table, which stays borrowed. 2. Its objects are `O`s.
-        match unsafe { EntryRef::new(entry) }.value() {
-            View::Object(object) => Some(object),
-            _ => None,
-        }
+        if self.has_objects() { self.home(hash)?.likely_object() } else { None }
     }
 
     pub fn clear(&mut self) {

@@ -96,6 +96,63 @@ pub enum Likely<E> {
     Absent,
 }
 
+/// The bucket where a search begins.
+#[derive(Clone, Copy)]
+pub(super) struct HomeBucket<'a> {
+    segment: &'a Segment,
+    bucket: &'a Bucket,
+    fingerprint: u16,
+    index: u16,
+}
+
+impl HomeBucket<'_> {
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        prefetch((&raw const *self.bucket).cast());
+    }
+
+    /// Prefetches so many bytes of the entry that the fingerprint most likely means. If it must be
+    /// behind this bucket, prefetches the next one instead: then [`HomeBucket::prefetch_passed_entry`]
+    /// is to follow.
+    #[inline]
+    pub(super) fn prefetch_entry(&self, bytes: usize) -> Likely<RawEntry> {
+        let found = self.bucket.matches(self.fingerprint);
+        if found != 0 {
+            let word = self.bucket.words[found.trailing_zeros() as usize & 7];
+            word.prefetch(bytes);
+            return if word.is_empty() { Likely::Absent } else { Likely::Here(word.entry()) };
+        }
+        if self.bucket.is_overflowed() {
+            prefetch((&raw const *self.next()).cast());
+            return Likely::Passed;
+        }
+        Likely::Absent
+    }
+
+    /// Prefetches so many bytes of the entry that the fingerprint most likely means in the bucket
+    /// behind this one.
+    #[inline(never)]
+    pub(super) fn prefetch_passed_entry(&self, bytes: usize) {
+        let bucket = self.next();
+        let found = bucket.matches(self.fingerprint);
+        if found != 0 {
+            bucket.words[found.trailing_zeros() as usize & 7].prefetch(bytes);
+        }
+    }
+
+    /// The entry that the fingerprint most likely means.
+    #[inline]
+    pub(super) fn likely_entry(&self) -> Option<RawEntry> {
+        let found = self.bucket.matches(self.fingerprint);
+        let word = self.bucket.words[found.trailing_zeros() as usize & 7];
+        (found != 0 && !word.is_empty()).then(|| word.entry())
+    }
+
+    fn next(&self) -> &Bucket {
+        self.segment.bucket(self.segment.after(usize::from(self.index)))
+    }
+}
+
 /// A slot's place in its segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Spot {
@@ -243,50 +300,11 @@ impl Segment {
         if index + 1 == self.count() { 0 } else { index + 1 }
     }
 
-    /// Prefetches the home bucket.
+    /// Where a search for the fingerprint begins. Its memory is not looked at.
     #[inline]
-    pub(super) fn prefetch(&self, fingerprint: u16) {
-        prefetch(self.bucket_pointer(home(fingerprint, self.count())).cast());
-    }
-
-    /// Prefetches so many bytes of the entry that the fingerprint most likely means. If it must be
-    /// behind its home bucket, prefetches the next one instead: then
-    /// [`Segment::prefetch_passed_entry`] is to follow.
-    #[inline]
-    pub(super) fn prefetch_entry(&self, fingerprint: u16, bytes: usize) -> Likely<RawEntry> {
-        let home = home(fingerprint, self.count());
-        let bucket = self.bucket(home);
-        let found = bucket.matches(fingerprint);
-        if found != 0 {
-            let word = bucket.words[found.trailing_zeros() as usize & 7];
-            word.prefetch(bytes);
-            return if word.is_empty() { Likely::Absent } else { Likely::Here(word.entry()) };
-        }
-        if bucket.is_overflowed() {
-            prefetch(self.bucket_pointer(self.after(home)).cast());
-            return Likely::Passed;
-        }
-        Likely::Absent
-    }
-
-    /// Prefetches so many bytes of the entry that the fingerprint most likely means in the bucket
-    /// behind its home.
-    #[inline(never)]
-    pub(super) fn prefetch_passed_entry(&self, fingerprint: u16, bytes: usize) {
-        let bucket = self.bucket(self.after(home(fingerprint, self.count())));
-        let found = bucket.matches(fingerprint);
-        if found != 0 {
-            bucket.words[found.trailing_zeros() as usize & 7].prefetch(bytes);
-        }
-    }
-
-    /// The entry that the fingerprint most likely means.
-    #[inline]
-    pub(super) fn likely_entry(&self, fingerprint: u16) -> Option<RawEntry> {
-        let bucket = self.bucket(home(fingerprint, self.count()));
-        let found = bucket.matches(fingerprint);
-        let word = bucket.words[found.trailing_zeros() as usize & 7];
-        (found != 0 && !word.is_empty()).then(|| word.entry())
+    pub(super) fn home(&self, fingerprint: u16) -> HomeBucket<'_> {
+        let index = home(fingerprint, self.count());
+        HomeBucket { segment: self, bucket: self.bucket(index), fingerprint, index: index as u16 }
     }
 
     /// Part of its callers: nearly always it reads one bucket and one entry, and to call it and to

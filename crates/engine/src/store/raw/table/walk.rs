@@ -307,7 +307,7 @@ impl<O: Measured> Table<O> {
                 }
                 looked_at += 1;
                 let spot = Spot::new(bucket, due.trailing_zeros() as usize);
-                let position = SlotPosition { index, spot };
+                let position = SlotPosition::new(index, spot);
                 match self.core.entry(position).expiry() {
                     Some(at_ms) if at_ms <= now_ms => {
                         // The slot is looked at again: it may have been filled from further on.
