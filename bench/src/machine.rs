@@ -1,6 +1,9 @@
-//! What the figures were measured on, and when.
+//! What the figures were measured on, and when; and its memory, made ready.
 
+use crate::failure::{Doing, Result};
 use std::fs;
+use std::hint::black_box;
+use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// One line each, for the head of a report.
@@ -18,6 +21,31 @@ pub fn describe() -> Vec<String> {
         format!("Machine: {cpu}, {cores} cores, {memory_gb:.0} GiB, Linux {}", kernel.trim()),
         format!("Load average before the run: {load}"),
     ]
+}
+
+/// The word that has this program touch memory and end.
+pub const TOUCH: &str = "touch";
+
+/// Has memory touched once by a process that ends. A virtual machine gets much of its memory from
+/// its host when it is first used, which takes several times as long as to clear it: the first
+/// server to grow would pay for all that come behind it, and the more the larger its pages are.
+pub fn have_memory_touched() -> Result<()> {
+    let own = std::env::current_exe().doing("finding this program")?;
+    let status = Command::new(own).arg(TOUCH).status().doing("having memory touched")?;
+    if !status.success() {
+        eprintln!("russet-bench: memory was not touched before the run ({status})");
+    }
+    Ok(())
+}
+
+/// Writes to half of the memory that is free.
+pub fn touch_memory() {
+    const BLOCK_BYTES: usize = 64 << 20;
+    let free_kb = field("/proc/meminfo", "MemAvailable")
+        .and_then(|line| line.split_ascii_whitespace().next()?.parse::<usize>().ok());
+    let blocks = free_kb.unwrap_or(0) * 1024 / 2 / BLOCK_BYTES;
+    let held: Vec<Vec<u8>> = (0..blocks).map(|_| vec![1; BLOCK_BYTES]).collect();
+    black_box(&held);
 }
 
 /// The value of the first `name : value` line.

@@ -52,6 +52,10 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    if args == [machine::TOUCH] {
+        machine::touch_memory();
+        return ExitCode::SUCCESS;
+    }
     match Options::parse(&args).and_then(|options| run(&options)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -67,6 +71,9 @@ fn run(options: &Options) -> Result<()> {
         return Ok(());
     }
     let mut lines = machine::describe();
+    if !options.is_quick && !options.counts_instructions() {
+        machine::have_memory_touched()?;
+    }
     if let Some((comparison, builds)) = &options.builds {
         let table = match comparison {
             Comparison::Time => compare::run(options, builds)?,

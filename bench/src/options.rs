@@ -36,6 +36,9 @@ Sections (all of them when none is named):
   toolkit      hot operations of the crate russet, next to scripts by hand
   sweep        every command that can be timed by itself (only when named; half an hour)
 
+Before it times anything, half of the memory that is free is touched once (not with --quick): a
+virtual machine gets its memory when it is first used, and the first server would pay for that.
+
 compare measures two builds of Russet against each other, and nothing else: <before> and <after>
 are commits, which are built, or paths of binaries. 9 rounds, and the workloads of every day.
 instructions counts the instructions of both per request instead, by valgrind's callgrind: slow,
@@ -237,6 +240,11 @@ impl Options {
             snapshot_keys: 200_000,
             ..Options::full()
         }
+    }
+
+    /// Nothing is timed.
+    pub fn counts_instructions(&self) -> bool {
+        matches!(self.builds, Some((Comparison::Instructions, _)))
     }
 
     /// One thread and one connection: the same requests meet in the same turns in each run.
