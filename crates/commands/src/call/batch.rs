@@ -91,7 +91,7 @@ impl Worker {
         let may_begin = session.watching.is_empty();
         let rights = session.gate.has(Gate::RESTRICTED).then_some(&*session);
         let mut plan = Plan::new((node, rights), self.lists.take());
-        plan.take(commands.take(self.batch_window.0), may_begin);
+        plan.take(commands.take(BATCH_MAX), (self.batch_window.0, may_begin));
         let Plan { known, mut calls, fetch, is_cut, next, .. } = plan;
         if calls.len() < 2 {
             session.next_call = calls.first().map(|call| call.looked_up(&known)).or(next);
@@ -338,4 +338,30 @@ fn is_small(keys: &mut Keys, spec: &Spec, known: &[KnownKey]) -> bool {
         Weight::Collection => spec.flags.has_any(Flags::FAST.or(Flags::SHORT)),
         Weight::LongString => false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestServer;
+    use russet_base::OwnedArgs;
+    use russet_protocol::Output;
+
+    /// Busy shards make the window narrow, and only batches make it wide again. Where it was
+    /// narrower than a transaction none was ever a batch: each was queued and run command by
+    /// command from then on, for two and a half times the time.
+    #[test]
+    fn a_transaction_that_begins_within_the_window_is_a_batch() {
+        let mut server = TestServer::new();
+        let lines = ["MULTI", "INCR a", "INCR b", "INCR c", "EXEC", "GET a"];
+        let calls: Vec<OwnedArgs> = lines.iter().map(|line| line.split(' ').collect()).collect();
+        for _ in 0..BATCH_MAX {
+            server.worker.batch_window.adjust(true);
+        }
+        let mut out = Output::default();
+        let args = calls.iter().map(OwnedArgs::as_args);
+        let ran = server.worker.run_batch(&mut server.session, args, &mut out);
+        assert_eq!(ran, Ran { count: 5, is_cut: false });
+        assert!(server.worker.batch_window.0 > BATCH_MIN);
+    }
 }

@@ -111,13 +111,17 @@ impl<'n, 'a> Plan<'n, 'a> {
         Plan { node, rights, known, calls, fetch: Fetch::Start, is_cut: false, next: None }
     }
 
-    /// Takes commands as long as they may run with others, and their keys' locations, in order.
+    /// Takes commands as long as they may run with others, and their keys' locations, in order. A
+    /// transaction that begins within the window may end behind it: it is taken in whole or not at
+    /// all.
     pub fn take(
         &mut self,
         mut commands: impl Iterator<Item = Args<'a>> + Clone,
-        may_begin_transactions: bool,
+        (window, may_begin_transactions): (usize, bool),
     ) {
-        while let Some(args) = commands.next() {
+        while self.calls.len() < window
+            && let Some(args) = commands.next()
+        {
             let Ok(command) = resolve(args) else { break };
             // It runs alone, where it gets its own name.
             if self.node.may_be_renamed(command) {
