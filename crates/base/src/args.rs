@@ -54,26 +54,56 @@ impl SharedArgs {
 pub struct Args<'a> {
     buffer: &'a [u8],
     spans: &'a [Span],
-    shared: Option<&'a SharedArgs>,
+    form: Form<'a>,
+}
+
+/// How a command came. With the reference inside, arguments are whole words, which are copied as
+/// such.
+#[derive(Clone, Copy)]
+enum Form<'a> {
+    /// The buffer has all the arguments.
+    Plain,
     /// The buffer is the whole command in RESP, every length in its shortest form.
-    is_resp: bool,
+    Resp,
+    /// Some arguments have buffers of their own.
+    Shared(&'a SharedArgs),
+}
+
+impl<'a> Form<'a> {
+    #[inline]
+    fn shared(self) -> Option<&'a SharedArgs> {
+        match self {
+            Form::Shared(shared) => Some(shared),
+            Form::Plain | Form::Resp => None,
+        }
+    }
+
+    /// That of some of the arguments.
+    #[inline]
+    fn of_part(self) -> Form<'a> {
+        match self {
+            Form::Resp => Form::Plain,
+            form => form,
+        }
+    }
 }
 
 impl<'a> Args<'a> {
     /// Every span must lie inside `buffer`; the parser that made them vouches for it.
     pub fn new(buffer: &'a [u8], spans: &'a [Span]) -> Self {
-        Args { buffer, spans, shared: None, is_resp: false }
+        Args { buffer, spans, form: Form::Plain }
     }
 
     /// As [`Args::new`], for a buffer that is the whole command in RESP, just as this server would
     /// write it; the parser that made the spans vouches for that, too.
     pub fn of_resp(buffer: &'a [u8], spans: &'a [Span]) -> Self {
-        Args { buffer, spans, shared: None, is_resp: true }
+        Args { buffer, spans, form: Form::Resp }
     }
 
     /// As [`Args::new`], for spans some of which may be of long arguments.
     pub fn with_shared(buffer: &'a [u8], spans: &'a [Span], shared: &'a SharedArgs) -> Self {
-        Args { shared: (!shared.is_empty()).then_some(shared), ..Args::new(buffer, spans) }
+        let form = if shared.is_empty() { Form::Plain } else { Form::Shared(shared) };
+        Args { buffer, spans, form }
     }
 
     pub fn len(self) -> usize {
@@ -92,13 +122,13 @@ impl<'a> Args<'a> {
     /// The whole command in RESP, if it came so.
     #[inline]
     pub fn resp(self) -> Option<&'a [u8]> {
-        self.is_resp.then_some(self.buffer)
+        matches!(self.form, Form::Resp).then_some(self.buffer)
     }
 
     /// An argument that has a buffer of its own.
     #[inline]
     pub fn shared(self, index: usize) -> Option<&'a SharedBytes> {
-        let shared = self.shared?;
+        let shared = self.form.shared()?;
         self.spans.get(index).and_then(|span| shared.at(*span))
     }
 
@@ -115,7 +145,7 @@ impl<'a> Args<'a> {
     #[cold]
     #[inline(never)]
     fn shared_bytes_of(self, span: Span) -> &'a [u8] {
-        let bytes = self.shared.and_then(|shared| shared.at(span));
+        let bytes = self.form.shared().and_then(|shared| shared.at(span));
         bytes.expect("a span lies in the buffer or names a long argument")
     }
 
@@ -129,18 +159,22 @@ impl<'a> Args<'a> {
 
     /// The arguments from `start` on.
     pub fn from(self, start: usize) -> Args<'a> {
-        Args { spans: self.spans.get(start..).unwrap_or(&[]), is_resp: false, ..self }
+        Args { spans: self.spans.get(start..).unwrap_or(&[]), form: self.form.of_part(), ..self }
     }
 
     /// At most `count` arguments, the first ones.
     pub fn first(self, count: usize) -> Args<'a> {
-        Args { spans: &self.spans[..count.min(self.spans.len())], is_resp: false, ..self }
+        Args {
+            spans: &self.spans[..count.min(self.spans.len())],
+            form: self.form.of_part(),
+            ..self
+        }
     }
 
     /// Bytes from the first argument to the end of the last, what stands between them included.
     #[inline]
     pub fn extent_bytes(self) -> usize {
-        if self.shared.is_some() {
+        if self.form.shared().is_some() {
             return self.bytes_total();
         }
         match (self.spans.first(), self.spans.last()) {
@@ -187,7 +221,7 @@ impl OwnedArgs {
 
     /// Adds all arguments of a command. Long ones are not copied.
     pub fn extend(&mut self, args: Args) {
-        if args.shared.is_none() {
+        if args.form.shared().is_none() {
             return args.iter().for_each(|arg| self.push(arg));
         }
         for (index, arg) in args.iter().enumerate() {
@@ -236,7 +270,7 @@ impl OwnedArgs {
 
 impl From<Args<'_>> for OwnedArgs {
     fn from(args: Args<'_>) -> Self {
-        let shared_bytes = args.shared.map_or(0, SharedArgs::bytes_total);
+        let shared_bytes = args.form.shared().map_or(0, SharedArgs::bytes_total);
         let mut owned = OwnedArgs {
             buffer: Vec::with_capacity(args.bytes_total().saturating_sub(shared_bytes)),
             spans: Vec::with_capacity(args.len()),
