@@ -49,19 +49,19 @@ impl OnceTotals {
         self.expired.load(Ordering::Relaxed)
     }
 
-    fn add(&self, slot: &Slot) {
-        self.records.fetch_add(1, Ordering::Relaxed);
-        self.bytes.fetch_add(slot.memory_bytes() as u64, Ordering::Relaxed);
+    /// All threads write these: what changes none of them must not touch them.
+    fn change(&self, records: i64, bytes: i64) {
+        for (total, by) in [(&self.records, records), (&self.bytes, bytes)] {
+            if by != 0 {
+                total.fetch_add(by as u64, Ordering::Relaxed);
+            }
+        }
     }
 
-    fn remove(&self, slot: &Slot) {
-        self.records.fetch_sub(1, Ordering::Relaxed);
-        self.bytes.fetch_sub(slot.memory_bytes() as u64, Ordering::Relaxed);
-    }
-
-    /// The room for records, used or not, of one shard has changed.
-    fn room_changed(&self, before: usize, after: usize) {
-        self.bytes.fetch_add((after as u64).wrapping_sub(before as u64), Ordering::Relaxed);
+    fn add_expired(&self, requests: u64) {
+        if requests > 0 {
+            self.expired.fetch_add(requests, Ordering::Relaxed);
+        }
     }
 }
 
@@ -117,8 +117,9 @@ impl Slot {
     }
 
     /// What its id and reply take; its own place is part of the room for all.
-    fn memory_bytes(&self) -> usize {
-        self.bytes.as_deref().map_or(0, |bytes| allocated_bytes(ARC_COUNTS_BYTES + bytes.len()))
+    fn memory_bytes(&self) -> i64 {
+        let bytes = self.bytes.as_deref();
+        bytes.map_or(0, |bytes| allocated_bytes(ARC_COUNTS_BYTES + bytes.len()) as i64)
     }
 }
 
@@ -241,13 +242,16 @@ pub struct OnceRecords {
     /// When a slot's record is over, the soonest first. Some tell of records that are gone.
     deadlines: BinaryHeap<Reverse<(i64, u32)>>,
     totals: Arc<OnceTotals>,
-    /// The bytes of the lists above that are part of the totals.
-    room_bytes: usize,
+    /// How long the lists above were when their bytes were last counted.
+    room: [usize; 4],
+    /// Those bytes, which are part of the totals.
+    room_bytes: i64,
 }
 
 impl OnceRecords {
     pub fn new(totals: Arc<OnceTotals>) -> Self {
         OnceRecords {
+            room: [0; 4],
             room_bytes: 0,
             slots: Slots::default(),
             free: Vec::new(),
@@ -265,23 +269,33 @@ impl OnceRecords {
         self.len() == 0
     }
 
-    /// Brings what the totals have for the lists up to date.
-    fn count_room(&mut self) {
+    /// Tells the totals of records that came or went, and brings what they have for the lists up
+    /// to date.
+    #[inline]
+    fn count(&mut self, records: i64, bytes: i64) {
+        let [free, cells] = [self.free.capacity(), self.index.cells.capacity()];
+        let room = [self.slots.len(), free, cells, self.deadlines.capacity()];
+        let grown = if room == self.room { 0 } else { self.count_room(room) };
+        self.totals.change(records, bytes + grown);
+    }
+
+    /// By how many bytes the lists have grown.
+    #[inline(never)]
+    fn count_room(&mut self, room: [usize; 4]) -> i64 {
+        let [_, free, cells, deadlines] = room;
         let bytes = self.slots.memory_bytes()
-            + allocated_for::<u32>(self.free.capacity())
-            + allocated_for::<u64>(self.index.cells.capacity())
-            + allocated_for::<Reverse<(i64, u32)>>(self.deadlines.capacity());
-        if bytes != self.room_bytes {
-            self.totals.room_changed(self.room_bytes, bytes);
-            self.room_bytes = bytes;
-        }
+            + allocated_for::<u32>(free)
+            + allocated_for::<u64>(cells)
+            + allocated_for::<Reverse<(i64, u32)>>(deadlines);
+        self.room = room;
+        bytes as i64 - std::mem::replace(&mut self.room_bytes, bytes as i64)
     }
 
     /// Forgets the lists, and gives them back.
     fn take_lists(&mut self) -> OnceRecords {
         let empty = OnceRecords::new(self.totals.clone());
-        let mut lists = std::mem::replace(self, empty);
-        self.totals.room_changed(std::mem::take(&mut lists.room_bytes), 0);
+        let lists = std::mem::replace(self, empty);
+        self.totals.change(0, -lists.room_bytes);
         lists
     }
 
@@ -325,7 +339,7 @@ impl OnceRecords {
         if let Some(old) = self.slot_of((id, hash), db) {
             let slot = &self.slots[old as usize];
             let expired = if slot.expires <= now.0 { slot.requests() } else { 0 };
-            self.totals.expired.fetch_add(expired, Ordering::Relaxed);
+            self.totals.add_expired(expired);
             self.remove(old);
         }
         let mut bytes = SmallVec::<[u8; SHORT_BYTES_MAX]>::from_slice(id);
@@ -343,10 +357,10 @@ impl OnceRecords {
     fn add(&mut self, slot: Slot) {
         let at = self.free.pop().unwrap_or_else(|| self.grow());
         self.index.add(tag(slot.hash, slot.db as usize), at);
-        self.totals.add(&slot);
         self.deadlines.push(Reverse((slot.expires, at)));
+        let bytes = slot.memory_bytes();
         *self.slots.at_mut(at as usize) = slot;
-        self.count_room();
+        self.count(1, bytes);
     }
 
     /// Makes free slots, and takes the first of them.
@@ -358,7 +372,7 @@ impl OnceRecords {
 
     fn remove(&mut self, at: u32) {
         let slot = self.slots.at_mut(at as usize);
-        self.totals.remove(slot);
+        let bytes = slot.memory_bytes();
         slot.bytes = None;
         self.index.remove(tag(slot.hash, slot.db as usize), at);
         self.free.push(at);
@@ -366,7 +380,7 @@ impl OnceRecords {
             // Deadlines of records that were gone before are all that is left.
             self.take_lists();
         }
-        self.count_room();
+        self.count(-1, -bytes);
     }
 
     /// Forgets up to `budget` records that are over; how many that were.
@@ -385,7 +399,7 @@ impl OnceRecords {
                 count += 1;
             }
         }
-        self.totals.expired.fetch_add(requests, Ordering::Relaxed);
+        self.totals.add_expired(requests);
         if self.slots.len() >= SPARSE_SLOTS_MIN && self.len() < self.slots.len() / 4 {
             // Their room counts against the bound on all records.
             self.rebuild(Some);
@@ -415,7 +429,7 @@ impl OnceRecords {
         }
         let slots = self.take_lists().slots;
         for mut slot in slots.iter().filter(|slot| slot.bytes.is_some()).cloned() {
-            self.totals.remove(&slot);
+            self.totals.change(-1, -slot.memory_bytes());
             if let Some(db) = new_db(slot.db as usize) {
                 slot.db = db as u32;
                 self.add(slot);

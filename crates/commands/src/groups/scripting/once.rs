@@ -137,6 +137,9 @@ impl Digest {
 }
 
 fn first_of(command: Command, args: Args<'_>) -> Option<&[u8]> {
+    if is_first_arg_only_key(command) {
+        return args.get(1);
+    }
     let mut first = None;
     let _may_have_none = key_positions(command, args, &mut |key| {
         first.get_or_insert(args.at(key.index));
