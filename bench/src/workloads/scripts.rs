@@ -12,6 +12,13 @@ pub fn source(name: &str) -> Option<&'static str> {
         "quota_lib" => include_str!("../../../tests/seeds/quota_lib.lua"),
         "loop_1000" => "local s=0 for i=1,1000 do s=s+i end return s",
         "get" => "return redis.call('GET', KEYS[1])",
+        "wide" => "return redis.call('INCR', 'wide:' .. ARGV[1])",
+        "wide_job" => {
+            "local id = redis.call('INCR', KEYS[1] .. 'id') local key = KEYS[1] .. id \
+             redis.call('HSET', key, 'name', ARGV[1], 'data', ARGV[2]) \
+             redis.call('LPUSH', KEYS[1] .. 'wait', id) redis.call('RPOP', KEYS[1] .. 'wait') \
+             redis.call('DEL', key) return id"
+        }
         "get_lib" => {
             "#!lua name=get_lib\n\
              redis.register_function{function_name='get_one', flags={'no-writes'}, \
@@ -30,6 +37,8 @@ static SLIDING_WINDOW: Preparation = once("SCRIPT LOAD {script:sliding_window}")
 static COMPARE_AND_SET: Preparation = once("SCRIPT LOAD {script:compare_and_set}");
 static LOCK_RELEASE: Preparation = once("SCRIPT LOAD {script:lock_release}");
 static LOOP_1000: Preparation = once("SCRIPT LOAD {script:loop_1000}");
+static WIDE: Preparation = once("SCRIPT LOAD {script:wide}");
+static WIDE_JOB: Preparation = once("SCRIPT LOAD {script:wide_job}");
 pub static QUOTA: Preparation = once("FUNCTION LOAD REPLACE {script:quota_lib}");
 static STATES: Preparation = Preparation::new("SET state:{s} A PX 900000", Count::Keys);
 
@@ -39,6 +48,15 @@ const fn scripted(
     needs: &'static [&'static Preparation],
 ) -> Workload {
     Workload { name, request, needs, pattern: Pattern::Pipelined, target: Target::Sixteen(0.7) }
+}
+
+/// Of keys that a script puts together: it holds the whole keyspace.
+const fn wide(
+    name: &'static str,
+    request: &'static str,
+    needs: &'static [&'static Preparation],
+) -> Workload {
+    Workload { target: Target::Sixteen(1.0), ..scripted(name, request, needs) }
 }
 
 pub static WORKLOADS: &[Workload] = &[
@@ -67,6 +85,12 @@ pub static WORKLOADS: &[Workload] = &[
         "EVALSHA-LOOP-1000",
         "EVALSHA 0fff746a5bd9d93eed3ae8f4c839ab17b5f48017 0",
         &[&LOOP_1000],
+    ),
+    wide("EVALSHA-WIDE", "EVALSHA d5653b52f3d3f79f39f254aa0606fc15bab803e3 0 {r}", &[&WIDE]),
+    wide(
+        "EVALSHA-WIDE-JOB",
+        "EVALSHA 38e69e10e7df71853082970b5a81f1f5075ed592 1 job:{i:1000}: send {v:32}",
+        &[&WIDE_JOB],
     ),
     scripted("FCALL-FIXED-WINDOW", "FCALL fixed_window_allow 1 fc:{r} 100 60", &[&QUOTA]),
     scripted("MULTI-EXEC-3", "MULTI ; INCR m:{k}:a ; INCR m:{k}:b ; INCR m:{k}:c ; EXEC", &[]),
