@@ -30,6 +30,7 @@ pub fn parse_u64(text: &[u8]) -> Option<u64> {
     match text {
         [] => return None,
         [b'0', rest @ ..] => return rest.is_empty().then_some(0),
+        _ if text.len() <= WORD_DIGITS => return parse_word(text),
         _ if text.len() > SAFE_DIGITS + 1 => return None,
         _ => {}
     }
@@ -41,6 +42,42 @@ pub fn parse_u64(text: &[u8]) -> Option<u64> {
     match last {
         [byte] => value.checked_mul(10)?.checked_add(u64::from(digit(*byte)?)),
         _ => Some(value),
+    }
+}
+
+/// Digits that are read at once.
+const WORD_DIGITS: usize = 8;
+
+/// Reads one to eight digits in a few steps: the digits stand in the bytes of a word, the first in
+/// the lowest, behind as many zeros as are missing; neighbours are joined to pairs, and pairs to
+/// the number.
+fn parse_word(text: &[u8]) -> Option<u64> {
+    const ZEROS: u64 = u64::from_le_bytes([b'0'; WORD_DIGITS]);
+    const HIGHS: u64 = u64::from_le_bytes([0x80; WORD_DIGITS]);
+    const NINE_TO_HIGH: u64 = u64::from_le_bytes([0x7f - 9; WORD_DIGITS]);
+    const PAIRS: u64 = 0x0000_00ff_0000_00ff;
+    let missing_bits = 8 * (WORD_DIGITS - text.len()) as u32;
+    let padding = ZEROS & !(u64::MAX << missing_bits);
+    let values = (word_of(text) << missing_bits | padding) ^ ZEROS;
+    if (values | values.wrapping_add(NINE_TO_HIGH)) & HIGHS != 0 {
+        return None;
+    }
+    let pairs = values * 10 + (values >> 8);
+    let [first, second] = [pairs & PAIRS, pairs >> 16 & PAIRS];
+    // What overflows is above the sum of all four, which is in the upper half.
+    let sum = first.wrapping_mul(100 + (1_000_000 << 32));
+    Some(sum.wrapping_add(second.wrapping_mul(1 + (10_000 << 32))) >> 32)
+}
+
+/// One to eight bytes as a word, the first lowest. Halves of four may overlap.
+fn word_of(text: &[u8]) -> u64 {
+    if let Some(all) = text.first_chunk() {
+        u64::from_le_bytes(*all)
+    } else if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
+        let [first, last] = [u32::from_le_bytes(*first), u32::from_le_bytes(*last)];
+        u64::from(first) | u64::from(last) << (8 * (text.len() - 4))
+    } else {
+        text.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
     }
 }
 

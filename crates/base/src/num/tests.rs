@@ -41,6 +41,25 @@ fn strict_integers() {
 }
 
 /// Proved on XRANGE and SCAN.
+/// Digits are read eight at a time: each byte at each place of each length, next to the standard
+/// library.
+#[test]
+fn integers_are_read_as_the_standard_library_does() {
+    for len in 1..=20 {
+        for at in 0..len {
+            for byte in 0..=u8::MAX {
+                let mut text = b"98765432109876543210"[..len].to_vec();
+                text[at] = byte;
+                let is_strict =
+                    text.iter().all(u8::is_ascii_digit) && (len == 1 || text[0] != b'0');
+                let std = std::str::from_utf8(&text).ok().filter(|_| is_strict);
+                let expected = std.and_then(|text| text.parse::<u64>().ok());
+                assert_eq!(parse_u64(&text), expected, "{text:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn loose_integers() {
     for (text, expected) in [

@@ -188,7 +188,7 @@ fn records_are_as_in_a_map() {
                     allocated_bytes(ARC_COUNTS_BYTES + id.len() + reply.len())
                 };
                 let bytes: usize = model.iter().map(bytes).sum();
-                let expected = (model.len() as u64, (bytes + records.room_bytes) as u64);
+                let expected = (model.len() as u64, (bytes as i64 + records.room_bytes) as u64);
                 assert_eq!((totals.records(), totals.bytes()), expected);
                 assert_eq!(records.len(), model.len());
             }
