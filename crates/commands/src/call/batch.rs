@@ -95,8 +95,9 @@ impl Worker {
         let Plan { known, mut calls, fetch, is_cut, next, .. } = plan;
         if calls.len() < 2 {
             session.next_call = calls.first().map(|call| call.looked_up(&known)).or(next);
+            let is_cut = is_cut && calls.is_empty();
             self.lists.put_back(known, calls);
-            return Ran::default();
+            return Ran { count: 0, is_cut };
         }
         self.effects.caller = session.caller();
         let none_yet = node.keyspace.lock_none_as(mark_of(calls[0].command));
@@ -149,7 +150,7 @@ impl Worker {
     #[inline]
     fn note_last(&self, session: &Session, last: Command, ran: usize) {
         session.card.last_command.store(last as u16 + 1, Ordering::Relaxed);
-        self.count_run(session, ran as u64);
+        session.count_run(&self.stats, ran as u64);
     }
 }
 
@@ -363,5 +364,40 @@ mod tests {
         let ran = server.worker.run_batch(&mut server.session, args, &mut out);
         assert_eq!(ran, Ran { count: 5, is_cut: false });
         assert!(server.worker.batch_window.0 > BATCH_MIN);
+    }
+
+    /// What a transaction ran was counted twice where it came in one piece, and by its client not
+    /// at all where it did not.
+    #[test]
+    fn commands_of_a_transaction_count_once() {
+        let mut server = TestServer::new();
+        let lines = ["MULTI", "GET a", "GET b", "EXEC"];
+        let counted = |server: &TestServer| {
+            let commands = server.session.card.commands.load(Ordering::Relaxed);
+            (server.worker.node.stats.totals().commands, commands)
+        };
+        lines.iter().for_each(|line| drop(server.say(line)));
+        assert_eq!(counted(&server), (4, 4), "MULTI, EXEC and what it runs");
+        let calls: Vec<OwnedArgs> = lines.iter().map(|line| line.split(' ').collect()).collect();
+        let args = calls.iter().map(OwnedArgs::as_args);
+        let ran = server.worker.run_batch(&mut server.session, args, &mut Output::default());
+        assert_eq!((ran.count, counted(&server)), (4, (8, 8)));
+    }
+
+    /// Where the end of a transaction was not there yet, it was queued, unless commands stood
+    /// before it: in a pipeline of transactions every fourth.
+    #[test]
+    fn a_transaction_whose_end_is_missing_is_told_of() {
+        let mut server = TestServer::new();
+        let lines = ["MULTI", "INCR a", "INCR b"];
+        let calls: Vec<OwnedArgs> = lines.iter().map(|line| line.split(' ').collect()).collect();
+        for len in 1..=lines.len() {
+            let args = calls[..len].iter().map(OwnedArgs::as_args);
+            let ran = server.worker.run_batch(&mut server.session, args, &mut Output::default());
+            assert_eq!(ran, Ran { count: 0, is_cut: true });
+        }
+        let args = [&calls[1], &calls[0]].map(OwnedArgs::as_args).into_iter();
+        let ran = server.worker.run_batch(&mut server.session, args, &mut Output::default());
+        assert_eq!(ran, Ran::default(), "first comes what stands before it");
     }
 }

@@ -164,7 +164,7 @@ impl Worker {
     /// timed out, or told to stop.
     pub fn count_unblocked(&mut self, session: &mut Session, state: &BlockedState, ending: Ending) {
         let Some(command) = state.command() else { return };
-        self.count_run(session, 1);
+        session.count_run(&self.stats, 1);
         session.end_caching(Some(command));
         // Its work was done in the time of the client that served it.
         let args = state.args.as_args();
@@ -403,7 +403,7 @@ impl Worker {
             Invoked::Later => Some(Progress::Busy),
             Invoked::Unfinished => None,
             Invoked::Done => {
-                self.count_run(session, 1);
+                session.count_run(&self.stats, 1);
                 session.end_caching(Some(command));
                 Some(Progress::Done)
             }
@@ -447,12 +447,6 @@ impl Worker {
         let text = if run.is_function { BUSY_FUNCTION } else { BUSY_SCRIPT };
         self.refuse(session, Some(call), Refusal::text(text), sink);
         Progress::Done
-    }
-
-    pub(crate) fn count_run(&self, session: &Session, commands: u64) {
-        self.stats.processed.add(commands);
-        let before = session.card.commands.load(Ordering::Relaxed);
-        session.card.commands.store(before + commands, Ordering::Relaxed);
     }
 
     /// Finds the shards that a call needs, where its keys are, and the code that it runs.

@@ -12,6 +12,7 @@ use crate::node::acl::{Acl, Login};
 use crate::node::clients::{ClientCard, ClientFlags};
 use crate::node::durability::SetBeside;
 use crate::node::snapshot::AwaitedSave;
+use crate::node::stats::WorkerStats;
 use crate::node::tracking::Tracked;
 use russet_base::SharedBytes;
 use russet_catalog::Command;
@@ -235,6 +236,14 @@ impl Session {
             Hold::Keys(state) => Some(state),
             _ => None,
         }
+    }
+
+    /// Counts calls that have run.
+    #[inline]
+    pub(crate) fn count_run(&self, stats: &WorkerStats, calls: u64) {
+        stats.processed.add(calls);
+        let before = self.card.commands.load(Ordering::Relaxed);
+        self.card.commands.store(before + calls, Ordering::Relaxed);
     }
 
     /// What every connection begins as: the default user, who may have to log in first.

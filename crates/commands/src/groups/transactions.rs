@@ -276,6 +276,8 @@ pub fn exec(ctx: &mut Ctx, _args: Args) -> Outcome {
         (queued.command, args_of(&transaction.buffers, queued), queued.code.as_ref())
     });
     run_queued(ctx, calls);
+    // In a batch they are counted with the other commands.
+    ctx.session.count_run(ctx.stats, transaction.queued.len() as u64);
     ctx.session.card.queued.store(-1, Ordering::Relaxed);
     ctx.session.spare_transaction = transaction.emptied();
     DONE
@@ -287,7 +289,6 @@ pub(crate) fn run_queued<'a>(
     calls: impl ExactSizeIterator<Item = (Command, Args<'a>, Option<&'a Code>)>,
 ) {
     ctx.reply.array(calls.len());
-    ctx.stats.processed.add(calls.len() as u64);
     let is_timed_with_batch = ctx.timing == Timing::WithBatch;
     let mut inner = Ctx {
         keys: ctx.keys,

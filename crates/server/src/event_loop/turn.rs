@@ -362,19 +362,21 @@ impl<S: Service> Thread<S> {
         }
         let Connection { client, output, input: Input { batch, .. }, .. } = connection;
         let mut at = 0;
+        let is_full = batch.len() == BATCH_COMMANDS_MAX;
         while at < batch.len() {
-            if at + 1 < batch.len() {
+            // Of a full batch even the last may be the begin of a transaction.
+            if at + 1 < batch.len() || (is_full && at > 0) {
                 let commands = batch.commands(at, bytes);
                 let ran = self.service.run_batch(&mut self.worker, client, commands, output);
+                at += ran.count;
+                if ran.count > 0 && self.service.is_closing(client) {
+                    return (at, Some(Verdict::Keep));
+                }
+                if ran.is_cut && is_full && at > 0 {
+                    // The rest is parsed again, with what follows it.
+                    return (at, None);
+                }
                 if ran.count > 0 {
-                    at += ran.count;
-                    if self.service.is_closing(client) {
-                        return (at, Some(Verdict::Keep));
-                    }
-                    if ran.is_cut && batch.len() == BATCH_COMMANDS_MAX {
-                        // The rest is parsed again, with what follows it.
-                        return (at, None);
-                    }
                     continue;
                 }
             }

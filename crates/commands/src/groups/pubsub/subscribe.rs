@@ -4,6 +4,7 @@
 use super::hub::{Space, Subscriber};
 use super::{Subscriptions, unsubscribe_all};
 use crate::call::ctx::{Ctx, DONE, Outcome};
+use crate::call::invoke::publish_notices;
 use crate::call::session::Session;
 use crate::error::Refusal;
 use crate::node::Node;
@@ -85,6 +86,8 @@ pub fn sunsubscribe(ctx: &mut Ctx, args: Args) -> Outcome {
 }
 
 fn begin(ctx: &mut Ctx, target: Target, args: Args) -> Outcome {
+    // In a transaction: events of what was done before it are for those who listened then.
+    publish_notices(ctx.keys, ctx.node);
     for name in args.from(1).iter() {
         if target.names(ctx.session).insert(name.into()) {
             ctx.session.card.channel_bytes.fetch_add(name.len() as u64, Ordering::Relaxed);
@@ -128,6 +131,7 @@ fn listen(ctx: &Ctx, target: Target, name: &[u8]) {
 /// Without names it ends all subscriptions of its kind; without any of those it still confirms
 /// once, with no name.
 fn end(ctx: &mut Ctx, target: Target, args: Args) -> Outcome {
+    publish_notices(ctx.keys, ctx.node);
     if args.len() > 1 {
         for name in args.from(1).iter() {
             if target.names(ctx.session).remove(name) {
