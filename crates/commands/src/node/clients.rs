@@ -112,6 +112,9 @@ impl ClientFlags {
     pub const READONLY: u16 = 1 << 14;
     /// Its connection is encrypted.
     pub const TLS: u16 = 1 << 15;
+    /// What RESET ends.
+    pub const ENDED_BY_RESET: u16 =
+        Self::MONITOR | Self::NO_EVICT | Self::NO_TOUCH | Self::READONLY;
 }
 
 struct TrackingModes;
