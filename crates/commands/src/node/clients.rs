@@ -395,6 +395,13 @@ impl Clients {
         self.cards.read().unwrap_or_else(|poison| poison.into_inner()).get(&id).cloned()
     }
 
+    /// Looks at each of them. Nobody comes or goes meanwhile: nothing is to be asked of a client
+    /// that takes a lock.
+    pub fn for_each(&self, mut look: impl FnMut(&ClientCard)) {
+        let cards = self.cards.read().unwrap_or_else(|poison| poison.into_inner());
+        cards.values().for_each(|card| look(card));
+    }
+
     pub fn all(&self) -> Vec<Arc<ClientCard>> {
         let cards = self.cards.read().unwrap_or_else(|poison| poison.into_inner());
         cards.values().cloned().collect()
