@@ -46,8 +46,10 @@ fn take_arg<'a>(mut rest: &'a [u8], arg: &mut Vec<u8>) -> Result<&'a [u8], Unbal
             [] | [b' ' | b'\n' | b'\r' | b'\t', ..] => return Ok(rest),
             [b'"', quoted @ ..] => return take_double_quoted(quoted, arg),
             [b'\'', quoted @ ..] => return take_single_quoted(quoted, arg),
-            [byte, after @ ..] => {
-                arg.push(*byte);
+            _ => {
+                let is_plain = |byte: &&u8| !b" \n\r\t\"'".contains(byte);
+                let (plain, after) = rest.split_at(rest.iter().take_while(is_plain).count());
+                arg.extend_from_slice(plain);
                 rest = after;
             }
         }

@@ -248,7 +248,9 @@ impl Session {
 
     /// What every connection begins as: the default user, who may have to log in first.
     pub fn begin_as_default(&mut self, acl: &Acl) {
-        self.log_in(Login::of_default(acl));
+        if !self.login.is_of_default(acl) {
+            self.log_in(Login::of_default(acl));
+        }
     }
 
     /// From now on its calls are those of this user.

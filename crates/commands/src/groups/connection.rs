@@ -86,11 +86,7 @@ pub fn reset(ctx: &mut Ctx, _args: Args) -> Outcome {
     }
     session.begin_as_default(&ctx.node.acl);
     session.is_silent = false;
-    for flag in
-        [ClientFlags::MONITOR, ClientFlags::NO_EVICT, ClientFlags::NO_TOUCH, ClientFlags::READONLY]
-    {
-        session.card.set_flag(flag, false);
-    }
+    session.card.set_flag(ClientFlags::ENDED_BY_RESET, false);
     session.card.names().name.clear();
     ctx.reply.set_resp(Resp::V2);
     ctx.reply.status("RESET");

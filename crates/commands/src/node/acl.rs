@@ -47,6 +47,12 @@ pub struct User {
 }
 
 impl User {
+    /// Whether a deleted user's sessions are to be looked for: each of them holds it, and nobody
+    /// can get hold of it any more.
+    pub fn may_be_logged_in(self: &Arc<Self>) -> bool {
+        Arc::strong_count(self) > 1
+    }
+
     fn new(name: &[u8], rights: Rights) -> Arc<Self> {
         let rights = RwLock::new(Arc::new(rights));
         Arc::new(User { name: name.into(), rights, version: AtomicU64::new(0) })
@@ -107,8 +113,8 @@ impl Default for Acl {
 /// What a change of users has done to those who are logged in.
 #[derive(Debug, Default)]
 pub struct Changed {
-    /// These are no longer there.
-    pub deleted: Vec<Box<[u8]>>,
+    /// These are no longer there: see [`User::may_be_logged_in`].
+    pub deleted: Vec<Arc<User>>,
     /// These may use fewer channels, or others.
     pub channels: Vec<Arc<User>>,
 }
@@ -247,7 +253,7 @@ impl Acl {
         let removed = self.users.write().unwrap_or_else(PoisonError::into_inner).remove(name);
         if let Some(user) = removed {
             user.set_rights(Rights::new(false));
-            changed.deleted.push(user.name.clone());
+            changed.deleted.push(user);
             self.note_change();
         }
     }

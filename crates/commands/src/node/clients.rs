@@ -112,6 +112,9 @@ impl ClientFlags {
     pub const READONLY: u16 = 1 << 14;
     /// Its connection is encrypted.
     pub const TLS: u16 = 1 << 15;
+    /// What RESET ends.
+    pub const ENDED_BY_RESET: u16 =
+        Self::MONITOR | Self::NO_EVICT | Self::NO_TOUCH | Self::READONLY;
 }
 
 struct TrackingModes;
@@ -390,6 +393,13 @@ impl Clients {
 
     pub fn find(&self, id: u64) -> Option<Arc<ClientCard>> {
         self.cards.read().unwrap_or_else(|poison| poison.into_inner()).get(&id).cloned()
+    }
+
+    /// Looks at each of them. Nobody comes or goes meanwhile: nothing is to be asked of a client
+    /// that takes a lock.
+    pub fn for_each(&self, mut look: impl FnMut(&ClientCard)) {
+        let cards = self.cards.read().unwrap_or_else(|poison| poison.into_inner());
+        cards.values().for_each(|card| look(card));
     }
 
     pub fn all(&self) -> Vec<Arc<ClientCard>> {

@@ -29,6 +29,10 @@ impl Monitors {
     }
 
     pub fn remove(&self, id: u64) {
+        // Who asks knows at least of its own monitor.
+        if !self.is_on() {
+            return;
+        }
         let mut listeners = self.listeners.write().unwrap_or_else(|poison| poison.into_inner());
         listeners.remove(&id);
         self.count.store(listeners.len(), Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! Expressions to registers.
 
 use super::assign::Key;
-use super::function::{Compiler, Outcome, Storage};
+use super::function::{Compiler, Outcome, Spelled, Storage};
 use super::value::{constant_of, is_open};
 use crate::proto::{Constant, NameKind, Op, Reg};
 use crate::syntax::tree::{Arith, Binary, Call, Expr, Function, Index, Item, Pair, Table, Unary};
@@ -58,8 +58,13 @@ impl Compiler<'_> {
     }
 
     fn load_constant(&mut self, expr: &Expr, to: Reg) -> Outcome<()> {
-        let Some(constant) = constant_of(expr) else { return Ok(()) };
-        let k = self.constant(constant)?;
+        let k = match expr {
+            Expr::Str(text) => self.string_constant(text)?,
+            other => match constant_of(other) {
+                Some(constant) => self.constant(constant)?,
+                None => return Ok(()),
+            },
+        };
         self.emit(Op::LoadK { a: to, k }).map(drop)
     }
 
@@ -154,7 +159,7 @@ impl Compiler<'_> {
     /// The key of an index as a constant that fits the instruction.
     pub(super) fn small_name(&mut self, key: &Expr) -> Outcome<Option<u16>> {
         match key {
-            Expr::Str(name) => self.small_constant(Constant::Str(name.as_ref().into())),
+            Expr::Str(name) => Ok(u16::try_from(self.string_constant(name)?).ok()),
             _ => Ok(None),
         }
     }
@@ -357,7 +362,7 @@ impl Compiler<'_> {
         let count = self.list_to_next(&call.args)?;
         self.frame().line = call.line;
         match &call.method {
-            Some(name) => self.name_as(0, NameKind::Method, name.clone()),
+            Some(name) => self.name_as(0, NameKind::Method, Spelled::InTree(name)),
             None => self.name_operand(0, &call.function),
         }
         Ok((a, count.map_or(0, |count| (count + fixed) as u8 + 1)))

@@ -72,6 +72,29 @@ pub(super) struct Compiler<'t> {
     registers: Vec<Reg>,
 }
 
+/// A name for messages, not yet kept by the function.
+#[derive(Clone, Copy)]
+pub(super) enum Spelled<'e> {
+    InTree(&'e Arc<[u8]>),
+    Fixed(&'static [u8]),
+}
+
+impl Spelled<'_> {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Spelled::InTree(name) => name,
+            Spelled::Fixed(name) => name,
+        }
+    }
+
+    fn to_shared(self) -> Arc<[u8]> {
+        match self {
+            Spelled::InTree(name) => name.clone(),
+            Spelled::Fixed(name) => name.into(),
+        }
+    }
+}
+
 /// Where a variable lives, seen from the function that is being compiled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Storage {
@@ -319,27 +342,31 @@ impl<'t> Compiler<'t> {
         }
     }
 
-    pub(super) fn name_as(&mut self, operand: u8, kind: NameKind, name: Arc<[u8]>) {
+    pub(super) fn name_as(&mut self, operand: u8, kind: NameKind, name: Spelled) {
         let pc = self.here() as u32;
         let names = &mut self.frame().proto.names;
         // A script says `redis` and `KEYS` often.
-        let known = names.iter().rev().take(NAMES_COMPARED_MAX).find(|known| known.name == name);
-        let name = known.map_or(name, |known| known.name.clone());
+        let is_same = |known: &&Named| *known.name == *name.bytes();
+        let known = names.iter().rev().take(NAMES_COMPARED_MAX).find(is_same);
+        let name = known.map_or_else(|| name.to_shared(), |known| known.name.clone());
         names.push(Named { pc, operand, kind, name });
     }
 
-    fn describe(&mut self, expr: &Expr) -> Option<(NameKind, Arc<[u8]>)> {
+    fn describe<'e>(&mut self, expr: &'e Expr) -> Option<(NameKind, Spelled<'e>)>
+    where
+        't: 'e,
+    {
         match expr {
             Expr::Local { id, .. } => {
                 let local = &self.locals[id.index()];
                 let is_own = local.function == self.frame().number;
                 let kind = if is_own { NameKind::Local } else { NameKind::Upvalue };
-                Some((kind, local.name.clone()))
+                Some((kind, Spelled::InTree(&local.name)))
             }
-            Expr::Global { name, .. } => Some((NameKind::Global, name.clone())),
+            Expr::Global { name, .. } => Some((NameKind::Global, Spelled::InTree(name))),
             Expr::Index(index) => match &index.key {
-                Expr::Str(name) => Some((NameKind::Field, name.clone())),
-                _ => Some((NameKind::Field, b"?".as_slice().into())),
+                Expr::Str(name) => Some((NameKind::Field, Spelled::InTree(name))),
+                _ => Some((NameKind::Field, Spelled::Fixed(b"?"))),
             },
             Expr::Paren(inner) => self.describe(inner),
             // A side that is decided in the source leaves no trace in the code.

@@ -1,6 +1,6 @@
 //! Statements.
 
-use super::function::{Compiler, Outcome};
+use super::function::{Compiler, Outcome, Spelled};
 use crate::proto::{GENERATOR_OPERAND, NameKind, Op, Reg};
 use crate::syntax::tree::{Expr, Function, LocalId, NumericFor, Stat, StatKind};
 
@@ -205,7 +205,8 @@ impl Compiler<'_> {
         self.statements(body)?;
         self.patch_all(vec![enter]);
         self.frame().line = do_line;
-        self.name_as(GENERATOR_OPERAND, NameKind::Local, b"(for generator)".as_slice().into());
+        let name = Spelled::Fixed(b"(for generator)");
+        self.name_as(GENERATOR_OPERAND, NameKind::Local, name);
         self.emit(Op::ForCall { a, count: locals.len() as u8 })?;
         self.emit(Op::ForNext { a, to: body_start as u32 })?;
         self.leave_scope(mark);

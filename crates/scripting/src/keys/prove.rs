@@ -96,8 +96,8 @@ fn needs(kind: Kind, expr: &Expr) -> Needs {
 
 /// All expressions whose value the expression may have, as a key: the sides of `and` and `or`.
 fn each_key(expr: &Expr, mut visit: impl FnMut(Needs) -> bool) -> bool {
-    let mut todo = vec![expr];
-    while let Some(expr) = todo.pop() {
+    let (mut next, mut todo) = (Some(expr), Vec::new());
+    while let Some(expr) = next {
         match stripped(expr) {
             // Its left side is the value only if that is not true.
             Expr::And(pair) => todo.push(&pair.1),
@@ -108,6 +108,7 @@ fn each_key(expr: &Expr, mut visit: impl FnMut(Needs) -> bool) -> bool {
                 }
             }
         }
+        next = todo.pop();
     }
     true
 }

@@ -157,13 +157,24 @@ impl<'t> Walker<'_, 't> {
                 return;
             }
             let expr = stripped(expr);
-            if self.proofs.is(Kind::KeysTable, expr) {
-                return self.wide(Wide::KeysEscape);
-            }
-            if self.proofs.is(Kind::Redis, expr) || self.proofs.is(Kind::Command, expr) {
-                return self.wide(Wide::RedisEscapes);
+            if let Some(escape) = self.escape(expr) {
+                return self.wide(escape);
             }
             next = self.all_but_left(expr);
+        }
+    }
+
+    /// What gets out of sight with the value of an expression. Only a name or an index can be KEYS,
+    /// `redis` or `redis.call`.
+    fn escape(&self, expr: &Expr) -> Option<Wide> {
+        let is = |kind| self.proofs.is(kind, expr);
+        match expr {
+            Expr::Local { .. } | Expr::Global { .. } if is(Kind::KeysTable) => {
+                Some(Wide::KeysEscape)
+            }
+            Expr::Local { .. } | Expr::Global { .. } if is(Kind::Redis) => Some(Wide::RedisEscapes),
+            Expr::Local { .. } | Expr::Index(_) if is(Kind::Command) => Some(Wide::RedisEscapes),
+            _ => None,
         }
     }
 

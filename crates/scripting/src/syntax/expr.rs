@@ -14,6 +14,9 @@ enum Infix {
     Or,
 }
 
+/// A list of several expressions has room for so many at first.
+const LIST_ROOM: usize = 4;
+
 /// Binds tighter than any binary operator but `^`.
 const UNARY_PRIORITY: u8 = 8;
 
@@ -45,7 +48,12 @@ impl Parser<'_> {
     }
 
     pub(super) fn expr_list(&mut self) -> Result<Vec<Expr>, SyntaxError> {
-        let mut list = vec![self.expr()?];
+        let first = self.expr()?;
+        if self.token != Token::Char(b',') {
+            return Ok(vec![first]);
+        }
+        let mut list = Vec::with_capacity(LIST_ROOM);
+        list.push(first);
         while self.accept(&Token::Char(b','))? {
             list.push(self.expr()?);
         }
@@ -83,7 +91,10 @@ impl Parser<'_> {
     fn simple_expr(&mut self) -> Result<Expr, SyntaxError> {
         let expr = match &self.token {
             Token::Number(number) => Expr::Number(*number),
-            Token::Str(text) => Expr::Str(text.clone()),
+            Token::Str(_) => {
+                let Token::Str(text) = self.take()? else { return Ok(Expr::Nil) };
+                return Ok(Expr::Str(text));
+            }
             Token::Nil => Expr::Nil,
             Token::True => Expr::True,
             Token::False => Expr::False,
@@ -107,11 +118,10 @@ impl Parser<'_> {
     }
 
     fn prefix_expr(&mut self) -> Result<Expr, SyntaxError> {
-        match self.token.clone() {
-            Token::Name(name) => {
-                self.advance()?;
-                self.variable(name)
-            }
+        if let Some(name) = self.take_name()? {
+            return self.variable(name);
+        }
+        match self.token {
             Token::Char(b'(') => {
                 let line = self.lexer.line;
                 self.advance()?;
@@ -165,7 +175,7 @@ impl Parser<'_> {
         method: Option<std::sync::Arc<[u8]>>,
     ) -> Result<Expr, SyntaxError> {
         let line = self.lexer.line;
-        let args = match self.token.clone() {
+        let args = match self.token {
             Token::Char(b'(') => {
                 if line != self.last_line {
                     let text = "ambiguous syntax (function call x new statement)";
@@ -180,10 +190,7 @@ impl Parser<'_> {
                 args
             }
             Token::Char(b'{') => vec![self.table()?],
-            Token::Str(text) => {
-                self.advance()?;
-                vec![Expr::Str(text)]
-            }
+            Token::Str(_) => vec![self.simple_expr()?],
             _ => return Err(self.error("function arguments expected")),
         };
         Ok(Expr::Call(Box::new(Call { function, method, args, line })))
@@ -194,9 +201,11 @@ impl Parser<'_> {
         self.expect(&Token::Char(b'{'))?;
         let mut items = Vec::new();
         while self.token != Token::Char(b'}') {
-            let item = match self.token.clone() {
-                Token::Name(name) if *self.look_ahead()? == Token::Char(b'=') => {
-                    self.advance()?;
+            let is_word = matches!(self.token, Token::Name(_));
+            let is_named = is_word && *self.look_ahead()? == Token::Char(b'=');
+            let item = match self.token {
+                Token::Name(_) if is_named => {
+                    let name = self.expect_name()?;
                     self.advance()?;
                     Item::Field(Expr::Str(name), self.expr()?, self.last_line)
                 }

@@ -18,6 +18,9 @@ pub(crate) struct Lexer<'s> {
     meter: &'s Meter<'s>,
 }
 
+/// Room for a token's text from the start.
+const TOKEN_ROOM: usize = 64;
+
 /// Whether a byte may be part of a name.
 const IS_WORD: [bool; 256] = {
     let mut table = [false; 256];
@@ -53,7 +56,7 @@ impl<'s> Lexer<'s> {
             source,
             at: 0,
             line: 1,
-            buffer: Vec::new(),
+            buffer: Vec::with_capacity(TOKEN_ROOM),
             name: shown_name(name, CHUNK_NAME_BYTES_MAX_SYNTAX).into(),
             meter,
         }
@@ -297,15 +300,25 @@ impl<'s> Lexer<'s> {
                 None => return Err(self.error("unfinished string", Some(b"<eof>"))),
                 Some(b'\n' | b'\r') => return Err(self.error_here("unfinished string")),
                 Some(b'\\') => self.escape()?,
-                Some(byte) => {
+                Some(byte) if byte == quote => {
+                    let text = self.buffer[1..].into();
                     self.save();
-                    if byte == quote {
-                        let end = self.buffer.len() - 1;
-                        return Ok(Token::Str(self.buffer[1..end].into()));
-                    }
+                    return Ok(Token::Str(text));
                 }
+                Some(_) => self.save_plain(quote),
             }
         }
+    }
+
+    /// Takes the bytes of a string up to one that may mean something, or to where the next step is
+    /// counted.
+    fn save_plain(&mut self, quote: u8) {
+        let rest = &self.source[self.at..];
+        let rest = &rest[..rest.len().min(TOKEN_BYTES_PER_STEP - self.at % TOKEN_BYTES_PER_STEP)];
+        let is_plain = |byte: &&u8| **byte != quote && !matches!(byte, b'\\' | b'\n' | b'\r');
+        let plain = &rest[..rest.iter().take_while(is_plain).count()];
+        self.buffer.extend_from_slice(plain);
+        self.at += plain.len();
     }
 
     fn escape(&mut self) -> Result<(), SyntaxError> {

@@ -66,6 +66,13 @@ impl Parser<'_> {
         Ok(())
     }
 
+    /// The current token, in whose place the next one comes.
+    pub(super) fn take(&mut self) -> Result<Token, SyntaxError> {
+        let token = std::mem::replace(&mut self.token, Token::Eof);
+        self.advance()?;
+        Ok(token)
+    }
+
     pub(super) fn look_ahead(&mut self) -> Result<&Token, SyntaxError> {
         if self.ahead.is_none() {
             self.ahead = Some(self.lexer.next()?);
@@ -132,12 +139,20 @@ impl Parser<'_> {
     }
 
     pub(super) fn expect_name(&mut self) -> Result<Arc<[u8]>, SyntaxError> {
-        match self.token.clone() {
-            Token::Name(name) => {
-                self.advance()?;
-                Ok(name)
-            }
-            _ => Err(self.error("'<name>' expected")),
+        match self.take_name()? {
+            Some(name) => Ok(name),
+            None => Err(self.error("'<name>' expected")),
+        }
+    }
+
+    /// The current token and the next in its place, if it is a name.
+    pub(super) fn take_name(&mut self) -> Result<Option<Arc<[u8]>>, SyntaxError> {
+        if !matches!(self.token, Token::Name(_)) {
+            return Ok(None);
+        }
+        match self.take()? {
+            Token::Name(name) => Ok(Some(name)),
+            _ => Ok(None),
         }
     }
 
@@ -430,17 +445,13 @@ impl Parser<'_> {
             return Ok(false);
         }
         loop {
-            match self.token.clone() {
-                Token::Name(name) => {
-                    self.advance()?;
-                    params.push(self.scopes.declare(name));
-                    self.check_locals(params.len())?;
-                }
-                Token::Dots => {
-                    self.advance()?;
-                    return Ok(true);
-                }
-                _ => return Err(self.error("<name> or '...' expected")),
+            if let Some(name) = self.take_name()? {
+                params.push(self.scopes.declare(name));
+                self.check_locals(params.len())?;
+            } else if self.accept(&Token::Dots)? {
+                return Ok(true);
+            } else {
+                return Err(self.error("<name> or '...' expected"));
             }
             if !self.accept(&Token::Char(b','))? {
                 return Ok(false);

@@ -4,7 +4,7 @@
 use crate::call::ctx::{Ctx, DONE, Outcome};
 use crate::error::Refusal;
 use crate::groups::connection::close_after_reply;
-use crate::node::acl::{Changed, has_all_channels, is_user_name, join_selectors};
+use crate::node::acl::{Changed, User, has_all_channels, is_user_name, join_selectors};
 use crate::node::clients::ClientCard;
 use russet_base::Args;
 use russet_base::escape::escape;
@@ -76,9 +76,11 @@ fn file(ctx: &Ctx) -> Result<PathBuf, Refusal> {
 fn end_connections(ctx: &mut Ctx, changed: &Changed) {
     let node = ctx.node;
     let mut ended: Vec<Arc<ClientCard>> = Vec::new();
-    if !changed.deleted.is_empty() {
+    let logged_in: Vec<&Arc<User>> =
+        changed.deleted.iter().filter(|user| user.may_be_logged_in()).collect();
+    if !logged_in.is_empty() {
         let is_deleted =
-            |card: &ClientCard| changed.deleted.iter().any(|name| **name == *card.names().user);
+            |card: &ClientCard| logged_in.iter().any(|user| *user.name == *card.names().user);
         ended.extend(node.clients.all().into_iter().filter(|card| is_deleted(card)));
     }
     for user in &changed.channels {

@@ -85,8 +85,8 @@ pub(crate) fn config_set(ctx: &mut Ctx, args: Args) -> Outcome {
     if args.len() % 2 == 1 {
         return Err(Refusal::Syntax);
     }
-    let values: Vec<&[u8]> = args.from(2).iter().collect();
-    let pairs: Vec<(&[u8], &[u8])> = values.chunks(2).map(|pair| (pair[0], pair[1])).collect();
+    let pair = |at| (args.at(at), args.at(at + 1));
+    let pairs: Vec<(&[u8], &[u8])> = (2..args.len()).step_by(2).map(pair).collect();
     let node = ctx.node;
     if !ctx.is_inner() && ctx.keys.holds_all() && pairs.iter().any(switches_log_on) {
         if let Some(begun) = set_with_log(ctx, &pairs)? {

@@ -11,10 +11,9 @@ use crate::call::ctx::{Ctx, DONE, Flow, Outcome};
 use crate::call::invoke::Origin;
 use crate::error::Refusal;
 use crate::node::{AllocatorReport, Node, ProcessReport};
-use russet_base::Args;
+use russet_base::{Args, num};
 use russet_engine::barrier::Barrier;
 use russet_engine::keys::DbCounts;
-use std::fmt::{Display, Write};
 
 /// About as much as all sections that are shown by default.
 const TEXT_BYTES: usize = 8 << 10;
@@ -83,16 +82,65 @@ struct Report<'n> {
 }
 
 impl Report<'_> {
-    fn line(&mut self, name: &str, value: impl Display) {
-        self.text.push_str(name);
-        self.text.push(':');
-        // Writing to a string cannot fail.
-        let _ = write!(self.text, "{value}");
-        self.text.push_str("\r\n");
+    fn line(&mut self, name: &str, value: impl Figure) {
+        self.show(name, &value);
     }
 
-    fn lines(&mut self, lines: &[(&str, &dyn Display)]) {
-        lines.iter().for_each(|(name, value)| self.line(name, value));
+    fn lines(&mut self, lines: &[(&str, &dyn Figure)]) {
+        lines.iter().for_each(|(name, value)| self.show(name, *value));
+    }
+
+    fn show(&mut self, name: &str, value: &dyn Figure) {
+        self.text.push_str(name);
+        self.text.push(':');
+        value.write_to(&mut self.text);
+        self.text.push_str("\r\n");
+    }
+}
+
+/// What a line says: a text, or a whole number. Any other figure is made a text first.
+trait Figure {
+    fn write_to(&self, text: &mut String);
+}
+
+impl<T: Figure + ?Sized> Figure for &T {
+    fn write_to(&self, text: &mut String) {
+        (**self).write_to(text);
+    }
+}
+
+impl Figure for str {
+    fn write_to(&self, text: &mut String) {
+        text.push_str(self);
+    }
+}
+
+impl Figure for String {
+    fn write_to(&self, text: &mut String) {
+        text.push_str(self);
+    }
+}
+
+macro_rules! whole_numbers {
+    ($($number:ty: $write:path as $wide:ty),*) => {
+        $(impl Figure for $number {
+            fn write_to(&self, text: &mut String) {
+                let mut digits = [0; num::I64_TEXT_BYTES_MAX];
+                let digits = $write(<$wide>::from(*self), &mut digits);
+                text.push_str(str::from_utf8(digits).unwrap_or_default());
+            }
+        })*
+    };
+}
+
+whole_numbers! {
+    u8: num::u64_bytes as u64, u32: num::u64_bytes as u64, u64: num::u64_bytes as u64,
+    i32: num::i64_bytes as i64, i64: num::i64_bytes as i64
+}
+
+impl Figure for usize {
+    fn write_to(&self, text: &mut String) {
+        (*self as u64).write_to(text);
     }
 }
 
@@ -125,7 +173,7 @@ fn text(
         if !report.text.is_empty() {
             report.text.push_str("\r\n");
         }
-        let _ = write!(report.text, "# {}\r\n", section.title);
+        ["# ", section.title, "\r\n"].iter().for_each(|part| report.text.push_str(part));
         (section.write)(&mut report);
     }
     report.text

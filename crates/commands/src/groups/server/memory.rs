@@ -36,7 +36,8 @@ impl MemoryReport {
         let used_bytes = node.used_memory_bytes();
         let peak_bytes = node.stats.memory_peak_bytes.load(Ordering::Relaxed).max(used_bytes);
         let startup_bytes = node.stats.memory_startup_bytes.load(Ordering::Relaxed).min(used_bytes);
-        let clients_bytes: u64 = node.clients.all().iter().map(|card| card.memory_bytes()).sum();
+        let mut clients_bytes = 0;
+        node.clients.for_each(|card| clients_bytes += card.memory_bytes());
         let slot_bytes = node.keyspace.slot_bytes();
         let overhead = startup_bytes + clients_bytes + node.scripts.code_bytes() + slot_bytes;
         let overhead_bytes = overhead.min(used_bytes);

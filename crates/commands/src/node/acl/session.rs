@@ -52,6 +52,12 @@ impl Login {
         login
     }
 
+    /// Whether it is what [`Login::of_default`] would make now.
+    pub fn is_of_default(&self, acl: &Acl) -> bool {
+        let is_default = self.user.as_ref().is_some_and(|user| Arc::ptr_eq(user, &acl.default));
+        is_default && self.is_proved && !self.is_outdated(acl) && self.rights.is_open()
+    }
+
     #[inline]
     pub fn is_outdated(&self, acl: &Acl) -> bool {
         self.version != acl.version()

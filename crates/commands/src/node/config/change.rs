@@ -8,6 +8,10 @@ use super::spec::Change;
 use super::store::Config;
 use super::table;
 use super::value::Value;
+use smallvec::SmallVec;
+
+/// So many directives are set at once without a list on the heap.
+const KNOWN_INLINE: usize = 4;
 
 /// Where a request to change comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,9 +22,8 @@ pub enum Requester {
 }
 
 /// One checked change.
-struct Step<'a> {
-    /// As the client wrote it.
-    name: &'a [u8],
+#[derive(Debug)]
+struct Step {
     directive: Directive,
     new: Value,
     old: Value,
@@ -28,14 +31,7 @@ struct Step<'a> {
 
 /// What was changed, to be put back if what was to follow can't be done.
 #[derive(Debug, Default)]
-pub struct Undo(Vec<Undone>);
-
-#[derive(Debug)]
-struct Undone {
-    directive: Directive,
-    new: Value,
-    old: Value,
-}
+pub struct Undo(Vec<Step>);
 
 impl Config {
     /// Whether [`Config::set`] would take all of these, as far as that can be told beforehand.
@@ -47,7 +43,7 @@ impl Config {
     /// Puts back what was set, unless it was set again since.
     pub fn undo(&self, undo: Undo, apply: &mut dyn FnMut(Directive) -> Result<(), String>) {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        for Undone { directive, new, old } in undo.0.into_iter().rev() {
+        for Step { directive, new, old } in undo.0.into_iter().rev() {
             if self.load(directive) == new {
                 self.store(directive, old);
                 // It held before; if it can't be had again, what is stored is still right.
@@ -70,24 +66,24 @@ impl Config {
         for step in &steps {
             self.store(step.directive, step.new.clone());
         }
-        let is_change = |step: &&Step<'_>| step.new != step.old || step.directive.spec().is_reread;
-        let mut changed: Vec<&Step<'_>> = steps.iter().filter(is_change).collect();
+        let is_change = |step: &Step| step.new != step.old || step.directive.spec().is_reread;
+        let named = steps.iter().zip(pairs.iter().map(|(name, _)| *name));
+        let mut changed: Vec<(&Step, &[u8])> = named.filter(|(step, _)| is_change(step)).collect();
         // What ends or begins the log can't be undone: nothing that may be refused comes behind it.
-        changed.sort_by_key(|step| step.directive == Directive::AppendOnly);
-        for (index, step) in changed.iter().enumerate() {
+        changed.sort_by_key(|(step, _)| step.directive == Directive::AppendOnly);
+        for (index, (step, name)) in changed.iter().enumerate() {
             let Err(reason) = apply(step.directive) else { continue };
             // Backwards, as an alias may have set the same directive twice.
             for step in steps.iter().rev() {
                 self.store(step.directive, step.old.clone());
             }
-            for applied in &changed[..index] {
+            for (applied, _) in &changed[..index] {
                 // It held before; if it can't be had again, what is stored is still right.
                 let _ = apply(applied.directive);
             }
-            return Err(failed(step.name, &reason));
+            return Err(failed(name, &reason));
         }
-        let undone = |Step { directive, new, old, .. }| Undone { directive, new, old };
-        Ok(Undo(steps.into_iter().map(undone).collect()))
+        Ok(Undo(steps))
     }
 
     /// Does something while no CONFIG SET is under way, so that none is seen half-made.
@@ -96,12 +92,9 @@ impl Config {
         run()
     }
 
-    fn check<'a>(
-        &self,
-        pairs: &[(&'a [u8], &[u8])],
-        requester: Requester,
-    ) -> Result<Vec<Step<'a>>, String> {
-        let mut known: Vec<(Directive, &'static str)> = Vec::with_capacity(pairs.len());
+    /// One step for each pair, in their order.
+    fn check(&self, pairs: &[(&[u8], &[u8])], requester: Requester) -> Result<Vec<Step>, String> {
+        let mut known: SmallVec<[(Directive, &'static str); KNOWN_INLINE]> = SmallVec::new();
         for (name, _) in pairs {
             let Some((directive, spelled)) = table::exact(name) else {
                 let name = one_line(name);
@@ -116,12 +109,12 @@ impl Config {
             }
             known.push((directive, spelled));
         }
-        let mut steps: Vec<Step<'a>> = Vec::with_capacity(pairs.len());
+        let mut steps: Vec<Step> = Vec::with_capacity(pairs.len());
         for ((directive, _), (name, value)) in known.into_iter().zip(pairs) {
             let earlier = steps.iter().rev().find(|step| step.directive == directive);
             let old = earlier.map_or_else(|| self.load(directive), |step| step.new.clone());
             let new = parse(directive, value, &old).map_err(|reason| failed(name, &reason))?;
-            steps.push(Step { name, directive, new, old });
+            steps.push(Step { directive, new, old });
         }
         Ok(steps)
     }
@@ -142,9 +135,9 @@ impl Config {
 fn parse(directive: Directive, value: &[u8], old: &Value) -> Result<Value, String> {
     let spec = directive.spec();
     // COMPAT: arguments are apart by exactly one space; two make an empty argument between.
-    let args: Vec<&[u8]> = match value {
-        _ if !spec.takes_many() => vec![value],
-        b"" => Vec::new(),
+    let args: SmallVec<[&[u8]; 1]> = match value {
+        _ if !spec.takes_many() => SmallVec::from([value]),
+        b"" => SmallVec::new(),
         _ => value.split(|byte| *byte == b' ').collect(),
     };
     let new = spec.parse(&args, old)?;

@@ -3,7 +3,6 @@
 
 use super::directive::Directive;
 use super::spec::Spec;
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 mod clients;
@@ -111,22 +110,35 @@ pub(super) fn exact(name: &[u8]) -> Option<(Directive, &'static str)> {
 /// The names of all directives, in the order of the table.
 pub(super) struct Known {
     pub(super) names: Vec<(Directive, &'static str)>,
-    numbers: HashMap<&'static [u8], usize>,
-    longest: usize,
+    /// The numbers of names by their length and first letter: a handful each.
+    alike: Vec<[Vec<u16>; LETTERS]>,
 }
+
+const LETTERS: usize = 26;
 
 pub(super) static KNOWN: LazyLock<Known> = LazyLock::new(|| {
     let names: Vec<_> = names().collect();
-    let numbers = names.iter().enumerate().map(|(at, (_, name))| (name.as_bytes(), at)).collect();
     let longest = names.iter().map(|(_, name)| name.len()).max().unwrap_or(0);
-    Known { names, numbers, longest }
+    let mut alike = vec![[const { Vec::new() }; LETTERS]; longest + 1];
+    for (number, (_, name)) in (0..).zip(&names) {
+        let letter = first_letter(name.as_bytes()).expect("every directive begins with a letter");
+        alike[name.len()][letter].push(number);
+    }
+    Known { names, alike }
 });
+
+/// Which letter of the alphabet a name begins with, if any.
+fn first_letter(name: &[u8]) -> Option<usize> {
+    let letter = name.first()?.to_ascii_lowercase();
+    letter.is_ascii_lowercase().then(|| usize::from(letter - b'a'))
+}
 
 impl Known {
     /// The number of a name, in whatever letters.
     pub(super) fn find(&self, name: &[u8]) -> Option<usize> {
-        let is_short = name.len() <= self.longest;
-        is_short.then(|| self.numbers.get(name.to_ascii_lowercase().as_slice()).copied())?
+        let alike = &self.alike.get(name.len())?[first_letter(name)?];
+        let is_same = |number: &usize| self.names[*number].1.as_bytes().eq_ignore_ascii_case(name);
+        alike.iter().map(|number| usize::from(*number)).find(is_same)
     }
 }
 

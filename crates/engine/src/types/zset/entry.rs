@@ -191,19 +191,31 @@ pub struct Spot {
 }
 
 /// The end of those entries at the start of a run that stand before a point.
-#[inline]
 pub fn spot(run: &[u8], probe: &Probe<'_>) -> Spot {
-    let mut spot = Spot::default();
-    while spot.at < run.len() {
-        let (score, head) = score::decode(&run[spot.at..]);
-        let member = &run[spot.at + head..];
-        if !probe.is_past_score(score, || element::decode(member).0) {
+    // What the point is about is asked once, not for each entry.
+    match *probe {
+        Probe::Below(bound) => spot_where(run, |score, _| score < bound),
+        Probe::NotAbove(bound) => spot_where(run, |score, _| score <= bound),
+        Probe::LexMin(_) | Probe::LexMax(_) | Probe::Pair(_) => spot_where(run, |score, member| {
+            probe.is_past_score(score, || element::decode(member).0)
+        }),
+    }
+}
+
+/// The end of those entries at the start of a run that pass by their score and their member's form.
+#[inline(always)]
+fn spot_where(run: &[u8], passes: impl Fn(f64, &[u8]) -> bool) -> Spot {
+    let (mut rest, mut index) = (run, 0);
+    while !rest.is_empty() {
+        let (score, head) = score::decode(rest);
+        let member = &rest[head..];
+        if !passes(score, member) {
             break;
         }
-        let bytes = head + element::stored_bytes(member);
-        spot = Spot { at: spot.at + bytes, index: spot.index + 1 };
+        rest = &member[element::stored_bytes(member)..];
+        index += 1;
     }
-    spot
+    Spot { at: run.len() - rest.len(), index }
 }
 
 /// Where an entry belongs in a run: as [`spot`] has it, by the entry's form as far as that tells.

@@ -143,7 +143,7 @@ impl SortedForm {
 }
 
 /// The score that starts `run`, which is known to be sound, and the bytes of its form.
-#[inline]
+#[inline(always)]
 pub fn decode(run: &[u8]) -> (f64, usize) {
     let tag = run[0];
     let len = form_bytes(run);
@@ -167,12 +167,19 @@ pub fn decode(run: &[u8]) -> (f64, usize) {
 fn integer(run: &[u8], len: usize) -> i64 {
     let unused = 64 - 8 * (len as u32 - 1);
     // What lies behind it is read along where there is something, and shifted out.
-    if let Some(bytes) = run[1..].first_chunk() {
-        return i64::from_le_bytes(*bytes) << unused >> unused;
-    }
+    let wide = match run.first_chunk::<FORM_BYTES_MAX>() {
+        Some([_, bytes @ ..]) => *bytes,
+        None => short_integer(run, len),
+    };
+    i64::from_le_bytes(wide) << unused >> unused
+}
+
+/// The bytes of an integer near the end of a run.
+#[inline(never)]
+fn short_integer(run: &[u8], len: usize) -> [u8; 8] {
     let mut wide = [0; 8];
     wide[..len - 1].copy_from_slice(&run[1..len]);
-    i64::from_le_bytes(wide) << unused >> unused
+    wide
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use russet_base::escape::escape;
 use russet_base::text::{eq_ignore_case, split_args};
 use russet_engine::types::capacity::{allocated_bytes, allocated_for};
 use russet_scripting::{Call, Chunk, Fault, Host, Outcome, Purpose, RootId, TableRef, Tick, Value};
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// The name that errors give to the code of every library.
@@ -67,7 +67,9 @@ pub fn parse(source: Source, compiling: &Compiling) -> Result<Library, Refusal> 
         let is_wide = !narrow.get(number as usize).copied().unwrap_or(false);
         Function { is_wide, ..function }
     };
-    let functions: Vec<Function> = registered.into_iter().map(with_key_use).collect();
+    // Not in the list's own place, from which most of it would have to be given back.
+    let mut functions = Vec::with_capacity(registered.len());
+    functions.extend(registered.into_iter().map(with_key_use));
     let chunk = chunk.without_keys_use();
     let memory_bytes =
         allocated_bytes(text.len()) + chunk_bytes(&chunk) + functions_bytes(&name, &functions);
@@ -189,7 +191,7 @@ pub fn register(lua: &mut Lua, chunk: &Chunk) -> Result<Vec<Registered>, Fault> 
 struct LoadHost {
     found: Vec<Registered>,
     /// Their names in small letters.
-    names: HashSet<Vec<u8>>,
+    names: BTreeSet<Vec<u8>>,
     started: Instant,
 }
 
@@ -209,7 +211,7 @@ impl Host for LoadHost {
 
 impl LoadHost {
     fn new() -> Self {
-        LoadHost { found: Vec::new(), names: HashSet::new(), started: Instant::now() }
+        LoadHost { found: Vec::new(), names: BTreeSet::new(), started: Instant::now() }
     }
 
     fn register(&mut self, call: &mut Call<'_>) -> Outcome {
