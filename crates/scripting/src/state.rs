@@ -28,8 +28,8 @@ pub struct RootId(u32);
 pub(crate) struct Loaded {
     pub(crate) proto: Arc<Proto>,
     pub(crate) constants: Box<[Value]>,
-    /// Of the constants that are strings.
-    pub(crate) hashes: Box<[u32]>,
+    /// By constant, for those that are strings: as names of fields, with their hashes.
+    pub(crate) names: Box<[(StrRef, u32)]>,
     pub(crate) children: Box<[ProtoRef]>,
     /// The globals of this code.
     pub(crate) env: TableRef,
@@ -356,22 +356,23 @@ impl State {
                 },
             });
         }
-        let hashes: Box<[u32]> = constants
+        let names: Box<[(StrRef, u32)]> = constants
             .iter()
             .map(|constant| match constant {
-                Value::Str(string) => self.heap.strings.hash(*string),
-                _ => 0,
+                Value::Str(string) => (*string, self.heap.strings.hash(*string)),
+                _ => Default::default(),
             })
             .collect();
         // Code that outlives the run is shared by all states, and whoever shares it out counts it.
         let own_bytes = if is_permanent { 0 } else { proto.own_bytes() };
         let size_bytes = size_of::<Loaded>()
             + own_bytes
-            + constants.len() * (size_of::<Value>() + size_of::<u32>());
+            + constants.len() * size_of::<Value>()
+            + size_of_val(&*names);
         self.heap.take(size_bytes)?;
         let loaded = Loaded {
             size_bytes,
-            hashes,
+            names,
             proto: proto.clone(),
             constants: constants.into(),
             children: children.into(),
@@ -471,11 +472,11 @@ impl State {
     fn find_origin(&self, is_killed: bool) -> Option<Origin> {
         let mut frames = self.current.frames.iter().rev();
         let last = frames.next()?;
-        let (frame, is_between) = match last.callee {
+        let (frame, is_between) = match last.callee() {
             Callee::Lua { .. } => (last, is_killed),
             Callee::Native(_) => (frames.next()?, false),
         };
-        let Callee::Lua { proto, .. } = frame.callee else {
+        let Callee::Lua { proto, .. } = frame.callee() else {
             return Some(Origin { chunk_name: NATIVE.into(), line: -1 });
         };
         let proto = &self.protos.at(proto.index()).proto;
