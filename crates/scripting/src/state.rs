@@ -15,7 +15,7 @@ use crate::host::Host;
 use crate::limits::{MEMORY_BYTES_MAX, STEPS_PER_TICK};
 use crate::proto::{Chunk, Constant, Proto};
 use crate::value::{FuncRef, ProtoRef, StrRef, TableRef, ThreadRef, Value};
-use crate::vm::{ALL, Callee, Coroutine, Status};
+use crate::vm::{ALL, Callee, Coroutine, Status, Switch};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -111,6 +111,8 @@ pub struct State {
     /// Those that wait for the coroutine that they resumed. Each one's stack stands in that one's
     /// place in the heap meanwhile.
     pub(crate) resumers: Vec<Option<ThreadRef>>,
+    /// Of the resumes among them, those that the plain loop made by itself.
+    pub(crate) switches: Vec<Switch>,
     pub(crate) globals: TableRef,
     /// Natives, metamethods and coroutines that are nested now.
     pub(crate) depth: usize,
@@ -161,6 +163,7 @@ impl State {
             current,
             thread: None,
             resumers: Vec::new(),
+            switches: Vec::new(),
             globals,
             depth: 0,
             depth_of_thread: 0,
@@ -494,6 +497,7 @@ impl State {
                 self.heap.give_stack(thread, killed.size_bytes());
             }
         }
+        self.switches.clear();
         self.current.unwind(0);
         self.current.status = Status::Running;
         (self.depth, self.depth_of_thread) = (0, 0);

@@ -14,10 +14,12 @@ mod make;
 mod quick;
 mod run;
 mod slow;
+mod switch;
 mod text;
 
 pub(crate) use call::Entered;
 pub(crate) use frames::{Frame, Frames};
+pub(crate) use switch::Switch;
 
 use crate::heap::Arena;
 use crate::state::Loaded;

@@ -353,7 +353,9 @@ impl State {
             | NativeCode::Quick(_, code)
             | NativeCode::Making(_, code)
             | NativeCode::Step(_, code)
-            | NativeCode::Yield(code) => {
+            | NativeCode::Yield(code)
+            | NativeCode::Resume(code)
+            | NativeCode::Wrapped(code) => {
                 let mut call = Call { state: self, host, base, count, native };
                 code(&mut call)
             }

@@ -363,6 +363,28 @@ impl Coroutine {
         Some((to + 1, loaded))
     }
 
+    /// Puts so many of the running function's further arguments in its registers from `a` on.
+    #[inline(never)]
+    pub(super) fn bind_varargs(&mut self, params: u8, a: u8, wanted: usize) {
+        let frame = self.last();
+        let (base, varargs) = (frame.base as usize, frame.varargs(params));
+        let (below, registers) = self.stack.split_at_mut(base);
+        let (args, slots) = (&below[base - varargs..], &mut registers[a as usize..][..wanted]);
+        // A few are copied one by one, which is done before a call for the copy had begun.
+        match (slots, args) {
+            ([first], [one, ..]) => *first = *one,
+            ([first, second], [one, two, ..]) => (*first, *second) = (*one, *two),
+            ([first, second, third], [one, two, three, ..]) => {
+                (*first, *second, *third) = (*one, *two, *three);
+            }
+            (slots, args) => {
+                let given = wanted.min(varargs);
+                slots[..given].copy_from_slice(&args[..given]);
+                slots[given..].fill(Value::Nil);
+            }
+        }
+    }
+
     /// Lists the running function's further arguments, if there is room for them.
     #[inline]
     pub(super) fn list_varargs(&mut self, params: u8, at: usize, count: u8) -> bool {
@@ -390,14 +412,14 @@ impl Coroutine {
     #[inline(always)]
     pub(super) fn leave_plain(&mut self, from: usize, count: u8) -> Left {
         let count = self.list_len(from, count);
-        let frame = *self.frames.pop().expect("the frame that returns is there");
-        let to = frame.to as usize;
-        if frame.wanted == 1 && count == 1 {
+        let frame = self.frames.pop().expect("the frame that returns is there");
+        let (to, wanted, kind) = (frame.to as usize, frame.wanted, frame.kind);
+        if wanted == 1 && count == 1 {
             self.stack[to] = self.stack[from];
-        } else if frame.wanted != 0 {
-            self.deliver((to, from), count, frame.wanted);
+        } else if wanted != 0 {
+            self.deliver((to, from), count, wanted);
         }
-        match frame.kind {
+        match kind {
             FrameKind::Call => Left::Caller,
             FrameKind::Event => Left::Event,
             FrameKind::Entry => Left::Entry,

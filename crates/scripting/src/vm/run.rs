@@ -87,7 +87,15 @@ fn enter_callable(state: &mut State, base: usize, (a, args, results): (u8, u8, u
 impl State {
     /// Runs the topmost frame until the entry frame returns.
     pub(crate) fn run(&mut self, host: &mut dyn Host) -> Result<(), Fault> {
-        plain(self, host)
+        let resumers = self.resumers.len();
+        let mut outcome = plain(self, host);
+        while self.resumers.len() > resumers && !matches!(outcome, Err(Fault::Killed)) {
+            outcome = self.stopped_in_thread(host, outcome);
+            if outcome.is_ok() {
+                outcome = plain(self, host);
+            }
+        }
+        outcome
     }
 
     /// Carries out the instruction that the loop stopped at; whether the entry frame returned.
@@ -172,8 +180,10 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                         Value::Native(native) => {
                             let count = state.current.list_len(func + 1, args);
                             let wanted = i16::from(results) - 1;
-                            state.enter_native(host, (native, func), count, wanted)?;
-                            code = code_of(&state.protos, state.current.last());
+                            state.call_native(host, (native, func), count, wanted)?;
+                            let frame = state.current.last();
+                            (base, pc) = (frame.base as usize, frame.pc as usize);
+                            code = code_of(&state.protos, frame);
                         }
                         Value::Table(_) => break enter_callable(state, base, (a, args, results)),
                         _ => break Stop::Slow,
@@ -529,7 +539,9 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                 }
                 Op::Vararg { a, count } => {
                     let params = code.loaded.proto.params;
-                    if !state.current.list_varargs(params, base + a as usize, count) {
+                    if count > 0 {
+                        state.current.bind_varargs(params, a, count as usize - 1);
+                    } else if !state.current.list_varargs(params, base + a as usize, count) {
                         break Stop::Slow;
                     }
                     r = Coroutine::window(&mut state.current.stack, base);
