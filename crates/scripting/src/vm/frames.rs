@@ -41,10 +41,15 @@ impl Default for Frame {
 
 impl Frame {
     /// The frame of a call that begins, with its registers behind the function.
+    #[inline(always)]
     pub(super) fn new(callee: Callee, func: usize, wanted: i16) -> Self {
-        let mut frame = Frame {
-            function: 0,
-            code: NO_CODE,
+        let (function, code) = match callee {
+            Callee::Lua { function, proto } => (function.0, proto),
+            Callee::Native(native) => (native.0, NO_CODE),
+        };
+        Frame {
+            function,
+            code,
             func: func as u32,
             to: func as u32,
             base: func as u32 + 1,
@@ -52,9 +57,7 @@ impl Frame {
             tail_calls: 0,
             wanted,
             kind: FrameKind::Call,
-        };
-        frame.set_callee(callee);
-        frame
+        }
     }
 
     #[inline]
@@ -125,16 +128,16 @@ impl Frames {
     /// One more call, which there may be.
     #[inline]
     pub(super) fn push(&mut self, frame: Frame) {
-        if !self.push_plain(frame) {
-            self.push_growing(frame);
+        if !self.has_place() {
+            self.grow();
         }
+        self.push_plain(frame);
     }
 
     #[cold]
-    fn push_growing(&mut self, frame: Frame) {
+    fn grow(&mut self) {
         let room = (self.len * 2).max(FRAMES_MIN).min(CALL_DEPTH_MAX + self.spare);
         self.slots.resize(room.max(self.len + 1), Frame::default());
-        self.push_plain(frame);
     }
 
     /// Whether there may be one more.

@@ -30,7 +30,7 @@ enum Stop {
     Tick,
     /// The last instruction needs more than registers and plain tables.
     Slow,
-    /// A metamethod, or what a table is called as, was entered.
+    /// A metamethod, what a table is called as, or a coroutine was entered.
     Event,
 }
 
@@ -180,10 +180,10 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                         Value::Native(native) => {
                             let count = state.current.list_len(func + 1, args);
                             let wanted = i16::from(results) - 1;
-                            state.call_native(host, (native, func), count, wanted)?;
-                            let frame = state.current.last();
-                            (base, pc) = (frame.base as usize, frame.pc as usize);
-                            code = code_of(&state.protos, frame);
+                            if state.call_native(host, (native, func), count, wanted)? {
+                                break Stop::Event;
+                            }
+                            code = code_of(&state.protos, state.current.last());
                         }
                         Value::Table(_) => break enter_callable(state, base, (a, args, results)),
                         _ => break Stop::Slow,

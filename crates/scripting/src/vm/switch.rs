@@ -51,8 +51,8 @@ impl Coroutine {
 }
 
 impl State {
-    /// Calls a native from the plain loop, which goes on with the topmost frame then: that of the
-    /// running code, or of a coroutine that was changed to.
+    /// Calls a native from the plain loop; whether another coroutine is to go on now, with its
+    /// topmost frame.
     #[inline(never)]
     pub(super) fn call_native(
         &mut self,
@@ -60,7 +60,7 @@ impl State {
         (native, func): (NativeRef, usize),
         count: usize,
         wanted: i16,
-    ) -> Result<(), Fault> {
+    ) -> Result<bool, Fault> {
         let is_changed = match self.heap.natives.at(native.index()).code {
             NativeCode::Yield(_) => self.yield_plain(func, count, wanted),
             NativeCode::Resume(_) | NativeCode::Wrapped(_) => {
@@ -70,14 +70,14 @@ impl State {
         };
         if !is_changed {
             self.enter_native(host, (native, func), count, wanted)?;
-            return Ok(());
+            return Ok(false);
         }
         self.heap.steps_left = self.heap.steps_left.saturating_sub(1).max(1);
         if self.heap.steps_left == 1 {
             self.tick(host)?;
         }
         self.collect_if_due();
-        Ok(())
+        Ok(true)
     }
 
     /// Changes to a coroutine that waits in a yield; whether that was done. If not, nothing has
