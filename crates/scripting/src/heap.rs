@@ -51,6 +51,9 @@ pub(crate) enum NativeCode {
     Step(Walk, NativeFn),
     /// `coroutine.yield`, which needs no frame where it may be called; where not, this says why.
     Yield(NativeFn),
+    /// `coroutine.resume`, and what `coroutine.wrap` makes: the plain loop can do without them.
+    Resume(NativeFn),
+    Wrapped(NativeFn),
     /// The host's function of that number.
     Host(u16),
     Free,

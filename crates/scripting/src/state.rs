@@ -15,7 +15,7 @@ use crate::host::Host;
 use crate::limits::{MEMORY_BYTES_MAX, STEPS_PER_TICK};
 use crate::proto::{Chunk, Constant, Proto};
 use crate::value::{FuncRef, ProtoRef, StrRef, TableRef, ThreadRef, Value};
-use crate::vm::{ALL, Callee, Coroutine, Status};
+use crate::vm::{ALL, Callee, Coroutine, Status, Switch};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -28,8 +28,8 @@ pub struct RootId(u32);
 pub(crate) struct Loaded {
     pub(crate) proto: Arc<Proto>,
     pub(crate) constants: Box<[Value]>,
-    /// Of the constants that are strings.
-    pub(crate) hashes: Box<[u32]>,
+    /// By constant, for those that are strings: as names of fields, with their hashes.
+    pub(crate) names: Box<[(StrRef, u32)]>,
     pub(crate) children: Box<[ProtoRef]>,
     /// The globals of this code.
     pub(crate) env: TableRef,
@@ -111,6 +111,8 @@ pub struct State {
     /// Those that wait for the coroutine that they resumed. Each one's stack stands in that one's
     /// place in the heap meanwhile.
     pub(crate) resumers: Vec<Option<ThreadRef>>,
+    /// Of the resumes among them, those that the plain loop made by itself.
+    pub(crate) switches: Vec<Switch>,
     pub(crate) globals: TableRef,
     /// Natives, metamethods and coroutines that are nested now.
     pub(crate) depth: usize,
@@ -161,6 +163,7 @@ impl State {
             current,
             thread: None,
             resumers: Vec::new(),
+            switches: Vec::new(),
             globals,
             depth: 0,
             depth_of_thread: 0,
@@ -356,22 +359,23 @@ impl State {
                 },
             });
         }
-        let hashes: Box<[u32]> = constants
+        let names: Box<[(StrRef, u32)]> = constants
             .iter()
             .map(|constant| match constant {
-                Value::Str(string) => self.heap.strings.hash(*string),
-                _ => 0,
+                Value::Str(string) => (*string, self.heap.strings.hash(*string)),
+                _ => Default::default(),
             })
             .collect();
         // Code that outlives the run is shared by all states, and whoever shares it out counts it.
         let own_bytes = if is_permanent { 0 } else { proto.own_bytes() };
         let size_bytes = size_of::<Loaded>()
             + own_bytes
-            + constants.len() * (size_of::<Value>() + size_of::<u32>());
+            + constants.len() * size_of::<Value>()
+            + size_of_val(&*names);
         self.heap.take(size_bytes)?;
         let loaded = Loaded {
             size_bytes,
-            hashes,
+            names,
             proto: proto.clone(),
             constants: constants.into(),
             children: children.into(),
@@ -471,11 +475,11 @@ impl State {
     fn find_origin(&self, is_killed: bool) -> Option<Origin> {
         let mut frames = self.current.frames.iter().rev();
         let last = frames.next()?;
-        let (frame, is_between) = match last.callee {
+        let (frame, is_between) = match last.callee() {
             Callee::Lua { .. } => (last, is_killed),
             Callee::Native(_) => (frames.next()?, false),
         };
-        let Callee::Lua { proto, .. } = frame.callee else {
+        let Callee::Lua { proto, .. } = frame.callee() else {
             return Some(Origin { chunk_name: NATIVE.into(), line: -1 });
         };
         let proto = &self.protos.at(proto.index()).proto;
@@ -493,6 +497,7 @@ impl State {
                 self.heap.give_stack(thread, killed.size_bytes());
             }
         }
+        self.switches.clear();
         self.current.unwind(0);
         self.current.status = Status::Running;
         (self.depth, self.depth_of_thread) = (0, 0);

@@ -14,12 +14,14 @@ mod make;
 mod quick;
 mod run;
 mod slow;
+mod switch;
 mod text;
 
 pub(crate) use call::Entered;
+pub(crate) use frames::{Frame, Frames};
+pub(crate) use switch::Switch;
 
 use crate::heap::Arena;
-use crate::limits::CALL_DEPTH_MAX;
 use crate::state::Loaded;
 use crate::value::{FuncRef, NativeRef, ProtoRef, Value};
 
@@ -27,7 +29,7 @@ use crate::value::{FuncRef, NativeRef, ProtoRef, Value};
 pub(crate) const WINDOW: usize = 256;
 
 /// All results are wanted.
-pub(crate) const ALL: i32 = -1;
+pub(crate) const ALL: i16 = -1;
 
 /// Counts of none and of one, as instructions give them.
 const NO_RESULT: u8 = 1;
@@ -47,34 +49,16 @@ pub(crate) enum Callee {
 }
 
 /// What made a frame, and where its return leads.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum FrameKind {
     /// A call of Lua code, which goes on.
+    #[default]
     Call,
     /// Rust code: `run` returns to it.
     Entry,
     /// An instruction of Lua code that needs a metamethod, and ends with its result. It counts as
     /// a call from Rust: it is as deep as one, and no yield leaves it.
     Event,
-}
-
-/// A call that has not returned.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Frame {
-    pub(crate) callee: Callee,
-    /// Where the function stands on the stack.
-    pub(crate) func: u32,
-    /// Where results go: to where the function stands, or to a register that an instruction fills.
-    pub(crate) to: u32,
-    pub(crate) base: u32,
-    /// The next instruction.
-    pub(crate) pc: u32,
-    /// Results that the caller wants, or `ALL`.
-    pub(crate) wanted: i32,
-    pub(crate) varargs: u32,
-    /// Frames that gave way to this one by tail calls.
-    pub(crate) tail_calls: u32,
-    pub(crate) kind: FrameKind,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -92,14 +76,12 @@ pub(crate) enum Status {
 #[derive(Debug, Default)]
 pub(crate) struct Coroutine {
     pub(crate) stack: Vec<Value>,
-    pub(crate) frames: Vec<Frame>,
+    pub(crate) frames: Frames,
     /// One past the last value, while a native runs or a list of open length is passed on.
     pub(crate) top: usize,
     pub(crate) status: Status,
     /// In a yield, which has no frame: where its results go, and how many are wanted.
-    pub(crate) waiting: Option<(u32, i32)>,
-    /// Frames beyond `CALL_DEPTH_MAX` that an error of too many left for its handler.
-    pub(crate) frames_spare: usize,
+    pub(crate) waiting: Option<(u32, i16)>,
 }
 
 impl Coroutine {
@@ -110,10 +92,11 @@ impl Coroutine {
     /// The part of the stack that holds live values: a native's end at the top, those of Lua code
     /// at its last register, unless a list of open length reaches further. A yield is a native.
     pub(crate) fn live_len(&self, protos: &Arena<Loaded>) -> usize {
-        let registers_end = match self.frames.last().filter(|_| self.waiting.is_none()) {
-            Some(Frame { callee: Callee::Lua { proto, .. }, base, .. }) => {
+        let frame = self.frames.last().filter(|_| self.waiting.is_none());
+        let registers_end = match frame.map(|frame| (frame.callee(), frame.base)) {
+            Some((Callee::Lua { proto, .. }, base)) => {
                 let registers = protos.find(proto.index()).map_or(0, |code| code.proto.registers);
-                *base as usize + registers as usize
+                base as usize + registers as usize
             }
             _ => 0,
         };
@@ -124,17 +107,9 @@ impl Coroutine {
         self.stack.len() * STACK_SLOT_BYTES
     }
 
-    #[inline(always)]
-    pub(crate) fn has_frames_left(&self) -> bool {
-        self.frames.len() < CALL_DEPTH_MAX + self.frames_spare
-    }
-
     /// Drops the calls that an error left behind, down to this many.
     pub(crate) fn unwind(&mut self, frames: usize) {
         self.frames.truncate(frames);
-        if frames < CALL_DEPTH_MAX {
-            self.frames_spare = 0;
-        }
     }
 
     /// Gives back what a deep recursion left behind.
@@ -142,15 +117,13 @@ impl Coroutine {
         if self.stack.len() > STACK_VALUES_KEPT {
             self.stack.truncate(STACK_VALUES_KEPT);
             self.stack.shrink_to_fit();
-            self.frames.shrink_to(STACK_VALUES_KEPT / 8);
+            self.frames.shrink(STACK_VALUES_KEPT / 8);
         }
     }
 
     /// The window of registers at a base.
     #[inline(always)]
     pub(crate) fn window(stack: &mut [Value], base: usize) -> &mut [Value; WINDOW] {
-        stack[base..]
-            .first_chunk_mut::<WINDOW>()
-            .expect("a frame is entered only with room for its window")
+        frames::window(stack, base).expect("a frame is entered only with room for its window")
     }
 }

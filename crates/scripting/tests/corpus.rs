@@ -85,6 +85,7 @@ fn collections_at_every_chance_change_nothing() {
     let mut state = new_state().unwrap();
     state.collect_eagerly();
     let cases = [
+        include_str!("corpus/coroutines.txt"),
         include_str!("corpus/language.txt"),
         include_str!("corpus/messages.txt"),
         include_str!("corpus/metamethods.txt"),
@@ -144,6 +145,13 @@ fn limits() {
 #[test]
 fn messages() {
     check(include_str!("corpus/messages.txt"));
+}
+
+/// A coroutine that waits in a yield is resumed without its native, and left by a yield, a return
+/// or an error.
+#[test]
+fn coroutines() {
+    check(include_str!("corpus/coroutines.txt"));
 }
 
 /// What a metamethod gives goes to a register of the instruction that needed it, and its frame is

@@ -15,16 +15,12 @@ use std::ops::Range;
 pub(super) fn open(state: &mut State) -> Result<(), Fault> {
     let globals = state.globals();
     let library = state.define_table(globals, "coroutine")?;
-    let functions: &[(&str, NativeFn)] = &[
-        ("create", create),
-        ("resume", resume),
-        ("running", running),
-        ("status", status),
-        ("wrap", wrap),
-    ];
+    let functions: &[(&str, NativeFn)] =
+        &[("create", create), ("running", running), ("status", status), ("wrap", wrap)];
     for (name, code) in functions {
         state.define(library, name, *code)?;
     }
+    state.define_native(library, "resume", NativeCode::Resume(resume))?;
     state.define_native(library, "yield", NativeCode::Yield(yield_refused))
 }
 
@@ -46,8 +42,11 @@ fn create(call: &mut Call<'_>) -> Outcome {
 
 fn wrap(call: &mut Call<'_>) -> Outcome {
     let thread = make(call)?;
-    let native = call.heap().native(resume_wrapped, &[Value::Thread(thread)])?;
-    call.give(Value::Native(native))
+    let code = NativeCode::Wrapped(resume_wrapped);
+    match call.heap().try_native(code, &[Value::Thread(thread)]) {
+        Ok(native) => call.give(Value::Native(native)),
+        Err(refusal) => Err(call.heap().fault_of(refusal)),
+    }
 }
 
 fn thread_arg(call: &mut Call<'_>) -> Result<ThreadRef, Fault> {
@@ -60,32 +59,15 @@ fn thread_arg(call: &mut Call<'_>) -> Result<ThreadRef, Fault> {
 fn resume(call: &mut Call<'_>) -> Outcome {
     let thread = thread_arg(call)?;
     let args = call.base + 1..call.base + call.count;
-    call.push(Value::Bool(true))?;
-    match call.state.resume(call.host, thread, args) {
-        Ok(count) => Ok(count + 1),
-        Err(Fault::Error(value)) => call.give_two(false, value),
-        Err(fault) => Err(fault),
-    }
+    let values = call.state.resume(call.host, thread, args);
+    call.state.push_resumed(thread, values, false)
 }
 
 fn resume_wrapped(call: &mut Call<'_>) -> Outcome {
     let Value::Thread(thread) = call.upvalue(0) else { return call.give_none() };
     let args = call.base..call.base + call.count;
-    match call.state.resume(call.host, thread, args) {
-        Ok(count) => Ok(count),
-        Err(Fault::Error(value @ (Value::Str(_) | Value::Number(_)))) => {
-            let mut message = call.state.where_at(1);
-            match value {
-                Value::Str(text) => message.extend_from_slice(call.bytes(text)),
-                Value::Number(number) => {
-                    message.extend_from_slice(TextBuffer::new().format(number));
-                }
-                _ => {}
-            }
-            Err(call.heap().fault(message))
-        }
-        Err(fault) => Err(fault),
-    }
+    let values = call.state.resume(call.host, thread, args);
+    call.state.push_resumed(thread, values, true)
 }
 
 fn running(call: &mut Call<'_>) -> Outcome {
@@ -129,14 +111,14 @@ impl State {
         self.heap.threads.at(thread.index()).status
     }
 
-    /// Runs a coroutine until it yields or ends, with values of the stack as its arguments. What it
-    /// passed or returned is pushed; says how many.
+    /// Runs a coroutine until it yields or ends, with values of the stack as its arguments. Where
+    /// on its stack is what it passed or returned.
     fn resume(
         &mut self,
         host: &mut dyn Host,
         thread: ThreadRef,
         args: Range<usize>,
-    ) -> Result<usize, Fault> {
+    ) -> Result<Range<usize>, Fault> {
         let text = match self.status_of(thread) {
             Status::Suspended if self.depth >= NATIVE_DEPTH_MAX => {
                 let coroutine = self.heap.threads.at_mut(thread.index());
@@ -161,7 +143,7 @@ impl State {
         host: &mut dyn Host,
         thread: ThreadRef,
         args: Range<usize>,
-    ) -> Result<usize, Fault> {
+    ) -> Result<Range<usize>, Fault> {
         self.heap.remember_thread(thread);
         std::mem::swap(&mut self.current, self.heap.threads.at_mut(thread.index()));
         let before = self.thread.replace(thread);
@@ -176,16 +158,70 @@ impl State {
         (self.depth, self.depth_of_thread) = depth_before;
         self.resumers.pop();
         self.thread = before;
+        std::mem::swap(&mut self.current, self.heap.threads.at_mut(thread.index()));
+        self.stopped_values(thread, outcome)
+    }
+
+    /// Where what a coroutine passed or returned is on its stack, after the machine has stopped in
+    /// it and gone back to who resumed it.
+    pub(crate) fn stopped_values(
+        &mut self,
+        thread: ThreadRef,
+        outcome: Result<(), Fault>,
+    ) -> Result<Range<usize>, Fault> {
         let coroutine = self.heap.threads.at_mut(thread.index());
-        std::mem::swap(&mut self.current, coroutine);
         match outcome {
-            Ok(values) => self.push_from(thread, values),
+            Ok(()) => {
+                coroutine.status = Status::Dead;
+                Ok(0..coroutine.top)
+            }
+            Err(Fault::Yield) => {
+                let (func, _) = coroutine.waiting.expect("a yield says where it stands");
+                let values = func as usize + 1..coroutine.top;
+                coroutine.top = values.start;
+                Ok(values)
+            }
             Err(fault) => {
                 coroutine.frames.clear();
                 coroutine.status = Status::Dead;
                 Err(fault)
             }
         }
+    }
+
+    /// Pushes what a resume gives: values of the coroutine's stack, after `true` unless it is
+    /// wrapped, or its error. How many.
+    pub(crate) fn push_resumed(
+        &mut self,
+        thread: ThreadRef,
+        values: Result<Range<usize>, Fault>,
+        is_wrapped: bool,
+    ) -> Outcome {
+        if !is_wrapped {
+            self.push(Value::Bool(true))?;
+        }
+        match values.and_then(|values| self.push_from(thread, values)) {
+            Ok(count) if is_wrapped => Ok(count),
+            Ok(count) => Ok(count + 1),
+            Err(Fault::Error(value)) if is_wrapped => Err(self.wrapped_fault(value)),
+            Err(Fault::Error(value)) => {
+                self.push(Value::Bool(false))?;
+                self.push(value)?;
+                Ok(2)
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// The error of a wrapped coroutine, where it was called.
+    fn wrapped_fault(&mut self, value: Value) -> Fault {
+        let mut message = self.where_at(1);
+        match value {
+            Value::Str(text) => message.extend_from_slice(self.heap.bytes(text)),
+            Value::Number(number) => message.extend_from_slice(TextBuffer::new().format(number)),
+            _ => return Fault::Error(value),
+        }
+        self.heap.fault(message)
     }
 
     /// Pushes values of a stack in the heap; how many.
@@ -205,35 +241,22 @@ impl State {
     }
 
     /// Runs the current stack with these values of its resumer's as arguments, or as results of the
-    /// last yield. Where on the stack its own values are then.
+    /// last yield.
     fn go_on(
         &mut self,
         host: &mut dyn Host,
         thread: ThreadRef,
         args: Range<usize>,
-    ) -> Result<Range<usize>, Fault> {
+    ) -> Result<(), Fault> {
         let from = self.current.top;
         // The resumer's stack is where this one's was.
         let count = self.push_from(thread, args)?;
-        let outcome = match self.current.waiting.take() {
+        match self.current.waiting.take() {
             None => self.start(host, count),
             Some((func, wanted)) => {
                 self.current.deliver((func as usize, from), count, wanted);
                 self.run(host)
             }
-        };
-        match outcome {
-            Ok(()) => {
-                self.current.status = Status::Dead;
-                Ok(0..self.current.top)
-            }
-            Err(Fault::Yield) => {
-                let (func, _) = self.current.waiting.expect("a yield says where it stands");
-                let values = func as usize + 1..self.current.top;
-                self.current.top = values.start;
-                Ok(values)
-            }
-            Err(fault) => Err(fault),
         }
     }
 

@@ -7,7 +7,6 @@ use crate::fault::{Fault, Refusal};
 use crate::heap::{CELL_BYTES, FUNCTION_BYTES, Heap, NATIVE_BYTES, TABLE_BYTES, VALUE_BYTES};
 use crate::limits::{COLLECT_BYTES_MIN, COLLECT_PERMANENT_BYTES_MIN, MEMORY_BYTES_MIN};
 use crate::value::{CellRef, Value};
-use crate::vm::Frame;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -40,8 +39,7 @@ impl State {
     }
 
     pub(crate) fn publish_memory(&self) {
-        let stack = self.current.stack.capacity() * VALUE_BYTES
-            + self.current.frames.capacity() * size_of::<Frame>();
+        let stack = self.current.stack.capacity() * VALUE_BYTES + self.current.frames.room_bytes();
         let held = self.heap.used_bytes() + self.heap.spare_bytes() + self.protos.spare_bytes();
         self.gauge.store(held + stack, Ordering::Relaxed);
     }

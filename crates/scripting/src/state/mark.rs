@@ -176,8 +176,8 @@ impl Marker {
         for value in &coroutine.stack[..coroutine.live_len(protos)] {
             self.value(*value);
         }
-        for frame in &coroutine.frames {
-            match frame.callee {
+        for frame in coroutine.frames.iter() {
+            match frame.callee() {
                 Callee::Lua { function, proto } => {
                     self.value(Value::Function(function));
                     self.proto(proto);

@@ -242,6 +242,11 @@ impl<'a> Mover<'a> {
             Moved::Proto(proto) => {
                 let mut loaded = std::mem::take(self.loaded.at_mut(proto.index()));
                 self.all(&mut loaded.constants);
+                for (constant, name) in loaded.constants.iter().zip(&mut loaded.names) {
+                    if let Value::Str(string) = constant {
+                        name.0 = *string;
+                    }
+                }
                 for child in &mut loaded.children {
                     *child = self.proto(*child);
                 }
@@ -259,8 +264,8 @@ impl<'a> Mover<'a> {
         for index in 0..used {
             coroutine.stack[index] = self.value(coroutine.stack[index]);
         }
-        for frame in &mut coroutine.frames {
-            frame.callee = match frame.callee {
+        for frame in coroutine.frames.iter_mut() {
+            frame.set_callee(match frame.callee() {
                 Callee::Lua { function, proto } => {
                     Callee::Lua { function: self.function(function), proto: self.proto(proto) }
                 }
@@ -268,7 +273,7 @@ impl<'a> Mover<'a> {
                     Value::Native(native) => Callee::Native(native),
                     _ => Callee::Native(native),
                 },
-            };
+            });
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Entering and leaving functions.
 
-use super::frames::Entry;
+use super::frames::{Callees, Entry, enter_plain};
+use super::macros::enter;
 use super::{ALL, Callee, Frame, FrameKind, NO_RESULT, ONE_RESULT, STACK_SLOT_BYTES, WINDOW};
 use crate::call::Call;
 use crate::fault::{Fault, HANDLER_FAILED};
 use crate::heap::NativeCode;
 use crate::host::{Host, NoHost};
-use crate::limits::{CALL_DEPTH_SPARE, NATIVE_DEPTH_END, NATIVE_DEPTH_MAX, STACK_VALUES_MAX};
+use crate::limits::{NATIVE_DEPTH_END, NATIVE_DEPTH_MAX, STACK_VALUES_MAX};
 use crate::proto::Op;
 use crate::state::{Event, State};
 use crate::value::{FuncRef, NativeRef, Value};
@@ -52,9 +53,10 @@ impl State {
 
     /// Where a call made by the current frame may put its function and arguments.
     fn scratch(&self) -> usize {
-        match self.current.frames.last() {
-            Some(Frame { callee: Callee::Lua { proto, .. }, base, .. }) => {
-                *base as usize + self.protos.at(proto.index()).proto.registers as usize
+        let frame = self.current.frames.last();
+        match frame.map(|frame| (frame.callee(), frame.base)) {
+            Some((Callee::Lua { proto, .. }, base)) => {
+                base as usize + self.protos.at(proto.index()).proto.registers as usize
             }
             _ => self.current.top,
         }
@@ -66,7 +68,7 @@ impl State {
         host: &mut dyn Host,
         function: Value,
         args: &[Value],
-        wanted: i32,
+        wanted: i16,
     ) -> Result<usize, Fault> {
         let func = self.scratch();
         self.ensure_stack(func + args.len() + 1)?;
@@ -148,7 +150,7 @@ impl State {
         }
         let kind = FrameKind::Event;
         let entry = Entry { function, func, args, results, to, kind };
-        if self.current.enter_plain(&self.heap, &self.protos, entry).is_none() {
+        if enter!(self, entry).is_none() {
             return false;
         }
         self.heap.steps_left = self.heap.steps_left.saturating_sub(1).max(1);
@@ -176,7 +178,7 @@ impl State {
         *slots = args;
         let args = N as u8 + 1;
         let entry = Entry { function: callee, func, args, results, to, kind };
-        self.current.enter_plain(&self.heap, &self.protos, entry).is_some()
+        enter!(self, entry).is_some()
     }
 
     /// As `call_value`, for a metamethod that gives nothing.
@@ -215,7 +217,7 @@ impl State {
         host: &mut dyn Host,
         func: usize,
         count: usize,
-        wanted: i32,
+        wanted: i16,
     ) -> Result<(), Fault> {
         self.nest()?;
         if self.enter(host, func, count, wanted)? == Entered::Lua {
@@ -247,10 +249,9 @@ impl State {
 
     #[cold]
     fn too_many_calls(&mut self) -> Fault {
-        if self.current.frames_spare > 0 {
+        if self.current.frames.add_spare() {
             return self.heap.fault(HANDLER_FAILED);
         }
-        self.current.frames_spare = CALL_DEPTH_SPARE;
         self.runtime_error("stack overflow")
     }
 
@@ -260,7 +261,7 @@ impl State {
         host: &mut dyn Host,
         func: usize,
         count: usize,
-        wanted: i32,
+        wanted: i16,
     ) -> Result<Entered, Fault> {
         match self.current.stack[func] {
             Value::Function(function) => self.enter_lua(function, func, count, wanted),
@@ -289,7 +290,7 @@ impl State {
 
     /// Whether the last instruction of a frame was a call.
     pub(super) fn is_call(&self, frame: &Frame) -> bool {
-        let Callee::Lua { proto, .. } = frame.callee else { return false };
+        let Callee::Lua { proto, .. } = frame.callee() else { return false };
         let code = &self.protos.at(proto.index()).proto.code;
         let op = (frame.pc as usize).checked_sub(1).and_then(|at| code.get(at));
         matches!(op, Some(Op::Call { .. } | Op::TailCall { .. }))
@@ -300,21 +301,16 @@ impl State {
         function: FuncRef,
         func: usize,
         count: usize,
-        wanted: i32,
+        wanted: i16,
     ) -> Result<Entered, Fault> {
-        if !self.current.has_frames_left() {
+        if !self.current.frames.may_grow() {
             return Err(self.too_many_calls());
         }
         let proto_ref = self.heap.functions.at(function.index()).proto;
         let proto = &self.protos.at(proto_ref.index()).proto;
         let (params, is_vararg) = (proto.params as usize, proto.is_vararg);
         let registers = proto.registers as usize;
-        let mut base = func + 1;
-        let mut varargs = 0;
-        if is_vararg {
-            base = func + 1 + count;
-            varargs = count.saturating_sub(params);
-        }
+        let base = if is_vararg { func + 1 + count } else { func + 1 };
         self.ensure_stack(base + registers)?;
         let stack = &mut self.current.stack;
         if is_vararg {
@@ -324,17 +320,9 @@ impl State {
         if count < params {
             stack[base + count..base + params].fill(Value::Nil);
         }
-        self.current.frames.push(Frame {
-            callee: Callee::Lua { function, proto: proto_ref },
-            func: func as u32,
-            to: func as u32,
-            base: base as u32,
-            pc: 0,
-            wanted,
-            varargs: varargs as u32,
-            tail_calls: 0,
-            kind: FrameKind::Call,
-        });
+        let callee = Callee::Lua { function, proto: proto_ref };
+        let base = base as u32;
+        self.current.frames.push(Frame { base, ..Frame::new(callee, func, wanted) });
         self.heap.steps_left = self.heap.steps_left.saturating_sub(1).max(1);
         Ok(Entered::Lua)
     }
@@ -345,9 +333,9 @@ impl State {
         host: &mut dyn Host,
         (native, func): (NativeRef, usize),
         count: usize,
-        wanted: i32,
+        wanted: i16,
     ) -> Result<Entered, Fault> {
-        if !self.current.has_frames_left() {
+        if !self.current.frames.may_grow() {
             return Err(self.too_many_calls());
         }
         let base = func + 1;
@@ -358,24 +346,16 @@ impl State {
             self.current.waiting = Some((func as u32, wanted));
             return Err(Fault::Yield);
         }
-        self.current.frames.push(Frame {
-            callee: Callee::Native(native),
-            func: func as u32,
-            to: func as u32,
-            base: base as u32,
-            pc: 0,
-            wanted,
-            varargs: 0,
-            tail_calls: 0,
-            kind: FrameKind::Call,
-        });
+        self.current.frames.push(Frame::new(Callee::Native(native), func, wanted));
         let held = self.held.len();
         let outcome = match code {
             NativeCode::Ours(code)
             | NativeCode::Quick(_, code)
             | NativeCode::Making(_, code)
             | NativeCode::Step(_, code)
-            | NativeCode::Yield(code) => {
+            | NativeCode::Yield(code)
+            | NativeCode::Resume(code)
+            | NativeCode::Wrapped(code) => {
                 let mut call = Call { state: self, host, base, count, native };
                 code(&mut call)
             }
@@ -402,7 +382,7 @@ impl State {
     /// Returns from the topmost frame; whether it was the entry.
     #[inline]
     pub(crate) fn leave(&mut self, from: usize, count: usize) -> bool {
-        let frame = self.current.frames.pop().expect("the frame that returns is there");
+        let frame = *self.current.frames.pop().expect("the frame that returns is there");
         self.current.deliver((frame.to as usize, from), count, frame.wanted);
         if frame.kind == FrameKind::Event {
             self.depth -= 1;
@@ -422,11 +402,11 @@ impl State {
             return Ok(self.leave(func, count));
         }
         let frames = &mut self.current.frames;
-        let callee = frames.pop().expect("it was pushed a moment ago");
-        let caller = frames.pop().expect("a frame that makes a call is there");
+        let callee = *frames.pop().expect("it was pushed a moment ago");
+        let caller = *frames.pop().expect("a frame that makes a call is there");
         // The callee moves down to where the caller was.
         let (from, to) = (callee.func as usize, caller.func as usize);
-        let params = match callee.callee {
+        let params = match callee.callee() {
             Callee::Lua { proto, .. } => self.protos.at(proto.index()).proto.params,
             Callee::Native(_) => 0,
         };

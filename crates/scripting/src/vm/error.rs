@@ -56,7 +56,7 @@ impl State {
     }
 
     fn position_of(&self, frame: &Frame) -> Option<(&[u8], u32)> {
-        let Callee::Lua { proto, .. } = frame.callee else { return None };
+        let Callee::Lua { proto, .. } = frame.callee() else { return None };
         let proto = &self.protos.at(proto.index()).proto;
         Some((&proto.source, proto.line((frame.pc as usize).saturating_sub(1))))
     }
@@ -67,7 +67,7 @@ impl State {
     }
 
     fn name_in(&self, frame: &Frame, operand: u8) -> Option<&Named> {
-        let Callee::Lua { proto, .. } = frame.callee else { return None };
+        let Callee::Lua { proto, .. } = frame.callee() else { return None };
         let proto = &self.protos.at(proto.index()).proto;
         proto.name_of((frame.pc as usize).checked_sub(1)?, operand)
     }

@@ -10,7 +10,7 @@ macro_rules! arith {
         } else if let Some(number) = compute_text(&$s.heap, (&$r[$b as usize], &$right), compute) {
             $r[$a as usize] = Value::Number(number);
         } else {
-            let (pc, base, Code { registers: scratch, .. }) = $at;
+            let (pc, base, scratch) = ($at.0, $at.1, $at.2.registers());
             $r[scratch.wrapping_add(2) as usize] = $right;
             place_handler(&$s.heap, $s.events[Event::$event as usize], $r, (scratch, $b));
             let to = (base + $a as usize, 3, ONE_RESULT);
@@ -22,7 +22,7 @@ macro_rules! arith {
 /// A write that is not plain: to `__newindex`, or to the slow way.
 macro_rules! write_through {
     ($s:ident, $at:expr, $r:ident, $a:expr, $key:expr, $value:expr) => {{
-        let (pc, base, Code { registers: scratch, .. }) = $at;
+        let (pc, base, scratch) = ($at.0, $at.1, $at.2.registers());
         let name = $s.events[Event::NewIndex as usize];
         let Some(handler) = write_handler(&$s.heap, name, &$r[$a as usize], &$key) else {
             break Stop::Slow;
@@ -48,4 +48,23 @@ macro_rules! compare {
     }};
 }
 
-pub(super) use {arith, compare, write_through};
+/// Enters a Lua function; see [`enter_plain`](super::frames::enter_plain).
+macro_rules! enter {
+    ($s:ident, $entry:expr) => {{
+        let callees = Callees { heap: &$s.heap, protos: &$s.protos, top: $s.current.top };
+        enter_plain(&mut $s.current.frames, &mut $s.current.stack, callees, $entry)
+    }};
+}
+
+/// Returns values of the running function to the frame below it, or from the machine.
+macro_rules! leave {
+    ($s:ident, $from:expr, $count:expr) => {
+        match $s.current.leave_plain($from, $count) {
+            Left::Entry => return Ok(()),
+            Left::Caller => {}
+            Left::Event => $s.depth -= 1,
+        }
+    };
+}
+
+pub(super) use {arith, compare, enter, leave, write_through};

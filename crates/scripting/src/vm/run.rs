@@ -5,16 +5,16 @@
 //! other instruction ends it; that one is carried out, and the loop begins anew.
 
 use super::arith::{compute_text, modulo};
-use super::code::{Code, code_in, code_of, name_of};
+use super::code::{code_in, code_of, name_of};
 use super::fields::{
     Inherited, displace_callable, is_less, is_less_or_equal, place_callable, place_handler,
     plain_equal, read_element, read_field, read_index, read_inherited, write_field, write_handler,
     write_index,
 };
-use super::frames::{Entry, Left, list_len};
-use super::macros::{arith, compare, write_through};
+use super::frames::{Callees, Entry, Left, enter_plain, list_len};
+use super::macros::{arith, compare, enter, leave, write_through};
 use super::quick::{call_quick, for_loop, for_loop_one, step_quick};
-use super::{Coroutine, FrameKind, NO_RESULT, ONE_RESULT, make};
+use super::{Coroutine, NO_RESULT, ONE_RESULT, make};
 use crate::fault::Fault;
 use crate::heap::low_bits;
 use crate::host::{Host, Tick};
@@ -30,7 +30,7 @@ enum Stop {
     Tick,
     /// The last instruction needs more than registers and plain tables.
     Slow,
-    /// A metamethod, or what a table is called as, was entered.
+    /// A metamethod, what a table is called as, or a coroutine was entered.
     Event,
 }
 
@@ -75,8 +75,8 @@ fn enter_callable(state: &mut State, base: usize, (a, args, results): (u8, u8, u
     let Some(function) = place_callable(&state.heap, name, r, (a, count)) else {
         return Stop::Slow;
     };
-    let entry = Entry { function, func, args, results, to: func, kind: FrameKind::Call };
-    if state.current.enter_plain(&state.heap, &state.protos, entry).is_none() {
+    let entry = Entry::call(function, func, (args, results));
+    if enter!(state, entry).is_none() {
         displace_callable(Coroutine::window(&mut state.current.stack, base), (a, count));
         return Stop::Slow;
     }
@@ -87,7 +87,15 @@ fn enter_callable(state: &mut State, base: usize, (a, args, results): (u8, u8, u
 impl State {
     /// Runs the topmost frame until the entry frame returns.
     pub(crate) fn run(&mut self, host: &mut dyn Host) -> Result<(), Fault> {
-        plain(self, host)
+        let resumers = self.resumers.len();
+        let mut outcome = plain(self, host);
+        while self.resumers.len() > resumers && !matches!(outcome, Err(Fault::Killed)) {
+            outcome = self.stopped_in_thread(host, outcome);
+            if outcome.is_ok() {
+                outcome = plain(self, host);
+            }
+        }
+        outcome
     }
 
     /// Carries out the instruction that the loop stopped at; whether the entry frame returned.
@@ -95,12 +103,12 @@ impl State {
     fn run_slow(&mut self, host: &mut dyn Host) -> Result<bool, Fault> {
         let frame = self.current.frames.last().expect("`plain` stops inside a frame");
         let base = frame.base as usize;
-        let code = code_of(&self.protos, frame.callee);
+        let code = code_of(&self.protos, frame);
         match code.ops[frame.pc as usize - 1] {
             Op::Call { a, args, results } => {
                 let func = base + a as usize;
                 let count = self.current.list_len(func + 1, args);
-                self.enter(host, func, count, i32::from(results) - 1)?;
+                self.enter(host, func, count, i16::from(results) - 1)?;
                 if self.heap.steps_left == 1 {
                     self.tick(host)?;
                 }
@@ -134,10 +142,9 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
         let frame = state.current.last();
         let mut base = frame.base as usize;
         let mut pc = frame.pc as usize;
-        let mut code = code_of(&state.protos, frame.callee);
+        let mut code = code_of(&state.protos, frame);
         let mut r = Coroutine::window(&mut state.current.stack, base);
         let stop = loop {
-            let k = code.constants;
             let op = &code.ops[pc];
             pc += 1;
             match *op {
@@ -164,22 +171,19 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                     state.current.save(pc);
                     match callee {
                         Value::Function(function) => {
-                            let (to, kind) = (func, FrameKind::Call);
-                            let entry = Entry { function, func, args, results, to, kind };
-                            let current = &mut state.current;
-                            let Some((callee_base, loaded)) =
-                                current.enter_plain(&state.heap, &state.protos, entry)
-                            else {
-                                break Stop::Slow;
-                            };
-                            (base, pc, code) = (callee_base, 0, code_in(loaded, function));
+                            let entry = Entry::call(function, func, (args, results));
+                            let Some(entered) = enter!(state, entry) else { break Stop::Slow };
+                            (base, pc) = (entered.0, 0);
+                            code = code_in(entered.1, function);
                             state.heap.steps_left = state.heap.steps_left.wrapping_sub(1);
                         }
                         Value::Native(native) => {
                             let count = state.current.list_len(func + 1, args);
-                            let wanted = i32::from(results) - 1;
-                            state.enter_native(host, (native, func), count, wanted)?;
-                            code = code_of(&state.protos, state.current.last().callee);
+                            let wanted = i16::from(results) - 1;
+                            if state.call_native(host, (native, func), count, wanted)? {
+                                break Stop::Event;
+                            }
+                            code = code_of(&state.protos, state.current.last());
                         }
                         Value::Table(_) => break enter_callable(state, base, (a, args, results)),
                         _ => break Stop::Slow,
@@ -193,8 +197,7 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                     let func = base + a as usize;
                     match r[a as usize] {
                         Value::Function(function) => {
-                            let (to, kind) = (func, FrameKind::Call);
-                            let entry = Entry { function, func, args, results: 0, to, kind };
+                            let entry = Entry::call(function, func, (args, 0));
                             let current = &mut state.current;
                             let Some((callee_base, loaded)) =
                                 current.replace_plain(&state.heap, &state.protos, entry)
@@ -216,16 +219,10 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                                 break Stop::Slow;
                             };
                             r[a as usize] = value;
-                            let frame = match state.current.leave_plain(func, ONE_RESULT) {
-                                Left::Entry => return Ok(()),
-                                Left::Caller(frame) => frame,
-                                Left::Event(frame) => {
-                                    state.depth -= 1;
-                                    frame
-                                }
-                            };
+                            leave!(state, func, ONE_RESULT);
+                            let frame = state.current.last();
                             (base, pc) = (frame.base as usize, frame.pc as usize);
-                            code = code_of(&state.protos, frame.callee);
+                            code = code_of(&state.protos, frame);
                             state.heap.steps_left = state.heap.steps_left.saturating_sub(1).max(1);
                         }
                         _ => break Stop::Slow,
@@ -236,20 +233,21 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                     }
                 }
                 Op::Return { a, count } => {
-                    let frame = match state.current.leave_plain(base + a as usize, count) {
-                        Left::Entry => return Ok(()),
-                        Left::Caller(frame) => frame,
-                        Left::Event(frame) => {
-                            state.depth -= 1;
-                            frame
+                    match state.current.frames.leave_call(count) {
+                        Some(Some(to)) => {
+                            let value = r[a as usize];
+                            state.current.stack[to] = value;
                         }
-                    };
+                        Some(None) => {}
+                        None => leave!(state, base + a as usize, count),
+                    }
+                    let frame = state.current.last();
                     (base, pc) = (frame.base as usize, frame.pc as usize);
-                    code = code_of(&state.protos, frame.callee);
+                    code = code_of(&state.protos, frame);
                     r = Coroutine::window(&mut state.current.stack, base);
                 }
                 Op::Move { a, b } => r[a as usize] = r[b as usize],
-                Op::LoadK { a, k: constant } => r[a as usize] = k[constant as usize],
+                Op::LoadK { a, k: constant } => r[a as usize] = *code.k(constant),
                 Op::LoadNil { a, last } => r[a as usize..=last as usize].fill(Value::Nil),
                 Op::LoadBool { a, value } => r[a as usize] = Value::Bool(value),
                 Op::GetUpvalue { a, up } => {
@@ -278,7 +276,8 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                 }
                 Op::GetGlobal { a, k: name } => {
                     let name = name_of(&code, name as usize);
-                    let Some(value) = read_field(&state.heap, &Value::Table(code.env), name) else {
+                    let Some(value) = read_field(&state.heap, &Value::Table(code.loaded.env), name)
+                    else {
                         break Stop::Slow;
                     };
                     r[a as usize] = *value;
@@ -293,10 +292,10 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                     match read_inherited(&state.heap, index, &r[b as usize], name) {
                         Inherited::Value(value) => r[a as usize] = *value,
                         Inherited::Handler(handler, holder) => {
-                            let at = code.registers;
+                            let at = code.registers();
                             r[at as usize] = *handler;
                             r[at.wrapping_add(1) as usize] = *holder.unwrap_or(&r[b as usize]);
-                            r[at.wrapping_add(2) as usize] = k[field as usize];
+                            r[at.wrapping_add(2) as usize] = *code.k(field);
                             let to = (base + a as usize, 3, ONE_RESULT);
                             break enter_placed(state, pc, base + at as usize, to);
                         }
@@ -337,7 +336,7 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                             (pc, base, code),
                             r,
                             a,
-                            k[field as usize],
+                            *code.k(field),
                             r[c as usize]
                         );
                     }
@@ -359,15 +358,8 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                 }
                 Op::SetFieldK { a, k: field, v } => {
                     let name = name_of(&code, field as usize);
-                    if !write_field(&mut state.heap, &r[a as usize], name, &k[v as usize]) {
-                        write_through!(
-                            state,
-                            (pc, base, code),
-                            r,
-                            a,
-                            k[field as usize],
-                            k[v as usize]
-                        );
+                    if !write_field(&mut state.heap, &r[a as usize], name, code.k(v)) {
+                        write_through!(state, (pc, base, code), r, a, *code.k(field), *code.k(v));
                     }
                 }
                 Op::SetIndex { a, b, c } => {
@@ -392,19 +384,19 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                     arith!(state, (pc, base, code), r, a, Mod, b, r[c as usize], modulo);
                 }
                 Op::AddK { a, b, k: n } => {
-                    arith!(state, (pc, base, code), r, a, Add, b, k[n as usize], |x, y| x + y);
+                    arith!(state, (pc, base, code), r, a, Add, b, *code.k(n), |x, y| x + y);
                 }
                 Op::SubK { a, b, k: n } => {
-                    arith!(state, (pc, base, code), r, a, Sub, b, k[n as usize], |x, y| x - y);
+                    arith!(state, (pc, base, code), r, a, Sub, b, *code.k(n), |x, y| x - y);
                 }
                 Op::MulK { a, b, k: n } => {
-                    arith!(state, (pc, base, code), r, a, Mul, b, k[n as usize], |x, y| x * y);
+                    arith!(state, (pc, base, code), r, a, Mul, b, *code.k(n), |x, y| x * y);
                 }
                 Op::DivK { a, b, k: n } => {
-                    arith!(state, (pc, base, code), r, a, Div, b, k[n as usize], |x, y| x / y);
+                    arith!(state, (pc, base, code), r, a, Div, b, *code.k(n), |x, y| x / y);
                 }
                 Op::ModK { a, b, k: n } => {
-                    arith!(state, (pc, base, code), r, a, Mod, b, k[n as usize], modulo);
+                    arith!(state, (pc, base, code), r, a, Mod, b, *code.k(n), modulo);
                 }
                 Op::Neg { a, b } => {
                     let Value::Number(number) = r[b as usize] else { break Stop::Slow };
@@ -445,12 +437,12 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                     }
                 }
                 Op::EqK { a, k: n, to } => {
-                    if state.heap.raw_equal(r[a as usize], k[n as usize]) {
+                    if state.heap.raw_equal(r[a as usize], *code.k(n)) {
                         pc = to as usize;
                     }
                 }
                 Op::NotEqK { a, k: n, to } => {
-                    if !state.heap.raw_equal(r[a as usize], k[n as usize]) {
+                    if !state.heap.raw_equal(r[a as usize], *code.k(n)) {
                         pc = to as usize;
                     }
                 }
@@ -472,28 +464,28 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                     }
                 }
                 Op::LtK { a, k: n, to } => {
-                    compare!(pc, r[a as usize], k[n as usize], true, to, |x, y| x < y);
+                    compare!(pc, r[a as usize], *code.k(n), true, to, |x, y| x < y);
                 }
                 Op::NotLtK { a, k: n, to } => {
-                    compare!(pc, r[a as usize], k[n as usize], false, to, |x, y| x < y);
+                    compare!(pc, r[a as usize], *code.k(n), false, to, |x, y| x < y);
                 }
                 Op::LeK { a, k: n, to } => {
-                    compare!(pc, r[a as usize], k[n as usize], true, to, |x, y| x <= y);
+                    compare!(pc, r[a as usize], *code.k(n), true, to, |x, y| x <= y);
                 }
                 Op::NotLeK { a, k: n, to } => {
-                    compare!(pc, r[a as usize], k[n as usize], false, to, |x, y| x <= y);
+                    compare!(pc, r[a as usize], *code.k(n), false, to, |x, y| x <= y);
                 }
                 Op::GtK { a, k: n, to } => {
-                    compare!(pc, r[a as usize], k[n as usize], true, to, |x, y| x > y);
+                    compare!(pc, r[a as usize], *code.k(n), true, to, |x, y| x > y);
                 }
                 Op::NotGtK { a, k: n, to } => {
-                    compare!(pc, r[a as usize], k[n as usize], false, to, |x, y| x > y);
+                    compare!(pc, r[a as usize], *code.k(n), false, to, |x, y| x > y);
                 }
                 Op::GeK { a, k: n, to } => {
-                    compare!(pc, r[a as usize], k[n as usize], true, to, |x, y| x >= y);
+                    compare!(pc, r[a as usize], *code.k(n), true, to, |x, y| x >= y);
                 }
                 Op::NotGeK { a, k: n, to } => {
-                    compare!(pc, r[a as usize], k[n as usize], false, to, |x, y| x >= y);
+                    compare!(pc, r[a as usize], *code.k(n), false, to, |x, y| x >= y);
                 }
                 Op::ForLoopOne { a, to } => {
                     if for_loop_one(r, a) {
@@ -546,7 +538,10 @@ fn plain(state: &mut State, host: &mut dyn Host) -> Result<(), Fault> {
                     }
                 }
                 Op::Vararg { a, count } => {
-                    if !state.current.list_varargs(base + a as usize, count) {
+                    let params = code.loaded.proto.params;
+                    if count > 0 {
+                        state.current.bind_varargs(params, a, count as usize - 1);
+                    } else if !state.current.list_varargs(params, base + a as usize, count) {
                         break Stop::Slow;
                     }
                     r = Coroutine::window(&mut state.current.stack, base);

@@ -93,7 +93,7 @@ impl State {
     }
 
     fn code(&self) -> (FuncRef, ProtoRef) {
-        match self.frame().callee {
+        match self.frame().callee() {
             Callee::Lua { function, proto } => (function, proto),
             Callee::Native(_) => unreachable!("natives have no instructions"),
         }
@@ -293,11 +293,11 @@ impl State {
         // In Lua 5.1 an iterator is called as metamethods are.
         self.nest()?;
         if let Value::Native(native) = iterator {
-            self.enter_native(host, (native, at + 3), 2, i32::from(count))?;
+            self.enter_native(host, (native, at + 3), 2, i16::from(count))?;
             self.depth -= 1;
             return Ok(());
         }
-        match self.enter(host, at + 3, 2, i32::from(count))? {
+        match self.enter(host, at + 3, 2, i16::from(count))? {
             Entered::Done => self.depth -= 1,
             Entered::Lua => {
                 if let Some(frame) = self.current.frames.last_mut() {
@@ -319,7 +319,7 @@ impl State {
     }
 
     fn arg_table(&mut self, base: usize, a: u8) -> Result<(), Fault> {
-        let varargs = self.frame().varargs as usize;
+        let varargs = self.varargs();
         let table = self.with_memory(|state| {
             state.heap.try_arg_table(&state.current.stack[base - varargs..base])
         })?;
@@ -328,11 +328,19 @@ impl State {
         Ok(())
     }
 
+    /// How many arguments the running function has beyond those that it names.
+    fn varargs(&self) -> usize {
+        let (_, proto) = self.code();
+        self.frame().varargs(self.protos.at(proto.index()).proto.params)
+    }
+
     /// The plain loop had no room for them.
     fn vararg(&mut self, at: usize, count: u8) -> Result<(), Fault> {
-        let wanted = self.frame().varargs.max(u32::from(count));
-        self.ensure_stack(at + wanted as usize)?;
-        let is_listed = self.current.list_varargs(at, count);
+        let (_, proto) = self.code();
+        let params = self.protos.at(proto.index()).proto.params;
+        let wanted = self.varargs().max(count as usize);
+        self.ensure_stack(at + wanted)?;
+        let is_listed = self.current.list_varargs(params, at, count);
         debug_assert!(is_listed, "there is room by now");
         Ok(())
     }
