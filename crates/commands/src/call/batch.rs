@@ -374,7 +374,7 @@ mod tests {
         let lines = ["MULTI", "GET a", "GET b", "EXEC"];
         let counted = |server: &TestServer| {
             let commands = server.session.card.commands.load(Ordering::Relaxed);
-            (server.worker.node.stats.totals().commands, commands)
+            (server.worker.stats.processed.read(), commands)
         };
         lines.iter().for_each(|line| drop(server.say(line)));
         assert_eq!(counted(&server), (4, 4), "MULTI, EXEC and what it runs");

@@ -177,8 +177,8 @@ impl<O> Table<O> {
         }
     }
 
-    /// Where a search for this hash will begin, whose segment was asked for. There is none while the
-    /// table has never held a key.
+    /// Where a search for this hash will begin, whose segment was asked for. There is none while
+    /// the table has never held a key.
     #[inline]
     pub fn home(&self, hash: u64) -> Option<Home<'_, O>> {
         (self.core.directory_len() > 0).then(|| Home::new(self, hash))

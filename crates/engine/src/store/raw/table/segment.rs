@@ -112,8 +112,8 @@ impl HomeBucket<'_> {
     }
 
     /// Prefetches so many bytes of the entry that the fingerprint most likely means. If it must be
-    /// behind this bucket, prefetches the next one instead: then [`HomeBucket::prefetch_passed_entry`]
-    /// is to follow.
+    /// behind this bucket, prefetches the next one instead: then
+    /// [`HomeBucket::prefetch_passed_entry`] is to follow.
     #[inline]
     pub(super) fn prefetch_entry(&self, bytes: usize) -> Likely<RawEntry> {
         let found = self.bucket.matches(self.fingerprint);
