@@ -160,3 +160,29 @@ fn coroutines() {
 fn metamethods() {
     check(include_str!("corpus/metamethods.txt"));
 }
+
+/// A coroutine that could not take what its yield was given died, and still counted as one that
+/// waits in it: to resume it again ended the process.
+#[test]
+fn a_coroutine_that_died_of_what_it_was_given_stays_dead() {
+    let mut state = new_state().unwrap();
+    let deep = |yields: &str, resumes: &str, depth: usize| {
+        format!(
+            "local n = {{}} for i = 1, 120 do n[i] = 'a' .. i end \
+             local f = loadstring('local function f(n) local ' .. table.concat(n, ',') \
+             .. ' if n == 0 then {yields} end local r = f(n - 1) return r end return f')() \
+             local co = coroutine.create(function() return (f({depth})) end) \
+             coroutine.resume(co) local t = {{}} for i = 1, 7900 do t[i] = i end \
+             {resumes} local _, text = coroutine.resume(co) return text"
+        )
+    };
+    let first = "return (coroutine.yield())";
+    let through_pcall = "pcall(coroutine.resume, co, unpack(t))";
+    let all = "local t = {coroutine.yield()} return #t";
+    let by_itself = "coroutine.resume(co, unpack(t))";
+    let dead = "cannot resume dead coroutine";
+    assert_eq!(answer(&mut state, &deep(first, through_pcall, 8560)), dead);
+    for depth in (8480..8580).step_by(10) {
+        assert_eq!(answer(&mut state, &deep(all, by_itself, depth)), dead, "{depth}");
+    }
+}

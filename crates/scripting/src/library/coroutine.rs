@@ -183,6 +183,8 @@ impl State {
             }
             Err(fault) => {
                 coroutine.frames.clear();
+                // It may have died of what its yield was to be given.
+                coroutine.waiting = None;
                 coroutine.status = Status::Dead;
                 Err(fault)
             }

@@ -3,7 +3,7 @@
 //! resume of a coroutine, one that is not waiting, a stack without room) is left to the natives.
 
 use super::frames::Frame;
-use super::{ALL, Callee, Coroutine, WINDOW};
+use super::{ALL, Callee, Coroutine, Status, WINDOW};
 use crate::fault::Fault;
 use crate::heap::NativeCode;
 use crate::host::Host;
@@ -103,6 +103,7 @@ impl State {
             return false;
         }
         let coroutine = self.heap.threads.at_mut(thread.index());
+        debug_assert!(coroutine.waiting.is_none() || coroutine.status == Status::Suspended);
         // Who waits in a yield neither runs nor has resumed another one, and is not dead.
         let Some((to, results)) = coroutine.waiting else { return false };
         let Some(values) = self.current.stack.get(args) else { return false };
