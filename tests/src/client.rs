@@ -8,6 +8,9 @@ use crate::tls::Wire;
 
 /// How long a reply may take before the test fails.
 pub const REPLY_WAIT: Duration = Duration::from_secs(30);
+/// A reply of which so much is there may take long to decode.
+const LONG_REPLY_BYTES: usize = 1 << 20;
+const LONG_REPLY_PAUSE: Duration = Duration::from_millis(5);
 
 /// The protocol that a connection speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,9 +168,20 @@ impl Client {
                     self.taken += used;
                     return Ok(reply);
                 }
-                None => self.fill(wait)?,
+                None => self.fill_well(wait)?,
             }
         }
+    }
+
+    /// Reads on. What is there of a long reply is decoded anew each time, so not before there is
+    /// half as much again, or nothing comes for a moment.
+    fn fill_well(&mut self, wait: Duration) -> Result<(), ReadError> {
+        self.fill(wait)?;
+        let len = self.buffer.len();
+        if len >= LONG_REPLY_BYTES {
+            while self.buffer.len() < len + len / 2 && self.fill(LONG_REPLY_PAUSE).is_ok() {}
+        }
+        Ok(())
     }
 
     /// A reply that is there already, without waiting for one.
