@@ -38,6 +38,7 @@ static COMPARE_AND_SET: Preparation = once("SCRIPT LOAD {script:compare_and_set}
 static LOCK_RELEASE: Preparation = once("SCRIPT LOAD {script:lock_release}");
 static LOOP_1000: Preparation = once("SCRIPT LOAD {script:loop_1000}");
 static WIDE: Preparation = once("SCRIPT LOAD {script:wide}");
+static WIDE_KEYS: Preparation = Preparation::new("SET wide:{s} 1", Count::Keys);
 static WIDE_JOB: Preparation = once("SCRIPT LOAD {script:wide_job}");
 pub static QUOTA: Preparation = once("FUNCTION LOAD REPLACE {script:quota_lib}");
 static STATES: Preparation = Preparation::new("SET state:{s} A PX 900000", Count::Keys);
@@ -86,7 +87,11 @@ pub static WORKLOADS: &[Workload] = &[
         "EVALSHA 0fff746a5bd9d93eed3ae8f4c839ab17b5f48017 0",
         &[&LOOP_1000],
     ),
-    wide("EVALSHA-WIDE", "EVALSHA d5653b52f3d3f79f39f254aa0606fc15bab803e3 0 {r}", &[&WIDE]),
+    wide(
+        "EVALSHA-WIDE",
+        "EVALSHA d5653b52f3d3f79f39f254aa0606fc15bab803e3 0 {r}",
+        &[&WIDE, &WIDE_KEYS],
+    ),
     wide(
         "EVALSHA-WIDE-JOB",
         "EVALSHA 38e69e10e7df71853082970b5a81f1f5075ed592 1 job:{i:1000}: send {v:32}",
