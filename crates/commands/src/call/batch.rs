@@ -142,7 +142,7 @@ impl Worker {
             None if !calls.is_empty() => self.batch_window.halve(),
             None => {}
         }
-        let is_cut = is_cut && ran == calls.len();
+        let is_cut = is_cut && ran == planned;
         self.lists.put_back(known, calls);
         Ran { count: ran, is_cut }
     }

@@ -371,12 +371,19 @@ impl State {
         let from = self.current.top - made.min(self.current.top - func);
         self.current.frames.pop();
         self.current.deliver((func, from), made, wanted);
+        self.native_is_over(host)?;
+        Ok(Entered::Done)
+    }
+
+    /// Behind a call of a native: it counts as a step, and may have made garbage.
+    #[inline(always)]
+    pub(super) fn native_is_over(&mut self, host: &mut dyn Host) -> Result<(), Fault> {
         self.heap.steps_left = self.heap.steps_left.saturating_sub(1).max(1);
         if self.heap.steps_left == 1 {
             self.tick(host)?;
         }
         self.collect_if_due();
-        Ok(Entered::Done)
+        Ok(())
     }
 
     /// Returns from the topmost frame; whether it was the entry.

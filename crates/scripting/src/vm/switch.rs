@@ -72,11 +72,7 @@ impl State {
             self.enter_native(host, (native, func), count, wanted)?;
             return Ok(false);
         }
-        self.heap.steps_left = self.heap.steps_left.saturating_sub(1).max(1);
-        if self.heap.steps_left == 1 {
-            self.tick(host)?;
-        }
-        self.collect_if_due();
+        self.native_is_over(host)?;
         Ok(true)
     }
 
@@ -188,11 +184,6 @@ impl State {
         let from = self.current.top - made;
         self.current.frames.pop();
         self.current.deliver((func, from), made, wanted);
-        self.heap.steps_left = self.heap.steps_left.saturating_sub(1).max(1);
-        if self.heap.steps_left == 1 {
-            self.tick(host)?;
-        }
-        self.collect_if_due();
-        Ok(())
+        self.native_is_over(host)
     }
 }
